@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,16 +15,25 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A Look chooses the input, output and size of a model; the zero Look takes what the file declares.
+// A Look chooses the input, output, layout and size of a model; the zero Look takes what the file declares.
 type Look struct {
 	Input, Output string
+	Layout        string // of the input's axes, nchw or nhwc; "" for what the trial finds
 	Size          string // as the parameter size of model/onnx; "" for none
 }
 
 func (l Look) params(path string) *model.ONNXParams {
 	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Input, p.Output = path, l.Input, l.Output
+	p.Path, p.Input, p.Output, p.Layout = path, l.Input, l.Output, cmp.Or(l.Layout, p.Layout)
 	return p
+}
+
+// check refuses a layout that there isn't.
+func (l Look) check() error {
+	if names := []string{"nchw", "nhwc"}; l.Layout != "" && !slices.Contains(names, l.Layout) {
+		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc", l.Layout)
+	}
+	return nil
 }
 
 // An Inspection describes an ONNX file, and what fits it.
@@ -46,6 +57,9 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 	p := l.params(path)
 	if err := p.Size.UnmarshalText([]byte(l.Size)); err != nil {
 		return Inspection{}, &stages.FieldError{Field: "size", Err: err}
+	}
+	if err := l.check(); err != nil {
+		return Inspection{}, err
 	}
 	found, err := model.Inspect(ctx, *p)
 	x := Inspection{Inspection: found}
@@ -122,8 +136,8 @@ func (x *Inspection) StanzaAt(l Look, path string) string {
 	for _, line := range feed {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
-	if x.Feed.Layout == "nhwc" {
-		fmt.Fprintf(&b, "    layout: %s\n", x.Feed.Layout)
+	if layout := cmp.Or(l.Layout, x.Feed.Layout, x.Declared.Layout); layout == "nhwc" || layout == l.Layout {
+		fmt.Fprintf(&b, "    layout: %s\n", layout)
 	}
 	if size := l.Size; x.OpenSize || size != "" {
 		if h, w := x.Feed.Height, x.Feed.Width; h > 0 && h == w {
@@ -184,6 +198,7 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Fol
 	if x.OpenSize || l.Size != "" {
 		p.Size.H, p.Size.W = x.Feed.Height, x.Feed.Width
 	}
+	p.Layout = cmp.Or(x.Feed.Layout, p.Layout)
 	t, err := model.NewTrial(ctx, *p)
 	if err != nil {
 		return nil, "", err

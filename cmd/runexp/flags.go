@@ -66,10 +66,10 @@ func narrowing(o *plan.Overrides) (args []string) {
 	return args
 }
 
-// look declares the flags that choose a model's input, output and size.
+// look declares the flags that choose a model's input, output, layout and size.
 func (f flags) look() *registry.Look {
 	l := &registry.Look{}
-	f["--size"], f["--input"], f["--output"] = &l.Size, &l.Input, &l.Output
+	f["--size"], f["--input"], f["--output"], f["--layout"] = &l.Size, &l.Input, &l.Output, &l.Layout
 	return l
 }
 

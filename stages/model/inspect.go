@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	var field *stages.FieldError
 	if errors.As(err, &field) &&
 		(field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" ||
-			field.Field == "size" && !p.Size.IsZero()) {
+			field.Field == "layout" && p.Layout != "auto" || field.Field == "size" && !p.Size.IsZero()) {
 		return x, err
 	}
 	switch {
@@ -144,6 +145,9 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		x.OpenHeight, x.OpenWidth = openSize(in, p)
 		x.OpenSize = x.OpenHeight || x.OpenWidth
 	}
+	if in, err := imageInput(m, p); err == nil && ambiguous(in, p) {
+		p.Layout = cmp.Or(x.Declared.Layout, p.Layout)
+	}
 	requested, sizes := p.Size, []picture.Size{p.Size}
 	if x.OpenSize {
 		sizes = nil
@@ -165,6 +169,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		}
 		if err == nil || ctx.Err() != nil {
 			failed = err
+			x.Notes = append(x.Notes, out.notes...)
 			break
 		}
 		if failed == nil {

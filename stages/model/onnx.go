@@ -119,7 +119,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	out, err := readModel(ctx, m, p)
+	out, err := read(ctx, m, p)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:
@@ -134,7 +134,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	if err != nil {
 		return stages.BadField("labels", "labels: %w", err)
 	}
-	for _, text := range append(notes, warnings(m, declared, p, out.Spec, labels)...) {
+	for _, text := range append(append(notes, out.notes...), warnings(m, declared, p, out.Spec, labels)...) {
 		e.Warn("%s", text)
 	}
 	payload, err := out.Encode()
@@ -191,23 +191,14 @@ func readFile(path string) (m *onnx.Model, notes []string, err error) {
 	return m, notes, nil
 }
 
-// readModel converts a file into a model payload, which takes a run of the model.
-func readModel(ctx context.Context, m *onnx.Model, p ONNXParams) (modelfile.Model, error) {
-	r, err := read(ctx, m, p)
-	return r.Model, err
-}
-
-// read reads a model and tells how it was understood.
-func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
+// readAs reads a model with the axes of its input read in one way, and tells how it was understood.
+func readAs(ctx context.Context, m *onnx.Model, p ONNXParams, axes way) (out reading, err error) {
 	defer onnx.Sound(&err)
 	if err = rewrite.TopologicalOrder(m); err != nil {
 		return out, err
 	}
 	m.FlushSubnormals()
-	if out.Spec, err = specOf(m, p); err != nil {
-		return out, err
-	}
-	if err = rewrite.Deterministic(m, out.Spec.Output); err != nil {
+	if out.Spec, err = specOf(m, p, axes); err != nil {
 		return out, err
 	}
 	if out.ONNX, err = m.Encode(); err != nil {
@@ -217,6 +208,9 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err er
 		return out, err // not an error of the model
 	}
 	outputs, err := outputsOf(m, p.Output)
+	if err == nil {
+		outputs, err = deterministic(m, outputs)
+	}
 	if err == nil {
 		r := &reader{ctx: ctx, m: m, model: out.Model, kind: p.Kind}
 		out, err = r.read(outputs)
@@ -237,31 +231,51 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err er
 	return out, err
 }
 
-// specOf derives what the graph and the parameters determine without running the model.
-func specOf(m *onnx.Model, p ONNXParams) (modelfile.Spec, error) {
-	var s modelfile.Spec
+// deterministic returns those outputs of a model that are the same at every call, or why none is.
+func deterministic(m *onnx.Model, outputs []output) (same []output, err error) {
+	for _, o := range outputs {
+		if random := rewrite.Deterministic(m, o.value); random == nil {
+			same = append(same, o)
+		} else if err == nil {
+			err = random
+		}
+	}
+	if len(same) > 0 {
+		return same, nil
+	}
+	return nil, err
+}
+
+// imageInput returns the input that takes images.
+func imageInput(m *onnx.Model, p ONNXParams) (in onnx.Value, err error) {
+	defer onnx.Sound(&err)
 	if v := m.Opset(); v < 7 {
-		return s, fmt.Errorf("the model uses opset %d: the oldest supported is 7", v)
+		return in, fmt.Errorf("the model uses opset %d: the oldest supported is 7", v)
 	}
-	in, err := pick(m.Inputs(), p.Input, "input", false)
-	if err != nil {
-		return s, err
+	if in, err = pick(m.Inputs(), p.Input, "input", false); err != nil {
+		return in, err
 	}
-	err = takesImages(in)
-	if err == nil {
+	if err = takesImages(in); err == nil {
 		err = continuous(m, in)
 	}
+	if err != nil && p.Input != "" {
+		err = stages.BadField("input", "%w", err)
+	}
+	return in, err
+}
+
+// specOf derives what the graph and the parameters determine without running the model.
+func specOf(m *onnx.Model, p ONNXParams, axes way) (modelfile.Spec, error) {
+	var s modelfile.Spec
+	in, err := imageInput(m, p)
 	if err != nil {
-		if p.Input != "" {
-			err = stages.BadField("input", "%w", err)
-		}
 		return s, err
 	}
 	if _, err := outputsOf(m, p.Output); err != nil {
 		return s, err
 	}
 	s.Input = in.Name
-	if err := setInputShape(&s, in, p); err != nil {
+	if err := setInputShape(&s, in, p.Size, axes); err != nil {
 		return s, err
 	}
 	if err := checkResizable(m, s, in); err != nil {
@@ -337,31 +351,11 @@ func takesImages(in onnx.Value) error {
 	return nil
 }
 
-// setInputShape derives batch, layout and size from the shape of an image input.
-func setInputShape(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
-	s.Batch = max(0, in.Shape[0])
-	isCount := func(d int) bool { return d == 1 || d == 3 }
-	switch {
-	case p.Layout != "auto":
-		s.Layout = p.Layout
-	case isCount(in.Shape[1]):
-		s.Layout = modelfile.NCHW
-	case isCount(in.Shape[3]):
-		s.Layout = modelfile.NHWC
-	case in.Shape[1] == onnx.Free:
-		s.Layout = modelfile.NCHW
-	}
-	ch, y, x := axes(s.Layout)
-	c := in.Shape[ch]
-	if c == onnx.Free {
-		c = 3
-	}
-	if s.Layout == "" || !isCount(c) {
-		return stages.BadField("layout",
-			"input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name,
-			in.Shape)
-	}
-	h, w, err := inputSize(in.Shape[y], in.Shape[x], p.Size)
+// setInputShape derives batch, layout and size from the shape of an image input, read in one way.
+func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way) error {
+	s.Batch, s.Layout, s.Channels = max(0, in.Shape[0]), read.layout, read.channels
+	_, y, x := axes(s.Layout)
+	h, w, err := inputSize(in.Shape[y], in.Shape[x], size)
 	if err != nil {
 		return err
 	}
@@ -369,7 +363,7 @@ func setInputShape(s *modelfile.Spec, in onnx.Value, p ONNXParams) error {
 		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: the maximum is %d pixels",
 			in.Name, rows, h, w, picture.MaxPixels)
 	}
-	s.Height, s.Width, s.Channels = h, w, c
+	s.Height, s.Width = h, w
 	return nil
 }
 

@@ -39,7 +39,8 @@ type reading struct {
 	modelfile.Model
 	head       Head
 	candidates []Candidate
-	alone      string // why images are fed alone though the file leaves the batch open
+	alone      string   // why images are fed alone though the file leaves the batch open
+	notes      []string // what a user should know of how the input's axes are read
 }
 
 // A verdict is what an output was found to be.

@@ -45,9 +45,11 @@ func openSize(in onnx.Value, p ONNXParams) (height, width bool) {
 	if takesImages(in) != nil {
 		return false, false
 	}
-	var s modelfile.Spec
-	_ = setInputShape(&s, in, p) // it sets the layout before it checks sizes
-	_, h, w := axes(s.Layout)
+	ways := waysOf(in, p)
+	if len(ways) == 0 {
+		return false, false
+	}
+	_, h, w := axes(ways[0].layout)
 	return in.Shape[h] == onnx.Free, in.Shape[w] == onnx.Free
 }
 

@@ -31,7 +31,7 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := readModel(ctx, m, p)
+	out, err := read(ctx, m, p)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +40,9 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, stages.BadField("labels", "labels: %w", err)
 	}
-	t, err := trialOf(out)
+	t, err := trialOf(out.Model)
 	if err == nil {
-		t.Notes = append(notes, warnings(m, declared, p, out.Spec, labels)...)
+		t.Notes = append(append(notes, out.notes...), warnings(m, declared, p, out.Spec, labels)...)
 	}
 	return t, err
 }
