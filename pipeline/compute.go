@@ -290,10 +290,24 @@ func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 		}
 		errors.As(err, &tried)
 		batch = smaller
-		n.batch.Store(int32(batch))
-		w.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
+		if n.lower(batch) { // and no other chunk has said so
+			w.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
+		}
 		if err := w.slot.Trim(); err != nil {
 			return err
+		}
+	}
+}
+
+// lower has the cell's later chunks begin with a batch, and reports whether they began with a larger one.
+func (n *node) lower(batch int) bool {
+	for {
+		before := n.batch.Load()
+		if before != 0 && before <= int32(batch) {
+			return false
+		}
+		if n.batch.CompareAndSwap(before, int32(batch)) {
+			return true
 		}
 	}
 }

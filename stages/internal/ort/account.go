@@ -255,10 +255,8 @@ func (t *ticket) most() int64 {
 	switch t.kind {
 	case pooledRun:
 		return int64(overSmall * float64(t.need))
-	case largeRun:
-		return overLarge * t.need
 	}
-	return t.need
+	return overLarge * t.need
 }
 
 // likely returns how many bytes the run probably takes.
@@ -310,14 +308,23 @@ func theAccount() (*account, error) {
 	return a, nil
 }
 
-// sharedRoom returns the bytes that a process of its own may take, 0 where the system doesn't say.
-func sharedRoom() int64 {
+// memoryLimit returns the limit of memory for a process of its own that has so many bytes already: it may
+// take what is free besides, or what $RUNEXP_MODEL_MEMORY says in all.
+func memoryLimit(has int64) (l Limits, err error) {
+	most, err := mostMemory()
+	if err != nil || most > 0 {
+		return Limits{Memory: most, Of: "$" + memoryVariable + " allows"}, err
+	}
 	r := newRoomer("").shared()
 	if r.Free == math.MaxInt64 {
-		return 0
+		return l, nil
 	}
-	return max(1, r.Free-r.reserve())
+	return Limits{Memory: has + max(r.Free-r.reserve(), r.little()), Of: r.Of}, nil
 }
+
+// little is how much memory a process of its own may take in any case. Where less is free others are taking
+// it, and the system ends the largest.
+func (r Room) little() int64 { return min(256<<20, r.Size/8) }
 
 // kind returns whether a run of this process that needs so much is small or large: to keep for others what
 // small ones took costs a small part of the memory.

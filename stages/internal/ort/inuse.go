@@ -59,11 +59,9 @@ func For(model stages.Digest, sure bool) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := Limits{Memory: sharedRoom()}
-	if most, err := mostMemory(); err != nil {
+	l, err := memoryLimit(0)
+	if err != nil {
 		return nil, err
-	} else if most > 0 {
-		l.Memory = most
 	}
 	process.mu.Lock()
 	u := process.inUse

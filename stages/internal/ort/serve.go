@@ -42,9 +42,7 @@ func Serve(in io.Reader, out io.Writer) {
 				reply = &message{}
 				reply.fail(err)
 			}
-			if reply.ID = m.ID; m.Do != doRun {
-				reply.Resident = residentMemory()
-			}
+			reply.ID, reply.Resident = m.ID, residentMemory()
 			writing.Lock()
 			defer writing.Unlock()
 			if reply.write(out) != nil {

@@ -39,6 +39,7 @@ type worker struct {
 type Limits struct {
 	Time   time.Duration // of processor
 	Memory int64         // bytes of resident memory
+	Of     string        // what Memory is, as in "the machine has left"
 }
 
 // The environment variables that say what a file may take that is met for the first time, for one batch: how
@@ -54,7 +55,11 @@ const usualTime = 5 * time.Minute
 
 // cautious returns the limits for a file that is met for the first time.
 func cautious() (Limits, error) {
-	l := Limits{Time: usualTime, Memory: sharedRoom()}
+	l, err := memoryLimit(0)
+	if err != nil {
+		return l, err
+	}
+	l.Time = usualTime
 	if text := os.Getenv(timeVariable); text != "" {
 		t, err := time.ParseDuration(text)
 		if err != nil || t <= 0 {
@@ -62,11 +67,7 @@ func cautious() (Limits, error) {
 		}
 		l.Time = t
 	}
-	most, err := mostMemory()
-	if err == nil && most > 0 {
-		l.Memory = most
-	}
-	return l, err
+	return l, nil
 }
 
 // mostMemory returns how many bytes a batch may take, 0 if the environment doesn't say.
@@ -355,8 +356,8 @@ func (w *worker) reason(ended error) error {
 		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: "+
 			"if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
 	case code == exitMemory:
-		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, which is "+
-			"what is free unless $%s says otherwise", float64(w.limits.Memory)/1e9, memoryVariable), true}
+		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, and that is "+
+			"what %s", gb(w.limits.Memory), w.limits.Of), true}
 	case noMemory.MatchString(said):
 		return &Fault{"the model takes more memory for one batch than there is", true}
 	case name == "SIGKILL" && !w.closed:
@@ -409,6 +410,16 @@ func (w *worker) load(m *message, model []byte) (*Session, error) {
 // of those that the library finds out.
 func (w *worker) run(ctx context.Context, session int, in []Value, out []array) (*message, error) {
 	m := &message{Do: doRun, Session: session, Arrays: slices.Clone(out)}
+	w.mu.Lock()
+	if w.limits.Time == 0 { // what it may take is what is free now
+		l, err := memoryLimit(w.resident)
+		if err != nil {
+			w.mu.Unlock()
+			return nil, err
+		}
+		w.limits, m.Limits = l, &l
+	}
+	w.mu.Unlock()
 	for _, v := range in {
 		a, b := v.array()
 		m.Arrays, m.blobs = append(m.Arrays, a), append(m.blobs, b)
