@@ -84,13 +84,16 @@ func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 		}
 		for i := from; i < to; i++ {
 			row, t := i-from, targets[i-from]
-			excess := p.response(n, d.ReferenceAnswer(), t) - p.response(n, d.Row(row), t)
+			response, reference := p.response(n, d.Row(row), t), p.response(n, d.ReferenceAnswer(), t)
+			excess := reference - response
 			values, there := doubles(d.Value(row)), d.ReferenceValue()
 			for k, m := range d.Multipliers(row) {
 				values[k] = float64(m) * (values[k] - float64(there[k]))
 				excess += values[k]
 			}
 			e.Put("completeness", i, stages.Scalar(excess))
+			warnIncomplete(e, i, excess, response, reference, "what has no slope, such as Round, Floor and the "+
+				"masks of comparisons, counts as constant, and differences near 0 blow up pools")
 			if err := p.put(e, i, n, values, d.Shape()); err != nil {
 				return err
 			}

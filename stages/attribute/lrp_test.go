@@ -143,8 +143,8 @@ func TestRelevanceLost(t *testing.T) {
 			t.Errorf("%s: warnings %q", net, r.Warnings)
 		}
 	}
-	for share, want := range map[float64]bool{1: false, -0.1: false, 10: false, math.NaN(): false, 0.05: true,
-		0: true, -147: true, math.Inf(1): true} {
+	for share, want := range map[float64]bool{1: false, 0.25: false, 4: false, math.NaN(): false, 0.2: true,
+		0: true, -1: true, -3.5: true, 4.5: true, math.Inf(1): true} {
 		if unconserved(share) != want {
 			t.Errorf("a share of %v is lost: %t", share, !want)
 		}

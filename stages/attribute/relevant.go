@@ -115,11 +115,7 @@ func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []pass
 	values := summed(results)
 	if e.Stage.Output("conservation") != nil {
 		share := conserved(values, doubles(results[0].Seed))
-		if unconserved(share) {
-			e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with; "+
-				"biases and stabilisers may take it, and sums that nearly cancel blow it up: "+
-				"attribute/lrp-conservation names the nodes", share)
-		}
+		warnUnconserved(e, i, share)
 		e.Put("conservation", i, stages.Scalar(share))
 	}
 	if m.propagation(n).positive {
@@ -128,13 +124,6 @@ func (m propagated) combine(e *stages.Env, i int, n *program.Net, results []pass
 		}
 	}
 	return m.tap().put(e, i, n, values, results[0].Shape)
-}
-
-// unconserved reports whether less than a tenth or more than ten times of the initial relevance arrived,
-// regardless of the sign. An undefined share isn't reported.
-func unconserved(share float64) bool {
-	size := math.Abs(share)
-	return size < 0.1 || size > 10
 }
 
 // conserved returns the sum of the relevance that arrived as a share of the sum that it started with.
