@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,7 +15,7 @@ import (
 )
 
 // Layer returns the value of the graph that a layer is: middle, final, as [relevance.Layers] finds them, or
-// the value with that name.
+// the value with that name, or the one that simplification left of it.
 func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -40,6 +41,13 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 				"its values", layer)
 	}
 	if g.Shape(name) == nil {
+		same, near := n.replaced(g, name)
+		if near != "" {
+			return "", stages.BadField("layer", "layer %q: %s", layer, near)
+		}
+		name = cmp.Or(same, name)
+	}
+	if g.Shape(name) == nil {
 		names, such := []string{"input", "middle", "final"}, ""
 		for _, v := range slices.Sorted(maps.Keys(g.Types)) {
 			if g.Weight(v) == nil {
@@ -51,6 +59,15 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		}
 		return "", stages.BadName("layer", layer, names,
 			"layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
+	}
+	if s := g.Shape(name); len(s) == 3 {
+		tokens := s[3-relevance.ChannelAxis(g, name)]
+		if side, others := relevance.TokenGrid(tokens); side > 0 && !relevance.SureGrid(g, tokens) {
+			return "", stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d others, "+
+				"and nothing in the model says that they are: name a layer of feature maps, or one whose "+
+				"tokens are a square grid with at most %d before it", layer, tokens, side, side, others,
+				relevance.SurePlaces)
+		}
 	}
 	if s := g.Shape(name); len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
 		if n := g.Producer(name); n != nil && n.OpType == "Softmax" {

@@ -121,7 +121,7 @@ func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 		}
 	}
 	side, others := TokenGrid(t)
-	return others, side, side, !ok && side > 0
+	return others, side, side, !ok && SureGrid(p.g, t)
 }
 
 // read returns the tokens selected after node i, or all tokens if none are.

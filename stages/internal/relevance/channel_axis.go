@@ -23,6 +23,31 @@ func TokenGrid(tokens int) (side, others int) {
 	return side, others
 }
 
+// SurePlaces is up to how many tokens before a square number of others are taken for class and distillation
+// tokens without a further sign.
+const SurePlaces = 2
+
+// SureGrid reports whether so many tokens are the patches of a square grid behind a few others, as
+// [TokenGrid] says: another number, such as the 32 words of a text, is a square and a rest too. More than
+// two others, such as registers, are believed where a value of the graph has the grid's two axes.
+func SureGrid(g *onnx.Graph, tokens int) bool {
+	side, others := TokenGrid(tokens)
+	if side == 0 || others <= SurePlaces {
+		return side > 0
+	}
+	for _, n := range g.Proto.Graph.Node {
+		for _, v := range n.Output {
+			shape := g.Shape(v)
+			for i := 2; i < len(shape) && len(shape) > 3; i++ {
+				if shape[i-1] == side && shape[i] == side {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // ChannelAxis returns the channel axis of a value, as defined by the nearest node that mixes, normalises or
 // pools channels: 1 for the feature maps of most convolutional nets; the last one for tokens, and for windows
 // and feature maps in nets like Swin. If no node defines it, it is the axis on which a linear layer acts, as

@@ -62,8 +62,7 @@ func (s *grids) places(v Value) bool {
 	}
 	axis := s.near.channelAxis(v)
 	if len(shape) == 3 {
-		side, _ := TokenGrid(shape[3-axis])
-		return side > 0
+		return SureGrid(s.g, shape[3-axis])
 	}
 	if size(shape[1:]) == shape[axis] {
 		return false
