@@ -23,18 +23,24 @@ type format struct {
 	name   string
 	magic  string // "?" matches any byte
 	size   func(b []byte) (w, h int, err error)
-	decode func(b []byte) (*RGB, error)
-	exif   func(b []byte) []byte // the EXIF block or nil; nil for formats without EXIF
+	decode func(b []byte) (*RGB, error)        // of JPEG, which has colours of its own
+	image  func(b []byte) (image.Image, error) // of the other formats
+	exif   func(b []byte) []byte               // the EXIF block or nil; nil for formats without EXIF
 }
 
 func formats() []format {
 	return []format{
-		{"JPEG", "\xff\xd8", jpegSize, decodeJPEG, jpegEXIF},
+		{"JPEG", "\xff\xd8", jpegSize, decodeJPEG, nil, jpegEXIF},
 		goFormat("PNG", "\x89PNG\r\n\x1a\n", png.Decode, png.DecodeConfig, pngEXIF),
 		goFormat("WebP", "RIFF????WEBP", webp.Decode, webp.DecodeConfig, webpEXIF),
 		goFormat("BMP", "BM????\x00\x00\x00\x00", bmp.Decode, bmp.DecodeConfig, nil),
+		{"TIFF", "II*\x00", tiffSize, nil, decodeTIFF, wholeFile},
+		{"TIFF", "MM\x00*", tiffSize, nil, decodeTIFF, wholeFile},
 	}
 }
+
+// Formats names what [Decode] reads.
+const Formats = "JPEG, PNG, WebP, BMP or TIFF"
 
 func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
 	config func(io.Reader) (image.Config, error), exif func([]byte) []byte) format {
@@ -42,37 +48,62 @@ func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
 		func(b []byte) (int, int, error) {
 			c, err := config(bytes.NewReader(b))
 			return c.Width, c.Height, err
-		},
-		func(b []byte) (*RGB, error) {
-			img, err := decode(bytes.NewReader(b))
-			if err != nil {
-				return nil, err
-			}
-			return toRGB(img), nil
-		}, exif}
+		}, nil,
+		func(b []byte) (image.Image, error) { return decode(bytes.NewReader(b)) }, exif}
 }
 
-// Decode reads a JPEG, PNG, WebP or BMP file, whatever its extension, like Pillow's convert("RGB"): grey
+// Decode reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension, like Pillow's convert("RGB"): grey
 // images become RGB, alpha is dropped without blending, CMYK is multiplied out. 16-bit channels keep their
 // high byte. The EXIF orientation isn't applied, see [Orientation]. An animation is an error.
-func Decode(b []byte) (m *RGB, err error) {
+func Decode(b []byte) (*RGB, error) {
+	m, _, err := DecodeRange(b, 0)
+	return m, err
+}
+
+// DecodeRange is [Decode] of a file whose 16-bit channels go from 0 to white, if white isn't 0: they become
+// 255·v/white, rounded, and at most 255. above is the number of values that are cut.
+func DecodeRange(b []byte, white int) (m *RGB, above int, err error) {
 	f, err := recognise(b)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	if f.decode != nil {
+		err = f.guarded(b, func() (err error) {
+			m, err = f.decode(b)
+			return err
+		})
+		return m, 0, err
+	}
+	err = f.guarded(b, func() error {
+		img, err := f.image(b)
+		if err != nil {
+			return err
+		}
+		if d := deepOf(img); d != nil && white != 0 {
+			m, above = d.scaled(white)
+		} else {
+			m = toRGB(img)
+		}
+		return nil
+	})
+	return m, above, err
+}
+
+// guarded calls decode with a file that fits.
+func (f format) guarded(b []byte, decode func() error) (err error) {
 	// A decoder's panic on a hostile file mustn't end the process.
 	defer func() {
 		if r := recover(); r != nil {
-			m, err = nil, fmt.Errorf("a damaged %s file: %v", f.name, r)
+			err = fmt.Errorf("a damaged %s file: %v", f.name, r)
 		}
 	}()
 	if err := f.fits(b); err != nil {
-		return nil, err
+		return err
 	}
-	if m, err = f.decode(b); err != nil {
-		return nil, damaged(f.name, err)
+	if err := decode(); err != nil {
+		return damaged(f.name, err)
 	}
-	return m, nil
+	return nil
 }
 
 // fits rejects a file whose header declares no pixels, or too many.
@@ -100,7 +131,16 @@ func recognise(b []byte) (format, error) {
 	if len(b) == 0 {
 		return format{}, errors.New("an empty file")
 	}
-	return format{}, errors.New("neither JPEG, PNG, WebP nor BMP")
+	switch name, _ := otherKind(b); name {
+	case "":
+		return format{}, errors.New("neither JPEG, PNG, WebP, BMP nor TIFF")
+	case lfsPointer:
+		return format{}, errors.New("a Git LFS pointer in the file's place: \"git lfs pull\" fetches the file")
+	case htmlPage:
+		return format{}, errors.New("an HTML page in the file's place, as servers answer with to a browser")
+	default:
+		return format{}, fmt.Errorf("%s isn't read: neither JPEG, PNG, WebP, BMP nor TIFF", name)
+	}
 }
 
 func hasMagic(b []byte, magic string) bool {
@@ -116,6 +156,9 @@ func hasMagic(b []byte, magic string) bool {
 }
 
 func damaged(name string, err error) error {
+	if errors.Is(err, errUnread) {
+		return fmt.Errorf("a %s file %w", name, err)
+	}
 	// Some decoders don't wrap io.ErrUnexpectedEOF.
 	if errors.Is(err, errTruncated) || errors.Is(err, io.EOF) ||
 		strings.HasSuffix(err.Error(), io.ErrUnexpectedEOF.Error()) {
@@ -139,8 +182,16 @@ func toRGB(img image.Image) *RGB {
 			v := src.Pix[src.PixOffset(x, y)]
 			d[0], d[1], d[2] = v, v, v
 		})
-	case *image.RGBA: // opaque: decoders return it for nothing else
-		each(m, r, func(d []uint8, x, y int) { copy(d, src.Pix[src.PixOffset(x, y):][:3]) })
+	case *image.RGBA: // opaque, but for TIFF, whose colours may be multiplied with alpha
+		each(m, r, func(d []uint8, x, y int) {
+			p := src.Pix[src.PixOffset(x, y):][:4]
+			copy(d, p[:3])
+			if a := int(p[3]); a != 0 && a != 255 {
+				for k := range d {
+					d[k] = uint8(min(255*int(p[k])/a, 255))
+				}
+			}
+		})
 	case *image.NRGBA:
 		each(m, r, func(d []uint8, x, y int) { copy(d, src.Pix[src.PixOffset(x, y):][:3]) })
 	case *image.Paletted:

@@ -194,7 +194,7 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"empty":      {nil, "an empty file"},
-		"text":       {[]byte("GIF89a, or so"), "neither JPEG, PNG, WebP nor BMP"},
+		"text":       {[]byte("GIF89a, or so"), "neither JPEG, PNG, WebP, BMP nor TIFF"},
 		"huge jpeg":  {huge, "a JPEG file of 65535×65535 pixels is too large"},
 		"huge png":   {wide, "a PNG file of 65536×65536 pixels is too large"},
 		"little":     {tall, "a truncated JPEG file"},
