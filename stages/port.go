@@ -25,7 +25,7 @@ var (
 	Targets = Type{"targets", true, FormTensor}
 	// i64 [1].
 	Labels = Type{"labels", true, FormTensor}
-	// u8 [H,W], 1 on the object.
+	// u8 [H,W], 1 on the object, [Ignored] where a pixel doesn't count, else 0.
 	Masks = Type{"masks", true, FormTensor}
 	// u32 or u8 [H,W], which segment each pixel is of: any numbers.
 	Segments = Type{"segments", true, FormTensor}
@@ -54,6 +54,10 @@ var (
 	Figure    = Type{"figure", false, FormFile} // "ext" is png or svg
 	Text      = Type{"text", false, FormFile}   // "ext" is md
 )
+
+// Ignored is the value of a mask's pixels that count neither as the object nor as its surroundings, such as its
+// border in PASCAL VOC.
+const Ignored uint8 = 255
 
 // A Port is a typed input or output of a stage.
 type Port struct {

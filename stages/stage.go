@@ -64,6 +64,7 @@ type Stage struct {
 	Most    func(params any, in map[string]Amount) int
 	Few     func(params any, in map[string]Amount) error
 	Sources func(params any, ids []string) ([]Source, error)
+	Remarks func(params any) []string
 	Facts   func(params any, in map[string]Facts) (map[string]Facts, error)
 	Program func(ctx context.Context, params any, e *Env) (Digest, error)
 	Run     func(ctx context.Context, params any, e *Env) error
@@ -129,6 +130,10 @@ type Def[P any] struct {
 	// and returns one source for each, in that order. The engine digests the files, and again after the work:
 	// results of files that changed in between aren't stored.
 	Sources func(p P, ids []string) ([]Source, error)
+
+	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what is taken
+	// otherwise than it is written. Checks, runs and review folders repeat them. No result depends on Remarks.
+	Remarks func(p P) []string
 
 	// Facts derives the facts of output ports from the parameters and the facts of inputs (of the first cell,
 	// where axes are collapsed; see [Stage.FactsOf]). It must not depend on items. Whole stages may call
@@ -245,6 +250,9 @@ func New[P any](d Def[P]) Stage {
 	}
 	if d.Sources != nil {
 		s.Sources = func(params any, ids []string) ([]Source, error) { return d.Sources(*params.(*P), ids) }
+	}
+	if d.Remarks != nil {
+		s.Remarks = func(params any) []string { return d.Remarks(*params.(*P)) }
 	}
 	if d.Facts != nil {
 		s.Facts = func(params any, in map[string]Facts) (map[string]Facts, error) {

@@ -15,6 +15,9 @@ type Content struct {
 	Masks    string // the folder with a mask for each image, "" without one
 	Boxes    string // the folder with a file of boxes for each image, "" without one
 
+	Told  []string // which files aren't used, and what is taken otherwise than it is written
+	White int      // the value that is probably white in 16-bit pictures, 0 if they use their whole range
+
 	// Incomplete tells which image a folder of masks or boxes lacks, so that it can't be used.
 	Incomplete []string
 }
@@ -52,6 +55,17 @@ func Inspect(folder string) (Content, error) {
 		return Content{}, err
 	}
 	c.Images = len(sources)
+	c.Told = Folder.Remarks(&p)
+	err = unpacked(p.files(), func() error {
+		l, err := listFolder(p)
+		if err == nil {
+			c.White, _ = p.white(l.sources)
+		}
+		return err
+	})
+	if err != nil {
+		return Content{}, err
+	}
 	for _, s := range sources {
 		if label, err := noteLabel(s); err == nil && label >= 0 {
 			c.Labelled++

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -24,10 +25,14 @@ type FolderParams struct {
 	Orientation string       `yaml:"orientation" doc:"exif: rotate by the EXIF orientation, as image viewers do; sensor: ignore it, as Pillow's open does" choices:"exif|sensor"`
 	Filter      string       `yaml:"filter" doc:"interpolation; both filters antialias when downsampling" choices:"bilinear|bicubic"`
 	Corrupt     string       `yaml:"corrupt" doc:"files that can't be decoded: fail reports an error that names them, skip leaves them out with a warning" choices:"fail|skip"`
+	Absent      string       `yaml:"absent" doc:"files of a list that aren't in the folder: fail reports an error, skip leaves them out with a warning" key:"-" choices:"fail|skip"`
+	White       int          `yaml:"white" doc:"the value of white in pictures of 16-bit channels: 4095 if they hold 12 bits; of those, 8 remain" key:"added" min:"1" max:"65535"`
 	IDs         string       `yaml:"ids" doc:"a text file with a class's number and name a line, for lists whose numbers aren't the model's, such as ImageNet's map_clsloc.txt" file:"read"`
 	First       int          `yaml:"first" doc:"the number of the first class in a list" key:"-" min:"0" max:"1"`
 	Masks       string       `yaml:"masks" doc:"the objects' masks: a folder with a PNG file an image, or COCO's annotations, a .json file" file:"read"`
 	MaskSuffix  string       `yaml:"mask_suffix" doc:"what the names of masks have in place of the image's extension" key:"-"`
+	Object      Values       `yaml:"object" doc:"the values of masks' pixels on the object, such as 1 or [1-254]; default: all but 0 and those of ignore" key:"added"`
+	Ignore      Values       `yaml:"ignore" doc:"the values of masks' pixels that count neither as the object nor as its surroundings, such as 255, VOC's border; default: none" key:"added"`
 	Boxes       string       `yaml:"boxes" doc:"boxes around the objects: a folder with a file in VOC's XML an image, or COCO's annotations, a .json file" file:"read"`
 	Objects     string       `yaml:"objects" doc:"the annotated objects that count: all, or those of the image's class; a PNG file counts whole" key:"-" choices:"all|class"`
 
@@ -35,7 +40,11 @@ type FolderParams struct {
 }
 
 func (p FolderParams) framing() framing {
-	return framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter}
+	f := framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter, p.White}
+	if f.white == wholeRange {
+		f.white = 0 // the high byte
+	}
+	return f
 }
 
 func (p *FolderParams) files() []*string {
@@ -55,6 +64,9 @@ func (p *FolderParams) Validate() error {
 	}
 	return p.framing().check()
 }
+
+// wholeRange is the white of pictures that use all values of 16 bits.
+const wholeRange = 1<<16 - 1
 
 // Folder reads photographs into 8-bit RGB images, bit-identical to Pillow with torchvision's Resize and
 // CenterCrop, after Pillow's exif_transpose. An item's id is the file's path relative to the folder, with
@@ -101,8 +113,8 @@ orientation, resizing and crop, masks without interpolation:
 		{Name: "masks", Type: stages.Masks, Doc: "1 on the objects, with the parameter masks"},
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around them, with the parameter boxes"},
 	},
-	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", MaskSuffix: ".png",
-		Objects: "all"},
+	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", Absent: "fail",
+		White: wholeRange, MaskSuffix: ".png", Objects: "all"},
 	Lacks: func(p FolderParams, port string, _ func(string) bool) error {
 		if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
 			return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)
@@ -110,6 +122,7 @@ orientation, resizing and crop, masks without interpolation:
 		return nil
 	},
 	Sources: folderSources,
+	Remarks: folderRemarks,
 	Facts:   folderFacts,
 	Run:     runFolder,
 })
@@ -123,7 +136,11 @@ func folderSources(p FolderParams, _ []string) (sources []stages.Source, err err
 		if sources, err = p.Choice.of(l.sources); err != nil {
 			return err
 		}
-		return annotate(p, sources, l.classes)
+		if err := annotate(p, sources, l.classes); err != nil {
+			return err
+		}
+		_, err = p.lookAtMasks(sources)
+		return err
 	})
 	return sources, err
 }
@@ -192,12 +209,21 @@ func readAll(ctx context.Context, e *stages.Env, corrupt string,
 	}
 	var bad []string
 	for i, err := range problems {
+		if unclear := new(unclearMask); errors.As(err, &unclear) {
+			return fmt.Errorf("%q: %w", e.Source(i).ID, err)
+		}
 		if err != nil {
 			bad = append(bad, fmt.Sprintf("%q: %v", e.Source(i).ID, err))
 			continue
 		}
 		for _, p := range photos[i] {
 			e.Add("images", i, p.sub, p.image)
+			if p.above > 0 {
+				e.WarnItem(i, "%.2g %% of its pixels are above white, and are cut", 100*p.above)
+			}
+			if p.full {
+				e.WarnItem(i, "every pixel of its mask is object: no metric of localisation tells maps apart by it")
+			}
 			if p.mask != nil {
 				e.Add("masks", i, p.sub, p.mask)
 			}
@@ -226,11 +252,11 @@ func readAll(ctx context.Context, e *stages.Env, corrupt string,
 
 // readImage decodes a file and returns its payloads.
 func readImage(f framing, file string, regions ...region) (photograph, error) {
-	m, turn, err := f.decode(file)
+	m, err := f.decode(file)
 	if err != nil {
 		return photograph{}, err
 	}
-	return f.frame(m, turn, regions...)
+	return f.frame(m, regions...)
 }
 
 // A source's note is its label, so that the payloads change with the label, and, after a semicolon, how its

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +21,8 @@ import (
 type listing struct {
 	sources []stages.Source
 	classes []string // names by class number; nil if there are none
+	listed  bool     // by a list
+	told    []string // what isn't as the folder or its list says, in sentences
 }
 
 // maxLabel limits class numbers, so that typing errors in a list are detected.
@@ -120,107 +120,64 @@ type entry struct {
 }
 
 func readList(p FolderParams, names []string) (*listing, error) {
-	list := p.List
-	entries, err := readEntries(p)
+	entries, told, err := readEntries(p)
 	if err != nil {
 		return nil, err
 	}
-	classes, number := names, false
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("%q lists no files", p.List)
+	}
+	classes := names
 	if p.IDs != "" {
 		if classes, err = renumber(p, entries, names); err != nil {
 			return nil, err
 		}
-		names = classes
-	} else if names == nil {
-		classes, number = classesOf(entries)
 	}
-	l := &listing{classes: classes}
+	numbers, err := checkLabels(p.List, entries, classes)
+	if err != nil {
+		return nil, err
+	}
+	if classes == nil && !numbers {
+		classes = namesOf(entries)
+	}
+	l := &listing{classes: classes, told: told, listed: true}
+	find := finder{folder: p.Path, list: p.List, entries: entries}
+	var gone []error
 	seen := map[string]int{}
 	byName := map[string]int{} // classes that were looked up
 	for _, e := range entries {
-		if !filepath.IsLocal(filepath.FromSlash(e.file)) {
-			return nil, fmt.Errorf("%s:%d: the file %q isn't inside the folder", list, e.line, e.file)
-		}
-		id, err := locate(p.Path, e)
+		label, err := p.classOf(e, classes, byName)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", list, e.line, err)
+			return nil, fmt.Errorf("%s:%d: %w", p.List, e.line, err)
+		}
+		id, err := find.find(e)
+		if err != nil {
+			err = fmt.Errorf("%s:%d: %w", p.List, e.line, err)
+		}
+		if errors.As(err, new(absent)) {
+			gone = append(gone, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		if first := seen[id]; first > 0 {
-			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", list, e.line, e.file, first)
+			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file, first)
 		}
 		seen[id] = e.line
-		label, err := strconv.Atoi(e.label)
-		if err == nil {
-			label -= p.First
-		}
-		switch {
-		case err != nil && number:
-			return nil, fmt.Errorf("%s:%d: label %q isn't a number, unlike the first label",
-				list, e.line, e.label)
-		case err != nil || !number && names == nil:
-			known := false
-			if label, known = byName[e.label]; !known {
-				label = classNamed(classes, e.label)
-				byName[e.label] = label
-			}
-			if label < 0 {
-				return nil, fmt.Errorf("%s:%d: unknown class %q", list, e.line, e.label)
-			}
-		case label < 0 || label > maxLabel:
-			return nil, fmt.Errorf("%s:%d: label %d isn't between 0 and %d", list, e.line, label, maxLabel)
-		case names != nil && label >= len(names):
-			return nil, fmt.Errorf("%s:%d: label %d has no name: there are %d names",
-				list, e.line, label, len(names))
-		}
 		file := filepath.Join(p.Path, filepath.FromSlash(id))
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
 	}
-	if len(l.sources) == 0 {
-		return nil, fmt.Errorf("%q lists no files", list)
+	l.told = append(l.told, find.told...)
+	if len(gone) > 0 {
+		const count = "%d of %d files that %s lists aren't in the folder"
+		text := fmt.Sprintf(count, len(gone), len(entries), filepath.Base(p.List))
+		if p.Absent == "fail" || len(l.sources) == 0 {
+			return nil, fmt.Errorf("%w (%s; absent: skip leaves such files out)", gone[0], text)
+		}
+		l.told = append(l.told, fmt.Sprintf("%s and are left out: %v", text, gone[0]))
 	}
 	return l, nil
-}
-
-// locate returns the path of a listed file relative to the folder. A list may leave out the extension, and
-// the folder that all images or those of a class are in.
-func locate(folder string, e entry) (string, error) {
-	exact := path.Clean(e.file)
-	names := []string{exact}
-	if e.bare {
-		for _, ext := range []string{".jpg", ".JPEG", ".jpeg", ".png"} {
-			names = append(names, exact+ext, "images/"+exact+ext)
-			if filepath.IsLocal(filepath.FromSlash(e.label)) {
-				names = append(names, path.Join(e.label, exact+ext))
-			}
-		}
-	}
-	var why error
-	for _, id := range names {
-		info, err := os.Stat(filepath.Join(folder, filepath.FromSlash(id)))
-		switch {
-		case err == nil && info.Mode().IsRegular():
-			return id, nil
-		case err == nil && why == nil:
-			why = fmt.Errorf("%q isn't a regular file", e.file)
-		case why == nil:
-			why = fmt.Errorf("file %q: %w", e.file, plain(err))
-		}
-	}
-	return "", why
-}
-
-// classesOf returns the sorted class names, or number = true if labels are numbers. The first label decides.
-func classesOf(entries []entry) (classes []string, number bool) {
-	if len(entries) > 0 {
-		if _, err := strconv.Atoi(entries[0].label); err == nil {
-			return nil, true
-		}
-	}
-	for _, e := range entries {
-		classes = append(classes, e.label)
-	}
-	slices.Sort(classes)
-	return slices.Compact(classes), false
 }
 
 // classNamed finds a class by its name, or else by what [classname.Is] takes for it.
@@ -231,55 +188,125 @@ func classNamed(classes []string, name string) int {
 	return slices.IndexFunc(classes, func(c string) bool { return classname.Is(c, name) })
 }
 
-func readCSV(file string, b []byte) ([]entry, error) {
+// What the columns of lists are called, the first that there is.
+var (
+	fileColumns = []string{"file", "filename", "file_name", "filepath", "file_path", "path", "image_path",
+		"img_path", "image", "img", "image_name", "img_name", "image_id", "imageid", "img_id", "id", "name"}
+	labelColumns = []string{"label", "labels", "class", "target", "y", "category", "label_id", "class_id",
+		"category_id", "class_index", "class_idx", "label_idx", "class_name", "classname", "label_name",
+		"category_name", "species", "breed", "diagnosis"}
+)
+
+// columnOf finds the first of some names among columns. The second of its results is another column that could
+// be meant, "" for none, where the first isn't the name that documentation has.
+func columnOf(head, names []string) (at int, other string) {
+	at = -1
+	for _, name := range names {
+		i := slices.IndexFunc(head, func(h string) bool {
+			return strings.EqualFold(strings.ReplaceAll(strings.TrimSpace(h), " ", "_"), name)
+		})
+		switch {
+		case i < 0 || at == i:
+		case at < 0:
+			at = i
+		case !strings.EqualFold(strings.TrimSpace(head[at]), names[0]) && other == "":
+			other = head[i]
+		}
+	}
+	return at, other
+}
+
+// separatorOf returns what separates the columns of a list, by its first line.
+func separatorOf(line string) rune {
+	separator, most := ',', 0
+	for _, r := range ",;\t|" {
+		if n := strings.Count(line, string(r)); n > most {
+			separator, most = r, n
+		}
+	}
+	return separator
+}
+
+// readCSV reads a list with the names of its columns on its first line. Told is which it took, if they aren't
+// called file and label.
+func readCSV(file string, b []byte) (entries []entry, told []string, err error) {
 	r := csv.NewReader(bytes.NewReader(b))
+	first, _, _ := strings.Cut(string(b), "\n")
+	r.Comma = separatorOf(first)
 	r.FieldsPerRecord = -1
 	r.TrimLeadingSpace = true
 	head, err := r.Read()
 	if err != nil {
-		return nil, badCSV(file, err)
+		return nil, nil, badCSV(file, err)
 	}
-	at := map[string]int{}
-	for i, name := range head {
-		at[strings.ToLower(strings.TrimSpace(name))] = i
+	columns, err := readHead(file, head)
+	if err != nil {
+		return nil, nil, err
 	}
 	imageNet := len(head) == 2 && head[0] == "ImageId" && head[1] == "PredictionString"
-	if imageNet { // LOC_val_solution.csv: a class and a box for each of an image's objects
-		at = map[string]int{"file": 0, "label": 1}
+	if !imageNet && !columns.documented(head) {
+		told = append(told, fmt.Sprintf("%s: the columns %q and %q are read", filepath.Base(file),
+			head[columns.file], head[columns.label]))
 	}
-	for _, name := range []string{"file", "label"} {
-		if _, ok := at[name]; !ok {
-			return nil, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns",
-				file, name, head)
-		}
-	}
-	var entries []entry
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			return entries, nil
+			return entries, told, nil
 		}
 		if err != nil {
-			return nil, badCSV(file, err)
+			return nil, nil, badCSV(file, err)
 		}
 		line, _ := r.FieldPos(0)
 		if len(record) != len(head) {
-			return nil, fmt.Errorf("%s:%d: %d fields, the first line has %d",
+			return nil, nil, fmt.Errorf("%s:%d: %d fields, the first line has %d",
 				file, line, len(record), len(head))
 		}
-		e := entry{file: strings.TrimSpace(record[at["file"]]), label: strings.TrimSpace(record[at["label"]]),
+		e := entry{file: strings.TrimSpace(record[columns.file]), label: strings.TrimSpace(record[columns.label]),
 			line: line, bare: imageNet}
 		if imageNet {
 			e.label, _, _ = strings.Cut(e.label, " ")
 		}
 		if e.file == "" || e.label == "" {
-			return nil, fmt.Errorf("%s:%d: missing file or label", file, line)
+			return nil, nil, fmt.Errorf("%s:%d: missing file or label", file, line)
 		}
 		if strings.ContainsAny(e.label+e.file, "\n\r") {
-			return nil, fmt.Errorf("%s:%d: line break inside a field", file, line)
+			return nil, nil, fmt.Errorf("%s:%d: line break inside a field", file, line)
 		}
 		entries = append(entries, e)
 	}
+}
+
+// columns are where the columns of files and labels are.
+type columns struct{ file, label int }
+
+// documented reports whether the columns have the names that documentation gives them.
+func (c columns) documented(head []string) bool {
+	return strings.EqualFold(strings.TrimSpace(head[c.file]), fileColumns[0]) &&
+		strings.EqualFold(strings.TrimSpace(head[c.label]), labelColumns[0])
+}
+
+// readHead finds the columns of a list by their names.
+func readHead(file string, head []string) (c columns, err error) {
+	if len(head) == 2 && head[0] == "ImageId" && head[1] == "PredictionString" {
+		// LOC_val_solution.csv: a class and a box for each of an image's objects
+		return columns{0, 1}, nil
+	}
+	for _, kind := range []struct {
+		at    *int
+		names []string
+	}{{&c.file, fileColumns}, {&c.label, labelColumns}} {
+		at, other := columnOf(head, kind.names)
+		switch {
+		case at < 0:
+			return c, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns",
+				file, kind.names[0], head)
+		case other != "" && kind.at == &c.label:
+			return c, fmt.Errorf("%s:1: the columns %q and %q may both be that of labels: call one of them label",
+				file, head[at], other)
+		}
+		*kind.at = at
+	}
+	return c, nil
 }
 
 func badCSV(file string, err error) error {

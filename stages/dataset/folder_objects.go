@@ -157,7 +157,7 @@ func (a *annotations) regions(s stages.Source) (list []region, err error) {
 	_, rest, _ := strings.Cut(s.Note, ";")
 	rest, class, _ := strings.Cut(";"+rest, noteClass)
 	if file := s.With[withMask]; file != "" {
-		m, err := readIndices(file)
+		m, err := readMask(a.params.maskRule(), file)
 		if err != nil {
 			return nil, err
 		}
@@ -195,8 +195,21 @@ func (a *annotations) regions(s stages.Source) (list []region, err error) {
 	return list, nil
 }
 
+// readMask reads a PNG file of a mask.
+func readMask(rule maskRule, file string) (*picture.RGB, error) {
+	m, err := readIndices(file)
+	if err != nil {
+		return nil, err
+	}
+	mask, err := rule.apply(m)
+	if err != nil {
+		return nil, fmt.Errorf("the mask %q: %w", file, err)
+	}
+	return mask, nil
+}
+
 // readIndices reads a PNG file of masks.
-func readIndices(file string) (*picture.RGB, error) {
+func readIndices(file string) (*picture.Indices, error) {
 	b, err := stages.ReadFile(file, maxImage)
 	if err != nil {
 		return nil, fmt.Errorf("the mask %q: %w", file, plain(err))

@@ -177,8 +177,8 @@ func TestFolderErrors(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"empty":          {nil, "contains no JPEG, PNG, WebP or BMP file (other files: 0)"},
-		"other files":    {map[string]string{"a.txt": "", "b.gif": ""}, "(other files: 2)"},
+		"empty":          {nil, "contains no JPEG, PNG, WebP, BMP or TIFF file, nor any other file"},
+		"other files":    {map[string]string{"a.txt": "", "b.gif": ""}, "TIFF file: only 1 .gif, 1 .txt"},
 		"an empty class": {map[string]string{"cat/a.png": px, "dog/a.txt": ""}, `dog" contains no JPEG`},
 		"loose images": {map[string]string{"cat/a.png": px, "a.png": px},
 			"1 images next to class folders"},
@@ -186,7 +186,7 @@ func TestFolderErrors(t *testing.T) {
 		"a header only": {map[string]string{"labels.csv": "file,label\n"}, "lists no files"},
 		"no header": {map[string]string{"labels.csv": "a.png,1\n"},
 			`labels.csv:1: no column "file" among ["a.png" "1"]`},
-		"no label": {map[string]string{"labels.csv": "file,class\na.png,1\n"},
+		"no label": {map[string]string{"labels.csv": "file,kind\na.png,1\n"},
 			`no column "label"`},
 		"a short line": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,1\na.png\n"},
 			"labels.csv:3: 1 fields, the first line has 2"},
@@ -203,7 +203,7 @@ func TestFolderErrors(t *testing.T) {
 			"isn't inside the folder"},
 		"a name amid numbers": {map[string]string{"a.png": px, "b.png": px,
 			"labels.csv": "file,label\na.png,1\nb.png,cat\n"},
-			`labels.csv:3: label "cat" isn't a number`},
+			`labels.csv:2: the label "1" is a number, and on line 3 "cat" is a name`},
 		"a negative number": {map[string]string{"a.png": px, "labels.csv": "file,label\na.png,-1\n"},
 			"label -1 isn't between 0"},
 		"a stray quote": {map[string]string{"labels.csv": "file,label\na\"b.png,1\n"}, "labels.csv:2:2: "},
@@ -293,7 +293,7 @@ func TestFolderCorruptFiles(t *testing.T) {
 	_, err := stagetest.Try(Folder, p, nil)
 	for _, want := range []string{"3 of 5 files can't be read", "corrupt: skip",
 		`"a/cut.png": a truncated PNG file`, `"b/empty.jpg": an empty file`,
-		`"b/text.webp": neither JPEG, PNG, WebP nor BMP`} {
+		`"b/text.webp": neither JPEG, PNG, WebP, BMP nor TIFF`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got the error %v, want %q", err, want)
 		}

@@ -13,15 +13,26 @@ import (
 
 // readEntries reads a list, whose format its name and its first line tell: CSV, or lines of text with a file
 // and a label, a file below its class's folder, or a number each.
-func readEntries(p FolderParams) ([]entry, error) {
+func readEntries(p FolderParams) (entries []entry, told []string, err error) {
 	b, err := readText(p.List)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	return parseEntries(p, b)
+}
+
+// parseEntries is readEntries for the text of the list.
+func parseEntries(p FolderParams, b []byte) (entries []entry, told []string, err error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	if !strings.EqualFold(filepath.Ext(p.List), ".txt") || strings.Contains(first, ",") {
 		return readCSV(p.List, b)
 	}
+	entries, err = readLines(p, b)
+	return entries, nil, err
+}
+
+// readLines reads a list of lines of text.
+func readLines(p FolderParams, b []byte) ([]entry, error) {
 	var entries []entry
 	scan := bufio.NewScanner(bytes.NewReader(b))
 	scan.Buffer(nil, 1<<16)
@@ -83,7 +94,7 @@ func numbered(p FolderParams, entries []entry) ([]entry, error) {
 	}
 	var out []entry
 	for _, n := range nodes {
-		if n.dir || !isImage(n.name) {
+		if n.dir || !w.image(n) {
 			continue
 		}
 		stem := withoutExt(n.name)
@@ -123,10 +134,10 @@ func renumber(p FolderParams, entries []entry, names []string) ([]string, error)
 		if number < 0 || name < 0 {
 			return nil, fmt.Errorf("%s:%d: %q: a class's number and name are needed", p.IDs, line+1, text)
 		}
-		if _, twice := nameOf[fields[number]]; twice {
+		if _, twice := nameOf[canonical(fields[number])]; twice {
 			return nil, fmt.Errorf("%s:%d: a second class has the number %s", p.IDs, line+1, fields[number])
 		}
-		nameOf[fields[number]] = fields[name]
+		nameOf[canonical(fields[number])] = fields[name]
 		all = append(all, fields[name])
 	}
 	if names == nil {
@@ -134,7 +145,7 @@ func renumber(p FolderParams, entries []entry, names []string) ([]string, error)
 		names = slices.Compact(all)
 	}
 	for i := range entries {
-		name, ok := nameOf[entries[i].label]
+		name, ok := nameOf[canonical(entries[i].label)]
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: %s has no class %q", p.List, entries[i].line, p.IDs,
 				entries[i].label)
@@ -142,4 +153,12 @@ func renumber(p FolderParams, entries []entry, names []string) ([]string, error)
 		entries[i].label = name
 	}
 	return names, nil
+}
+
+// canonical returns a whole number as 3 where it is written as 3.0 or 03, and another text as it is.
+func canonical(text string) string {
+	if n, _, whole := asNumber(text); whole {
+		return strconv.Itoa(n)
+	}
+	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/archive"
+	"github.com/runexp/runexp/stages/internal/picture"
 )
 
 // walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
@@ -25,11 +26,9 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 	loose := 0
 	for _, e := range top {
 		if !e.dir {
-			if isImage(e.name) {
+			if w.image(e) {
 				loose++
 				found = append(found, e.at(-1))
-			} else {
-				w.others++
 			}
 			continue
 		}
@@ -39,19 +38,21 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 				return nil, fmt.Errorf("names has no class for the folder %q", e.file)
 			}
 		}
-		before := len(found)
+		before, elsewhere := len(found), w.left
+		w.left = nil
 		if found, err = w.below(found, e, label); err != nil {
 			return nil, err
 		}
 		if len(found) == before && names == nil {
-			return nil, fmt.Errorf("the class folder %q contains no JPEG, PNG, WebP or BMP file", e.file)
+			return nil, fmt.Errorf("the class folder %q contains no %s file%s", e.file, picture.Formats,
+				others(w.left))
 		}
+		w.left = elsewhere.with(w.left)
 		classes = append(classes, e.name)
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("the folder %q contains no JPEG, PNG, WebP or BMP file (other files: %d)",
-			folder, w.others)
+		return nil, fmt.Errorf("the folder %q contains no %s file%s", folder, picture.Formats, others(w.left))
 	case loose > 0 && loose < len(found):
 		return nil, fmt.Errorf("%q contains %d images next to class folders: move them into one, or list "+
 			"them in a CSV file", folder, loose)
@@ -59,6 +60,10 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 		classes = names
 	case loose > 0:
 		classes = nil
+	default:
+		if err := splits(folder, classes, found); err != nil {
+			return nil, err
+		}
 	}
 	l := &listing{classes: classes}
 	for _, f := range found {
@@ -72,17 +77,21 @@ type found struct {
 	label    int
 }
 
-// annotates reports whether a file is a mask that lies next to its image, or the folder of masks or boxes.
+// annotates reports whether a file is a mask that lies next to its image, the folder of masks or boxes, or another
+// that a parameter names.
 func (p FolderParams) annotates(file string) bool {
-	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(file,
-		p.MaskSuffix) || p.Masks != "" && file == filepath.Clean(p.Masks) ||
-		p.Boxes != "" && file == filepath.Clean(p.Boxes)
+	for _, known := range []string{p.Masks, p.Boxes, p.List, p.Names, p.IDs} {
+		if known != "" && file == filepath.Clean(known) {
+			return true
+		}
+	}
+	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(file, p.MaskSuffix)
 }
 
 // A walker lists folders recursively, following links.
 type walker struct {
 	skip   func(file string) bool
-	others int      // number of files that aren't images
+	left   tally    // of files that aren't images
 	listed int      // number of all files and folders, those that several links lead to once for each
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
@@ -98,6 +107,18 @@ type node struct {
 
 func (n node) at(label int) found { return found{n.id, n.file, label} }
 
+// image reports whether a file is an image that can be read, and remembers one that can't.
+func (w *walker) image(n node) bool {
+	kind, picture, read := kindOf(n)
+	if !read {
+		if w.left == nil {
+			w.left = tally{}
+		}
+		w.left.add(kind, group{1, picture, n.id})
+	}
+	return read
+}
+
 // entries returns the sorted entries of a folder, without hidden ones.
 func (w *walker) entries(folder string) ([]node, error) {
 	list, err := os.ReadDir(folder)
@@ -111,7 +132,7 @@ func (w *walker) entries(folder string) ([]node, error) {
 	var out []node
 	for _, e := range list {
 		n := node{name: e.Name(), id: e.Name(), file: filepath.Join(folder, e.Name()), dir: e.IsDir()}
-		if archive.Hidden(n.name) || w.skip(n.file) {
+		if archive.Hidden(n.name) || ofSystem(n.name) || w.skip(n.file) {
 			continue
 		}
 		if e.Type()&fs.ModeSymlink != 0 {
@@ -128,41 +149,40 @@ func (w *walker) entries(folder string) ([]node, error) {
 
 // below appends the images in the folder n and its subfolders.
 func (w *walker) below(to []found, n node, label int) ([]found, error) {
+	err := w.each(n, func(file node) {
+		if w.image(file) {
+			to = append(to, file.at(label))
+		}
+	})
+	return to, err
+}
+
+// each calls use with all files in the folder n and its subfolders.
+func (w *walker) each(n node, use func(file node)) error {
 	real, err := filepath.EvalSymlinks(n.file)
 	if err != nil {
-		return nil, fmt.Errorf("folder %q: %w", n.file, plain(err))
+		return fmt.Errorf("folder %q: %w", n.file, plain(err))
 	}
 	if slices.Contains(w.inside, real) {
-		return nil, fmt.Errorf("the link %q points to a folder that contains it", n.file)
+		return fmt.Errorf("the link %q points to a folder that contains it", n.file)
 	}
 	w.inside = append(w.inside, real)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
 	list, err := w.entries(n.file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, e := range list {
-		e.id = n.id + "/" + e.name
-		switch {
-		case e.dir:
-			if to, err = w.below(to, e, label); err != nil {
-				return nil, err
-			}
-		case isImage(e.name):
-			to = append(to, e.at(label))
-		default:
-			w.others++
+		if n.id != "" {
+			e.id = n.id + "/" + e.name
+		}
+		if !e.dir {
+			use(e)
+		} else if err := w.each(e, use); err != nil {
+			return err
 		}
 	}
-	return to, nil
-}
-
-func isImage(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".jpg", ".jpeg", ".jpe", ".png", ".webp", ".bmp":
-		return true
-	}
-	return false
+	return nil
 }
 
 // plain strips the operation and the path from a file system error: messages here name the file already.

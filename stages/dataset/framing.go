@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/annotation"
@@ -14,6 +15,7 @@ type framing struct {
 	size, crop picture.Size
 	exif       bool
 	filter     string
+	white      int // of 16-bit channels; 0 keeps their high byte
 }
 
 // check rejects resize together with size.
@@ -43,19 +45,27 @@ func (f framing) kernel() picture.Filter {
 // maxImage limits the size of an image file.
 const maxImage = 1 << 28
 
-// decode reads a photograph, and the EXIF orientation by which it is to be turned.
-func (f framing) decode(file string) (m *picture.RGB, turn int, err error) {
+// decode reads an image file.
+func (f framing) decode(file string) (m opened, err error) {
 	b, err := stages.ReadFile(file, maxImage)
 	if err != nil {
-		return nil, 0, plain(err)
+		return m, plain(err)
 	}
-	if m, err = picture.Decode(b); err != nil {
-		return nil, 0, err
+	if m.RGB, m.above, err = picture.DecodeRange(b, f.white); err != nil {
+		return m, err
 	}
+	m.turn = 1
 	if f.exif {
-		return m, picture.Orientation(b), nil
+		m.turn = picture.Orientation(b)
 	}
-	return m, 1, nil
+	return m, nil
+}
+
+// An opened is the content of an image file.
+type opened struct {
+	*picture.RGB
+	turn  int // the EXIF orientation by which it is to be turned
+	above int // pixels above white
 }
 
 // apply resizes and crops a picture and the boxes in it. Boxes are cut at the edges of the result, and left
@@ -129,7 +139,7 @@ func turned(b annotation.Box, w, h float64, orientation int) annotation.Box {
 // pixels.
 type region struct {
 	w, h  int
-	mask  *picture.RGB // not 0 on the object
+	mask  *picture.RGB // as a mask's payload: 1 on the object, stages.Ignored where a pixel doesn't count
 	boxes []annotation.Box
 	boxed bool
 }
@@ -138,12 +148,16 @@ type region struct {
 type photograph struct {
 	sub                string // the suffix of its id
 	image, mask, boxes []byte
-	label              int64 // -1 if it has none
+	label              int64   // -1 if it has none
+	above              float64 // the share of its pixels above white
+	full               bool    // the mask has no pixel that counts and isn't on the object
 }
 
 // frame returns a photograph's payloads. A region has the size of the file's pixels, and is turned with them
 // by the EXIF orientation, or the size after that.
-func (f framing) frame(m *picture.RGB, turn int, regions ...region) (p photograph, err error) {
+func (f framing) frame(file opened, regions ...region) (p photograph, err error) {
+	m, turn := file.RGB, file.turn
+	p.above = float64(file.above) / float64(m.W*m.H)
 	shown := m.Oriented(turn)
 	var boxes []annotation.Box
 	boxed := false
@@ -164,9 +178,9 @@ func (f framing) frame(m *picture.RGB, turn int, regions ...region) (p photograp
 			}
 			on := make([]uint8, mask.W*mask.H)
 			for i := range on {
-				on[i] = min(mask.Pix[3*i], 1)
+				on[i] = mask.Pix[3*i]
 			}
-			p.mask = stages.NewTensor(on, mask.H, mask.W).Encode()
+			p.mask, p.full = stages.NewTensor(on, mask.H, mask.W).Encode(), slices.Contains(on, 1) && !slices.Contains(on, 0)
 		}
 		boxed = boxed || r.boxed
 		for _, b := range r.boxes {

@@ -118,7 +118,7 @@ func TestPublishedListErrors(t *testing.T) {
 		"a.png 1\n\na.png 2\n":     `list.txt:3: duplicate file "a.png": first on line 1`,
 		"b.png 1\n":                `list.txt:1: file "b.png": no such file`,
 		"../a.png 1\n":             "list.txt:1: the file \"../a.png\" isn't inside the folder",
-		"a.png 1\na.jpg x\n":       `list.txt:2: file "a.jpg": no such file`,
+		"a.png 1\na.jpg 2\n":       `list.txt:2: file "a.jpg": no such file`,
 		"a\n":                      `list.txt:1: "a" has no label, and isn't in the folder of a class`,
 		"cat/a\n":                  `list.txt:1: file "cat/a": no such file`,
 		"\x00":                     "isn't UTF-8 text",

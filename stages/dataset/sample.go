@@ -1,12 +1,17 @@
 package dataset
 
-import "github.com/runexp/runexp/stages/internal/picture"
+import (
+	"cmp"
+
+	"github.com/runexp/runexp/stages/internal/picture"
+)
 
 // Sample returns up to n labelled photographs of a folder and their labels, evenly spaced in its list so that
 // they cover many classes. Unreadable files are left out.
 func Sample(c Content, height, width, n int) (images [][]byte, labels []int64, err error) {
 	p := *Folder.NewParams().(*FolderParams)
 	p.Path, p.Masks, p.Boxes = c.Path, c.Masks, c.Boxes
+	p.White = cmp.Or(c.White, p.White)
 	if height == width {
 		p.Resize, p.Crop = height, picture.Size{H: height, W: width}
 	} else {

@@ -23,6 +23,7 @@ type VOCParams struct {
 	Difficult   bool         `yaml:"difficult" doc:"whether objects count that are marked as difficult"`
 	Masks       bool         `yaml:"masks" doc:"whether there are masks; they exist for the images of ImageSets/Segmentation"`
 	Objects     string       `yaml:"objects" doc:"what masks and boxes show: all objects of the class, or the one that the class is from" choices:"class|one"`
+	Border      string       `yaml:"border" doc:"what masks' pixels of value 255 are, the borders of objects: as all around the object, or pixels that don't count" key:"added" choices:"background|ignored"`
 	Resize      int          `yaml:"resize" doc:"pixels of the shorter side, keeping the aspect ratio; 0: no resizing" min:"0" max:"16384"`
 	Size        picture.Size `yaml:"size" doc:"exact size, one number for a square, or height and width as 240x320 or [240, 320]; default: no resizing"`
 	Crop        picture.Size `yaml:"crop" doc:"centre crop after resizing, in the format of size; default: no crop"`
@@ -34,7 +35,7 @@ type VOCParams struct {
 }
 
 func (p VOCParams) framing() framing {
-	return framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter}
+	return framing{p.Resize, p.Size, p.Crop, p.Orientation == "exif", p.Filter, 0}
 }
 
 // Validate rejects a missing path, and parameters that exclude each other.
@@ -60,6 +61,9 @@ func (p *VOCParams) Validate() error {
 var vocClasses = strings.Fields(`aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog ` +
 	`horse
 	motorbike person pottedplant sheep sofa train tvmonitor`)
+
+// vocBorder is the value of the pixels that VOC leaves open, borders of objects and what nobody marked.
+const vocBorder = 255
 
 // VOC reads PASCAL VOC (Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010). An
 // item's id is the image's name; with label: each it is followed by the class, 2008_000002/tvmonitor.
@@ -94,9 +98,10 @@ curves too. Methods explain the image's class with target: label:
 		{Name: "masks", Type: stages.Masks, Doc: "1 on the objects, with the parameter masks"},
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around the objects"},
 	},
-	Defaults: VOCParams{Set: "val", Label: "largest", Objects: "class", Orientation: "exif",
-		Filter:  "bilinear",
-		Corrupt: "fail"},
+	Defaults: VOCParams{Set: "val", Label: "largest", Objects: "class", Border: "background",
+		Orientation: "exif",
+		Filter:      "bilinear",
+		Corrupt:     "fail"},
 	Lacks: func(p VOCParams, port string, _ func(string) bool) error {
 		if port == "masks" && !p.Masks {
 			return fmt.Errorf("dataset/voc has masks with masks: true")
@@ -239,11 +244,11 @@ func runVOC(ctx context.Context, p VOCParams, e *stages.Env) error {
 		if err := json.Unmarshal([]byte(text), &note); err != nil {
 			return nil, err
 		}
-		m, turn, err := p.framing().decode(s.File)
+		m, err := p.framing().decode(s.File)
 		if err != nil {
 			return nil, err
 		}
-		var indices *picture.RGB
+		var indices *picture.Indices
 		if file := s.With[withMask]; file != "" {
 			if indices, err = readIndices(file); err != nil {
 				return nil, err
@@ -253,11 +258,18 @@ func runVOC(ctx context.Context, p VOCParams, e *stages.Env) error {
 		for _, c := range note.Counts {
 			regions := []region{{w: note.W, h: note.H, boxes: c.Boxes, boxed: true}}
 			if indices != nil {
-				on := func(i int) bool { return int(indices.Pix[3*i]) == c.Value }
-				mask := maskOf(indices.W, indices.H, on)
+				value := uint16(c.Value)
+				rule := maskRule{object: [][2]uint16{{value, value}}}
+				if p.Border == "ignored" {
+					rule.ignore = [][2]uint16{{vocBorder, vocBorder}}
+				}
+				mask, err := rule.apply(indices)
+				if err != nil {
+					return nil, err
+				}
 				regions = append(regions, region{w: mask.W, h: mask.H, mask: mask})
 			}
-			photo, err := p.framing().frame(m, turn, regions...)
+			photo, err := p.framing().frame(m, regions...)
 			if err != nil {
 				return nil, err
 			}

@@ -59,10 +59,16 @@ type Depth struct {
 	Bits    int // that the file declares as significant, PNG's sBIT; 0 if it doesn't
 }
 
+// MayBeDeep reports whether a file has 16-bit channels, by its first 26 bytes, as far as they tell.
+func MayBeDeep(b []byte) bool {
+	f, err := recognise(b)
+	return err == nil && (f.name == "TIFF" || f.name == "PNG" && len(b) > 24 && b[24] == 16)
+}
+
 // DepthOf returns the depth of a file of 16-bit channels; ok is false for another file, which isn't decoded.
 func DepthOf(b []byte) (d Depth, ok bool) {
 	f, err := recognise(b)
-	if err != nil || f.name != "TIFF" && !(f.name == "PNG" && len(b) > 24 && b[24] == 16) {
+	if err != nil || !MayBeDeep(b) {
 		return d, false
 	}
 	err = f.guarded(b, func() error {

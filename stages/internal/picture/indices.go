@@ -7,10 +7,18 @@ import (
 	"image/png"
 )
 
-// DecodeIndices reads a PNG file whose pixels are numbers, such as a mask: the indices of a palette, or the
-// largest of the colours of a pixel without one, up to 255. All channels of the result are equal. The alpha
-// channel doesn't count.
-func DecodeIndices(b []byte) (*RGB, error) {
+// Indices are the pixels of a picture of numbers, such as a mask, row by row.
+type Indices struct {
+	W, H  int
+	Pix   []uint16
+	Alpha []uint16 // nil for a picture without an alpha channel, or one that is the same everywhere
+
+	Palette bool // the numbers are indices of a palette
+}
+
+// DecodeIndices reads a PNG file whose pixels are numbers: the indices of a palette, the numbers of grey pixels
+// as the file has them, or the largest of the colours of a pixel.
+func DecodeIndices(b []byte) (m *Indices, err error) {
 	f, err := recognise(b)
 	if err != nil {
 		return nil, err
@@ -18,37 +26,66 @@ func DecodeIndices(b []byte) (*RGB, error) {
 	if f.name != "PNG" {
 		return nil, errors.New("a " + f.name + " file: masks are PNG files, whose pixels are exact")
 	}
-	if err := f.fits(b); err != nil {
-		return nil, err
-	}
-	img, err := png.Decode(bytes.NewReader(b))
-	if err != nil {
-		return nil, damaged(f.name, err)
-	}
-	r := img.Bounds()
-	m := NewRGB(r.Dx(), r.Dy())
-	for i := range m.W * m.H {
-		v := indexAt(img, r.Min.X+i%m.W, r.Min.Y+i/m.W)
-		m.Pix[3*i], m.Pix[3*i+1], m.Pix[3*i+2] = v, v, v
-	}
-	return m, nil
+	err = f.guarded(b, func() error {
+		img, err := png.Decode(bytes.NewReader(b))
+		if err == nil {
+			m = indicesOf(img, int(b[24]))
+		}
+		return err
+	})
+	return m, err
 }
 
-func indexAt(img image.Image, x, y int) uint8 {
+// indicesOf returns the numbers of a picture whose file has so many bits a channel.
+func indicesOf(img image.Image, depth int) *Indices {
+	r := img.Bounds()
+	m := &Indices{W: r.Dx(), H: r.Dy()}
+	m.Pix = make([]uint16, m.W*m.H)
+	_, m.Palette = img.(*image.Paletted)
+	alpha := make([]uint16, m.W*m.H)
+	at := indexAt(img, depth)
+	varies := false
+	for i := range m.Pix {
+		m.Pix[i], alpha[i] = at(r.Min.X+i%m.W, r.Min.Y+i/m.W)
+		varies = varies || alpha[i] != alpha[0]
+	}
+	if varies {
+		m.Alpha = alpha
+	}
+	return m
+}
+
+// indexAt returns a function for the number and the alpha of a pixel.
+func indexAt(img image.Image, depth int) func(x, y int) (v, alpha uint16) {
 	switch img := img.(type) {
 	case *image.Paletted:
-		return img.ColorIndexAt(x, y)
+		return func(x, y int) (uint16, uint16) { return uint16(img.ColorIndexAt(x, y)), 0 }
 	case *image.Gray:
-		return img.GrayAt(x, y).Y
+		step := uint16(1) // by which the decoder spreads pixels of less than 8 bits
+		if depth < 8 {
+			step = 255 / (1<<depth - 1)
+		}
+		return func(x, y int) (uint16, uint16) { return uint16(img.GrayAt(x, y).Y) / step, 0 }
 	case *image.Gray16:
-		return uint8(min(img.Gray16At(x, y).Y, 255))
+		return func(x, y int) (uint16, uint16) { return img.Gray16At(x, y).Y, 0 }
 	case *image.NRGBA:
-		c := img.NRGBAAt(x, y)
-		return max(c.R, c.G, c.B)
+		return func(x, y int) (uint16, uint16) {
+			c := img.NRGBAAt(x, y)
+			return uint16(max(c.R, c.G, c.B)), uint16(c.A)
+		}
 	case *image.NRGBA64:
-		c := img.NRGBA64At(x, y)
-		return uint8(min(max(c.R, c.G, c.B), 255))
+		return func(x, y int) (uint16, uint16) {
+			c := img.NRGBA64At(x, y)
+			return max(c.R, c.G, c.B), c.A
+		}
+	case *image.RGBA64:
+		return func(x, y int) (uint16, uint16) {
+			c := img.RGBA64At(x, y)
+			return max(c.R, c.G, c.B), c.A
+		}
 	}
-	r, g, b, _ := img.At(x, y).RGBA()
-	return uint8(max(r, g, b) >> 8)
+	return func(x, y int) (uint16, uint16) {
+		r, g, b, _ := img.At(x, y).RGBA()
+		return uint16(max(r, g, b) >> 8), 0
+	}
 }

@@ -76,8 +76,8 @@ func TestDecodeIndices(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range want {
-			if m.Pix[3*i] != v || m.Pix[3*i+2] != v {
-				t.Errorf("%s: pixel %d is %d, want %d", name, i, m.Pix[3*i], v)
+			if m.Pix[i] != uint16(v) {
+				t.Errorf("%s: pixel %d is %d, want %d", name, i, m.Pix[i], v)
 			}
 		}
 		for _, cut := range []int{0, 5, 20, b.Len() / 2} {

@@ -1,0 +1,108 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// numeral matches a number as programs write it: 3, +3, 03, 3.0, 3e0.
+var numeral = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+
+// absentLabels are what programs write in the place of a value that there isn't: pandas, R, SQL, spreadsheets.
+var absentLabels = []string{"nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "<NA>", "NaT", "N/A", "#N/A", "inf",
+	"-inf", "Inf", "-Inf"}
+
+// asNumber returns the number that a label is, if it is one: 3 of "3.0", of "3e0" and of "[3]". whole is false
+// for one that isn't a whole number, or too large for a class.
+func asNumber(label string) (n int, isNumber, whole bool) {
+	text := label
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		text = strings.TrimSpace(strings.TrimSuffix(inner, "]"))
+	}
+	if !numeral.MatchString(text) {
+		return 0, false, false
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n, true, true
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || x != math.Trunc(x) {
+		return 0, true, false
+	}
+	return int(min(max(x, -1), maxLabel+1)), true, true
+}
+
+// severalNumbers reports whether a label is a list of numbers, such as "0 1" or "[0, 1]".
+func severalNumbers(label string) bool {
+	parts := strings.FieldsFunc(strings.Trim(label, "[](){}"), func(r rune) bool {
+		return strings.ContainsRune(" \t,;|", r)
+	})
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(s string) bool { return !numeral.MatchString(s) })
+}
+
+// checkLabels returns an error for labels that are none, and for numbers among names. known are the names of
+// classes, nil if the labels are to tell them; numbers is then whether they are numbers.
+func checkLabels(list string, entries []entry, known []string) (numbers bool, err error) {
+	var firstNumber, firstName *entry
+	for i := range entries {
+		e := &entries[i]
+		_, isNumber, whole := asNumber(e.label)
+		doubtful := isNumber && !whole || slices.Contains(absentLabels, e.label) || severalNumbers(e.label)
+		switch {
+		case doubtful && classNamed(known, e.label) >= 0:
+		case isNumber && !whole:
+			return false, fmt.Errorf("%s:%d: the label %q isn't a whole number", list, e.line, e.label)
+		case isNumber:
+			if firstNumber == nil {
+				firstNumber = e
+			}
+		case slices.Contains(absentLabels, e.label):
+			return false, fmt.Errorf("%s:%d: the label is missing: %q", list, e.line, e.label)
+		case severalNumbers(e.label):
+			return false, fmt.Errorf("%s:%d: the label %q is several numbers", list, e.line, e.label)
+		case firstName == nil:
+			firstName = e
+		}
+	}
+	if firstNumber != nil && firstName != nil && known == nil {
+		return false, fmt.Errorf("%s:%d: the label %q is a number, and on line %d %q is a name: labels are all "+
+			"numbers or all names", list, firstNumber.line, firstNumber.label, firstName.line, firstName.label)
+	}
+	return firstNumber != nil, nil
+}
+
+// namesOf returns the labels, each once and sorted.
+func namesOf(entries []entry) (classes []string) {
+	for _, e := range entries {
+		classes = append(classes, e.label)
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// classOf returns the class of a label that checkLabels took. seen has the classes of names that were looked up.
+func (p FolderParams) classOf(e entry, classes []string, seen map[string]int) (int, error) {
+	n, isNumber, _ := asNumber(e.label)
+	if !isNumber {
+		n, ok := seen[e.label]
+		if !ok {
+			n = classNamed(classes, e.label)
+			seen[e.label] = n
+		}
+		if n < 0 {
+			return 0, fmt.Errorf("unknown class %q", e.label)
+		}
+		return n, nil
+	}
+	switch n -= p.First; {
+	case n < 0 || n > maxLabel:
+		return 0, fmt.Errorf("label %s isn't between %d and %d", e.label, p.First, maxLabel)
+	case classes != nil && n >= len(classes):
+		return 0, fmt.Errorf("label %d has no name: there are %d names", n, len(classes))
+	}
+	return n, nil
+}

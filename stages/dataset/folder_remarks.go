@@ -1,0 +1,380 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/picture"
+)
+
+// folderRemarks tells in sentences which files of the folder aren't used, and what was taken otherwise than it is
+// written. It says nothing where the sources can't be listed, which is an error of its own.
+func folderRemarks(p FolderParams) (told []string) {
+	known := filepath.ToSlash(p.Path)
+	err := unpacked(p.files(), func() error {
+		l, err := listFolder(p)
+		if err != nil {
+			return err
+		}
+		if told, err = p.unused(l, known); err != nil {
+			return err
+		}
+		told = append(told, l.told...)
+		told = append(told, doubtfulClasses(l, known)...)
+		told = append(told, pairs(l.sources, known)...)
+		if white, text := p.white(l.sources); white != 0 {
+			told = append(told, text)
+		}
+		sources, err := p.Choice.of(l.sources)
+		if err != nil {
+			return err
+		}
+		if err := annotate(p, sources, l.classes); err != nil {
+			return err
+		}
+		masks, err := p.lookAtMasks(sources)
+		told = append(told, masks.remarks(p)...)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return told
+}
+
+// unused tells of the files in the folder, and in those of masks and boxes, that nothing reads.
+func (p FolderParams) unused(l *listing, folder string) (told []string, err error) {
+	if p.List == "" {
+		if p.findList(); p.List != "" { // as listFolder does
+			return p.unused(l, folder)
+		}
+	}
+	used, unlisted := map[string]bool{}, 0
+	for _, s := range l.sources {
+		used[s.ID] = true
+	}
+	w := walker{skip: p.annotates}
+	var texts []string // files that may be lists
+	err = w.each(node{file: p.Path}, func(n node) {
+		switch {
+		case used[n.id]:
+		case w.image(n):
+			unlisted++
+		case mayList(n.name):
+			texts = append(texts, n.file)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if unread := w.left.of(true); len(unread) > 0 {
+		n := unread.total()
+		told = append(told, fmt.Sprintf("%d of %d pictures in %q aren't read, since their formats aren't: %s", n,
+			n+unlisted+len(l.sources), folder, unread))
+	}
+	if unlisted > 0 {
+		told = append(told, fmt.Sprintf("%d of %d images in %q aren't in %s", unlisted, unlisted+len(l.sources), folder,
+			filepath.Base(p.List)))
+	}
+	for _, list := range append(texts, p.besides()...) {
+		if text := p.wouldList(list, used); text != "" {
+			told = append(told, text)
+		}
+	}
+	if others := w.left.of(false); len(others) > 0 {
+		told = append(told, fmt.Sprintf("%d files in %q aren't images: %s", others.total(), folder, others))
+	}
+	for _, kind := range []struct{ folder, suffix, what string }{
+		{p.Masks, p.MaskSuffix, "masks"}, {p.Boxes, extXML, "boxes"},
+	} {
+		text, err := p.unusedIn(kind.folder, kind.suffix, kind.what, used)
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			told = append(told, text)
+		}
+	}
+	return told, nil
+}
+
+// unusedIn tells how many files of a folder of masks or boxes belong to no image.
+func (p FolderParams) unusedIn(folder, suffix, what string, used map[string]bool) (string, error) {
+	if folder == "" || isCOCO(folder) || filepath.Clean(folder) == filepath.Clean(p.Path) {
+		return "", nil
+	}
+	stems := map[string]bool{}
+	for id := range used {
+		stems[withoutExt(id)] = true
+	}
+	n, all := 0, 0
+	w := walker{skip: func(string) bool { return false }}
+	err := w.each(node{file: folder}, func(file node) {
+		all++
+		if stem, ok := strings.CutSuffix(file.id, suffix); !ok || !stems[stem] {
+			n++
+		}
+	})
+	if n == 0 || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d of %d files in the folder of %s belong to no image", n, all, what), nil
+}
+
+// mayList reports whether a file may be a list of images, by its name.
+func mayList(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv", ".tsv", ".txt":
+		return true
+	}
+	return false
+}
+
+// besides returns the files next to the folder that may be lists of its images.
+func (p FolderParams) besides() (files []string) {
+	parent := filepath.Dir(filepath.Clean(p.Path))
+	list, _ := os.ReadDir(parent) // not to be read: there is no list
+	for _, e := range list {
+		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && !p.annotates(file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// listStart is how much is read of a file that may be a list.
+const listStart = 1 << 16
+
+// wouldList tells that a file is a list of the folder's images which isn't read, "" if it isn't one.
+func (p FolderParams) wouldList(file string, images map[string]bool) string {
+	f, err := stages.OpenFile(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b := make([]byte, listStart)
+	n, _ := f.ReadAt(b, 0)
+	text := string(b[:n])
+	if k := strings.LastIndexByte(text, '\n'); n == len(b) && k >= 0 {
+		text = text[:k+1]
+	}
+	p.List, p.IDs, p.First = file, "", 0
+	entries, told, err := parseEntries(p, []byte(strings.TrimPrefix(text, "\ufeff")))
+	if err != nil || len(entries) == 0 {
+		return ""
+	}
+	find := finder{folder: p.Path, list: file, entries: entries[:1]}
+	if id, err := find.find(entries[0]); err != nil || !images[id] {
+		return ""
+	}
+	what := "lists images of the folder with their labels"
+	if len(told) > 0 {
+		what = strings.TrimSuffix(strings.TrimPrefix(told[0], filepath.Base(file)+": "), " are read")
+		what = "has " + what
+	}
+	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what, filepath.ToSlash(file))
+}
+
+// doubtfulClasses tells of class folders that look like something else.
+func doubtfulClasses(l *listing, folder string) (told []string) {
+	if l.classes == nil || l.listed {
+		return nil
+	}
+	var masks, images []string
+	inner, deep := map[string]bool{}, true
+	for _, s := range l.sources {
+		parts := strings.Split(s.ID, "/")
+		if len(parts) > 2 {
+			inner[parts[0]+"/"+parts[1]] = true
+		} else {
+			deep = false
+		}
+	}
+	for _, c := range l.classes {
+		switch {
+		case called(maskNames, c):
+			masks = append(masks, c)
+		case called(imageNames, c):
+			images = append(images, c)
+		}
+	}
+	if len(masks) > 0 && len(masks)+len(images) == len(l.classes) {
+		told = append(told, fmt.Sprintf("the folders %s are read as classes: if they hold masks, masks: names their "+
+			"folder, and path that of the images", quoted(slices.Concat(images, masks))))
+	}
+	if deep && len(inner) > len(l.classes) {
+		told = append(told, fmt.Sprintf("the %d folders in %q are the classes, %s, not the %d folders in these: path "+
+			"names one of them if its folders are the classes", len(l.classes), folder, someOf(l.classes), len(inner)))
+	}
+	return told
+}
+
+func someOf(names []string) string {
+	const few = 4
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + " …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// pairs tells of images that are named like others with an ending, as masks are: x_mask.png and x.jpg.
+func pairs(sources []stages.Source, folder string) (told []string) {
+	stems := make(map[string]string, len(sources)) // the extensions of stems
+	for _, s := range sources {
+		stems[withoutExt(s.ID)] = path.Ext(s.ID)
+	}
+	n := map[string]int{}
+	for stem, ext := range stems {
+		dir, name := path.Split(stem)
+		for k := range name {
+			if k > 0 && strings.ContainsRune("_-. ", rune(name[k])) {
+				if _, ok := stems[dir+name[:k]]; ok {
+					n[name[k:]+ext]++
+				}
+			}
+		}
+	}
+	for _, ending := range slices.Sorted(maps.Keys(n)) {
+		word := strings.Trim(strings.ToLower(withoutExt(ending)), "_-. ")
+		likeMasks := called(maskNames, word) || strings.HasPrefix(word, "mask") || strings.HasPrefix(word, "seg")
+		if every := 2*n[ending] == len(sources) && n[ending] > 1; !likeMasks && !every {
+			continue
+		}
+		told = append(told, fmt.Sprintf("%d of %d images are named like others with %q in the place of the extension, "+
+			"and are read as images: if they are masks, masks: %s and mask_suffix: %s say so", n[ending],
+			len(sources), ending, folder, ending))
+	}
+	return told
+}
+
+// How many files are looked at, evenly spaced, for what holds of all probably.
+const (
+	headsRead = 200     // the first bytes of images
+	lookedAt  = 12      // images and masks as a whole
+	bytesRead = 1 << 25 // of images, at least one
+)
+
+// spaced returns up to n of the numbers below all, evenly spaced.
+func spaced(n, all int) (list []int) {
+	n = min(n, all)
+	for k := range n {
+		list = append(list, k*all/n)
+	}
+	return list
+}
+
+// white returns the value that is probably white in 16-bit pictures which don't use the range that they are read
+// with, and tells so; 0 if they use it.
+func (p FolderParams) white(sources []stages.Source) (white int, told string) {
+	var depths []picture.Depth
+	size := 0
+	for _, i := range spaced(headsRead, len(sources)) {
+		if len(depths) == lookedAt || size > bytesRead {
+			break
+		}
+		if !mayBeDeep(sources[i].File) {
+			continue
+		}
+		b, err := stages.ReadFile(sources[i].File, maxImage)
+		if err != nil {
+			continue // told when it's read
+		}
+		size += len(b)
+		if d, ok := picture.DepthOf(b); ok {
+			depths = append(depths, d)
+		}
+	}
+	if len(depths) == 0 {
+		return 0, ""
+	}
+	largest := slices.MaxFunc(depths, func(a, b picture.Depth) int { return cmp.Compare(a.Largest, b.Largest) }).Largest
+	white = picture.White(depths...)
+	if white >= cmp.Or(p.White, wholeRange) {
+		return 0, ""
+	}
+	return white, fmt.Sprintf("the largest value of the %d 16-bit pictures looked at is %d, %.2g %% of white, %d: "+
+		"white: %d is their range if they have fewer bits", len(depths), largest,
+		100*float64(largest)/float64(cmp.Or(p.White, wholeRange)), cmp.Or(p.White, wholeRange), white)
+}
+
+// mayBeDeep reports whether a file is one of 16-bit channels by its first bytes, as far as they tell.
+func mayBeDeep(file string) bool {
+	f, err := stages.OpenFile(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, 26)
+	n, _ := f.ReadAt(b, 0)
+	return picture.MayBeDeep(b[:n])
+}
+
+// A maskLook is what some masks hold.
+type maskLook struct {
+	n, full, without int      // masks, those that are object everywhere, and nowhere
+	values           []uint16 // of all
+}
+
+// lookAtMasks looks at some of the masks. It returns an error if what one holds isn't clear.
+func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err error) {
+	seen := map[uint16]bool{}
+	rule := p.maskRule()
+	for _, i := range spaced(lookedAt, len(sources)) {
+		file := sources[i].With[withMask]
+		if file == "" {
+			continue
+		}
+		m, err := readIndices(file)
+		if err != nil {
+			continue // told when it's read
+		}
+		mask, err := rule.apply(m)
+		if err != nil {
+			return look, fmt.Errorf("the mask %q: %w", file, err)
+		}
+		look.n++
+		object, around := 0, 0
+		for k := 0; k < len(mask.Pix); k += 3 {
+			switch mask.Pix[k] {
+			case 1:
+				object++
+			case 0:
+				around++
+			}
+		}
+		if object == 0 {
+			look.without++
+		} else if around == 0 {
+			look.full++
+		}
+		for _, v := range valuesOf(m) {
+			seen[v] = true
+		}
+	}
+	look.values = slices.Sorted(maps.Keys(seen))
+	return look, nil
+}
+
+// remarks tells what is doubtful about masks.
+func (l maskLook) remarks(p FolderParams) (told []string) {
+	if l.full > 0 {
+		told = append(told, fmt.Sprintf("%d of the %d masks looked at have no background, every pixel of them is object: "+
+			"no metric of localisation tells maps apart by such a mask", l.full, l.n))
+	}
+	if l.n > 0 && l.without == l.n {
+		told = append(told, fmt.Sprintf("none of the %d masks looked at has a pixel on the object: their values are %s",
+			l.n, listed(l.values)))
+	}
+	if n := len(l.values); p.Object == "" && p.Ignore == "" && n > 2 && n <= fewValues {
+		told = append(told, fmt.Sprintf("the values of masks are %s, and all but 0 are taken for the object: object: "+
+			"says which are, 1-%d if all", listed(l.values), l.values[n-1]))
+	}
+	return told
+}
