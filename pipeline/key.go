@@ -253,6 +253,9 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 	h.text(dir)
 	h.text(command)
 	h.text(string(r.run.resolved()))
+	for _, d := range r.Plan.Remarks() {
+		h.text(d.Msg)
+	}
 	for _, n := range r.run.nodes {
 		h.text(fmt.Sprint(n.state.ok()))
 		h.digest(n.key)

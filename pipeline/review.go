@@ -72,6 +72,9 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command,
 		Narrowed: p.Narrowed, Order: p.Order,
 	}
+	for _, d := range p.Remarks() {
+		v.Remarks = append(v.Remarks, d.Msg)
+	}
 	for _, s := range p.Publish {
 		v.Publish = append(v.Publish, s.Name)
 	}

@@ -50,6 +50,7 @@ func checkVerb(f flags) *verb {
 				}
 				report("warning", p.Warnings...)
 				report("warning", p.TooFew()...)
+				report("warning", p.Remarks()...)
 				report("warning", unseen(p)...)
 				report("warning", unpinned(p)...)
 				implied := func(s *plan.Step) bool { return s.Implied }

@@ -88,6 +88,9 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if x.Gradient != "" {
 		u.warn("methods that need gradients are left out: " + x.Gradient)
 	}
+	for _, text := range folder.Told {
+		u.warn(text)
+	}
 	for _, text := range folder.Incomplete {
 		u.warn("not used: " + text)
 	}

@@ -64,7 +64,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	if err := u.fetch(ctx, p, f.quiet); err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(p.Warnings, p.Missing(), unpinned(p)) {
+	for _, d := range slices.Concat(p.Warnings, p.Missing(), p.Remarks(), unpinned(p)) {
 		u.warn(d.String())
 	}
 	dir, err := f.folder(s.place, p)

@@ -184,7 +184,7 @@ const (
 func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Plan) (
 	*pipeline.Outlook, error,
 ) {
-	for _, d := range slices.Concat(p.Warnings, p.Missing(), unpinned(p)) {
+	for _, d := range slices.Concat(p.Warnings, p.Missing(), p.Remarks(), unpinned(p)) {
 		u.warn(d.String())
 	}
 	if !f.dry {

@@ -19,6 +19,7 @@ type Plan struct {
 	decl    *experimentDecl
 	files   map[string]Diag    // that parameters name: where each stands, without a message
 	remotes map[string]*Remote // of these, by their paths, what is fetched from an address
+	remarks *remarks           // what Remarks returns
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.

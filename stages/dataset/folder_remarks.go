@@ -61,14 +61,14 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 		used[s.ID] = true
 	}
 	w := walker{skip: p.annotates}
-	var texts []string // files that may be lists
+	var texts []node // files that may be lists
 	err = w.each(node{file: p.Path}, func(n node) {
 		switch {
 		case used[n.id]:
+		case mayList(n.name) && !strings.Contains(n.id, "/") && len(texts) < mostLists:
+			texts = append(texts, n)
 		case w.image(n):
 			unlisted++
-		case mayList(n.name):
-			texts = append(texts, n.file)
 		}
 	})
 	if err != nil {
@@ -76,20 +76,23 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 	}
 	if unread := w.left.of(true); len(unread) > 0 {
 		n := unread.total()
-		told = append(told, fmt.Sprintf("%d of %d pictures in %q aren't read, since their formats aren't: %s", n,
-			n+unlisted+len(l.sources), folder, unread))
+		told = append(told, fmt.Sprintf("left out, as their format isn't read: %d of %s in %q: %s", n,
+			counted(n+unlisted+len(l.sources), "picture"), folder, unread))
 	}
 	if unlisted > 0 {
-		told = append(told, fmt.Sprintf("%d of %d images in %q aren't in %s", unlisted, unlisted+len(l.sources), folder,
-			filepath.Base(p.List)))
+		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q", filepath.Base(p.List),
+			unlisted, counted(unlisted+len(l.sources), "image"), folder))
 	}
-	for _, list := range append(texts, p.besides()...) {
-		if text := p.wouldList(list, used); text != "" {
+	for _, n := range append(texts, p.besides()...) {
+		if text := p.wouldList(n.file, used); text != "" {
 			told = append(told, text)
+		} else if n.id != "" {
+			w.image(n)
 		}
 	}
 	if others := w.left.of(false); len(others) > 0 {
-		told = append(told, fmt.Sprintf("%d files in %q aren't images: %s", others.total(), folder, others))
+		told = append(told, fmt.Sprintf("%s in %q, no images: %s", counted(others.total(), "file"), folder,
+			others))
 	}
 	for _, kind := range []struct{ folder, suffix, what string }{
 		{p.Masks, p.MaskSuffix, "masks"}, {p.Boxes, extXML, "boxes"},
@@ -125,7 +128,7 @@ func (p FolderParams) unusedIn(folder, suffix, what string, used map[string]bool
 	if n == 0 || err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d of %d files in the folder of %s belong to no image", n, all, what), nil
+	return fmt.Sprintf("%d of %s in the folder of %s without an image", n, counted(all, "file"), what), nil
 }
 
 // mayList reports whether a file may be a list of images, by its name.
@@ -138,19 +141,22 @@ func mayList(name string) bool {
 }
 
 // besides returns the files next to the folder that may be lists of its images.
-func (p FolderParams) besides() (files []string) {
+func (p FolderParams) besides() (files []node) {
 	parent := filepath.Dir(filepath.Clean(p.Path))
 	list, _ := os.ReadDir(parent) // not to be read: there is no list
 	for _, e := range list {
-		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && !p.annotates(file) {
-			files = append(files, file)
+		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists && !p.annotates(file) {
+			files = append(files, node{file: file})
 		}
 	}
 	return files
 }
 
-// listStart is how much is read of a file that may be a list.
-const listStart = 1 << 16
+// How many files are looked into for a list, and how many bytes of each.
+const (
+	mostLists = 20
+	listStart = 1 << 16
+)
 
 // wouldList tells that a file is a list of the folder's images which isn't read, "" if it isn't one.
 func (p FolderParams) wouldList(file string, images map[string]bool) string {

@@ -105,7 +105,8 @@ func (m *outline) draw(c *chart.Canvas, r image.Rectangle) {
 	on := make([]bool, r.Dx()*r.Dy())
 	for i := range on {
 		x, y := i%r.Dx()*m.maskW/r.Dx(), i/r.Dx()*m.maskH/r.Dy()
-		on[i] = m.mask[y*m.maskW+x] != 0
+		v := m.mask[y*m.maskW+x]
+		on[i] = v != 0 && v != float64(stages.Ignored)
 	}
 	for _, col := range []color.RGBA{chart.Ink, chart.White} {
 		on = peel(c, r, on, col)

@@ -1,8 +1,6 @@
 package score
 
 import (
-	"math"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
 )
@@ -30,11 +28,7 @@ CVPR workshops 2020.`,
 	},
 	Defaults: EnergyPointingParams{LocalisationParams{metric.Positive}},
 }, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4, ItemTolerance: kinkJump},
-	func(p EnergyPointingParams) string { return p.Values },
-	func(_ EnergyPointingParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
-		chance = share(mask)
-		if math.IsNaN(chance) {
-			return chance, chance
-		}
-		return metric.MassAccuracy(v, mask), chance
+	func(p EnergyPointingParams) string { return p.Values }, nil,
+	func(_ EnergyPointingParams, v []float64, mask []uint8) (score, chance float64) {
+		return metric.MassAccuracy(v, mask), share(mask)
 	})

@@ -79,6 +79,7 @@ func focus(p FocusParams, mapPayload, maskPayload []byte) (float64, error) {
 	for _, v := range values {
 		largest = math.Max(largest, math.Abs(v))
 	}
+	values, mask = metric.Counted(values, mask)
 	total := metric.KeepPositive(values)
 	share := metric.MassAccuracy(values, mask)
 	switch {

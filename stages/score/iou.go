@@ -32,8 +32,8 @@ without relevance.`,
 	Check:    oneObject[IoUParams],
 }, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
 	ItemTolerance: orderJump},
-	func(p IoUParams) string { return p.Values },
-	func(p IoUParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
+	func(p IoUParams) string { return p.Values }, nil,
+	func(p IoUParams, v []float64, mask []uint8) (score, chance float64) {
 		area := metric.MaskArea(mask)
 		if area == 0 || !metric.Relevance(v) {
 			return math.NaN(), math.NaN()

@@ -17,9 +17,11 @@ type LocalisationParams struct {
 }
 
 // localisation declares a metric of relevance on an object. of returns the score of one map and its chance
-// level: the mean score of maps whose pixels are in random order. The map's values aren't negative.
-func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) string,
-	of func(p P, values []float64, mask []uint8, height, width int) (score, chance float64)) stages.Stage {
+// level: the mean score of maps whose pixels are in random order. The map's values aren't negative, and pixels that
+// don't count aren't among them. Both are undefined where all or none of the others are on the object, which reach, if
+// it isn't nil, enlarges by so many pixels.
+func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) string, reach func(P) int,
+	of func(p P, values []float64, mask []uint8) (score, chance float64)) stages.Stage {
 	d.Relation = stages.Each
 	d.Outputs = []stages.Port{
 		{Name: "scores", Type: stages.Scores, Doc: "the score, in [0,1]"},
@@ -36,7 +38,13 @@ func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) strin
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			x, chance := of(p, v, mask, height, width)
+			if reach != nil {
+				mask = metric.Grown(mask, height, width, reach(p))
+			}
+			x, chance := math.NaN(), math.NaN()
+			if counted, mask := metric.Counted(v, mask); metric.Decides(mask) && metric.Defined(v) {
+				x, chance = of(p, counted, mask)
+			}
 			if math.IsNaN(x) {
 				chance = x // both have a mean over the same images
 			}

@@ -3,6 +3,7 @@ package score
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -67,5 +68,9 @@ func massAccuracy(p MassAccuracyParams, mapPayload, maskPayload []byte) (float64
 	if err != nil {
 		return 0, err
 	}
-	return metric.MassAccuracy(values, mask), nil
+	counted, mask := metric.Counted(values, mask)
+	if !metric.Decides(mask) || !metric.Defined(values) {
+		return math.NaN(), nil
+	}
+	return metric.MassAccuracy(counted, mask), nil
 }

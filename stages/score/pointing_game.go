@@ -29,7 +29,7 @@ an empty mask, and for a map without relevance. Zhang et al., ECCV 2016.`,
 }, // Rounding may choose between two maxima: one image's score may jump from 0 to 1.
 	stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: 1},
 	func(p PointingGameParams) string { return p.Values },
-	func(p PointingGameParams, v []float64, mask []uint8, h, w int) (score, chance float64) {
-		mask = metric.Grown(mask, h, w, p.Tolerance)
+	func(p PointingGameParams) int { return p.Tolerance },
+	func(_ PointingGameParams, v []float64, mask []uint8) (score, chance float64) {
 		return metric.Pointing(v, mask), share(mask)
 	})

@@ -28,7 +28,7 @@ for a map without relevance. Arras et al., Information Fusion 2022.`,
 	Check:    oneObject[RankAccuracyParams],
 }, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
 	ItemTolerance: orderJump},
-	func(p RankAccuracyParams) string { return p.Values },
-	func(_ RankAccuracyParams, v []float64, mask []uint8, _, _ int) (score, chance float64) {
+	func(p RankAccuracyParams) string { return p.Values }, nil,
+	func(_ RankAccuracyParams, v []float64, mask []uint8) (score, chance float64) {
 		return metric.RankAccuracy(v, mask), share(mask)
 	})

@@ -1,27 +1,51 @@
 package metric
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
 
 // Relevance reports whether values are a map's relevance: finite, and not all zero.
 func Relevance(values []float64) bool {
-	some := false
-	for _, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-		some = some || v != 0
-	}
-	return some
+	return Defined(values) && slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
+}
+
+// Defined reports whether all values are finite.
+func Defined(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
 // MaskArea returns the number of pixels on the object.
 func MaskArea(mask []uint8) (n int) {
 	for _, m := range mask {
-		if m != 0 {
-			n++
-		}
+		n += inside(m)
 	}
 	return n
+}
+
+// Counted returns the values and the mask of the pixels that count. Where one is ignored, the others are all of the
+// image.
+func Counted(values []float64, mask []uint8) ([]float64, []uint8) {
+	if !slices.Contains(mask, stages.Ignored) {
+		return values, mask
+	}
+	var v []float64
+	var m []uint8
+	for i := range mask {
+		if mask[i] != stages.Ignored {
+			v, m = append(v, values[i]), append(m, mask[i])
+		}
+	}
+	return v, m
+}
+
+// Decides reports whether a mask without ignored pixels tells maps apart: whether some pixels are on the object, and
+// others aren't. On one that is empty or full, every map has the same relevance.
+func Decides(mask []uint8) bool {
+	area := MaskArea(mask)
+	return 0 < area && area < len(mask)
 }
 
 // A Top describes the pixels of largest value. Where pixels of equal value compete for the last places, Drawn
@@ -65,7 +89,7 @@ func AtLeast(values []float64, mask []uint8, threshold float64) (t Top) {
 func Anywhere(n, pixels, area int) Top { return Top{Tied: pixels, TiedInside: area, Drawn: n} }
 
 func inside(m uint8) int {
-	if m != 0 {
+	if m != 0 && m != stages.Ignored {
 		return 1
 	}
 	return 0
@@ -132,8 +156,8 @@ func Pointing(values []float64, mask []uint8) float64 {
 	return TopOf(values, mask, 1).Hits()
 }
 
-// Grown returns the pixels whose centre is at most the given number of pixels from the centre of one of the
-// mask's.
+// Grown returns a mask of the pixels whose centre is at most the given number of pixels from the centre of one of the
+// object's. Ignored pixels stay so.
 func Grown(mask []uint8, height, width, radius int) []uint8 {
 	if radius == 0 {
 		return mask
@@ -150,7 +174,7 @@ func Grown(mask []uint8, height, width, radius int) []uint8 {
 					x = width - 1 - k
 				}
 				i := y*width + x
-				if d = min(d+1, far); mask[i] != 0 {
+				if d = min(d+1, far); inside(mask[i]) == 1 {
 					d = 0
 				}
 				if !back || d < row[i] {
@@ -160,10 +184,15 @@ func Grown(mask []uint8, height, width, radius int) []uint8 {
 		}
 	}
 	out := make([]uint8, len(mask))
+	for i, m := range mask {
+		if m == stages.Ignored {
+			out[i] = m
+		}
+	}
 	for y := range height {
 		for v := max(0, y-radius); v <= min(height-1, y+radius); v++ {
 			for x := range width {
-				if d := row[v*width+x]; d*d+(v-y)*(v-y) <= radius*radius {
+				if d := row[v*width+x]; out[y*width+x] != stages.Ignored && d*d+(v-y)*(v-y) <= radius*radius {
 					out[y*width+x] = 1
 				}
 			}

@@ -9,7 +9,7 @@ func MassAccuracy(values []float64, mask []uint8) float64 {
 	within, total := 0.0, 0.0
 	for i, v := range values {
 		total += v
-		if mask[i] != 0 {
+		if inside(mask[i]) == 1 {
 			within += v
 		}
 	}
