@@ -68,8 +68,8 @@ func (p *FolderParams) Validate() error {
 // wholeRange is the white of pictures that use all values of 16 bits.
 const wholeRange = 1<<16 - 1
 
-// Folder reads photographs into 8-bit RGB images, bit-identical to Pillow with torchvision's Resize and
-// CenterCrop, after Pillow's exif_transpose. An item's id is the file's path relative to the folder, with
+// Folder reads photographs into 8-bit RGB images, bit-identical to Pillow 11.3 (13 resizes some sizes otherwise)
+// with torchvision's Resize and CenterCrop, after Pillow's exif_transpose. An item's id is the file's path relative to the folder, with
 // slashes. A skipped file has no item on any port; without classes there are no labels.
 //
 // Facts: height and width on images if size or crop fixes them; classes and labels (newline-separated names)

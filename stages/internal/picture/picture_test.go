@@ -7,11 +7,14 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/image/tiff"
 )
 
 func load(t testing.TB, name string) []byte {
@@ -54,7 +57,7 @@ func same(t *testing.T, got, want *RGB) {
 	}
 }
 
-// TestDecodeLikePillow checks that every file of testdata decodes to Pillow's pixels.
+// TestDecodeLikePillow checks that every file of testdata decodes to Pillow's pixels; testdata/make.py has its version.
 func TestDecodeLikePillow(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.rgb.png")
 	if err != nil || len(files) < 25 {
@@ -68,6 +71,8 @@ func TestDecodeLikePillow(t *testing.T) {
 	}
 }
 
+// TestResizeLikePillow compares with Pillow 12.3; 11.3 and 12.1 give the same pixels, 13.0 others where the height
+// shrinks much more than the width.
 func TestResizeLikePillow(t *testing.T) {
 	source := mustDecode(t, load(t, "444.jpg.rgb.png"))
 	for name, f := range map[string]Filter{"bilinear": Bilinear(), "bicubic": Bicubic()} {
@@ -301,4 +306,99 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("an image of %d×%d has %d bytes", m.W, m.H, len(m.Pix))
 		}
 	})
+}
+
+// TestRange reads 12-bit values of every kind of PNG and TIFF file with 16-bit channels against the formula in
+// float64, and finds their range.
+func TestRange(t *testing.T) {
+	const w, h = 19, 7
+	r := rand.New(rand.NewPCG(3, 4))
+	grey, rgb, alpha := image.NewGray16(image.Rect(0, 0, w, h)), image.NewRGBA64(image.Rect(0, 0, w, h)),
+		image.NewNRGBA64(image.Rect(0, 0, w, h))
+	var values [3 * w * h]uint16
+	for i := range values {
+		values[i] = uint16(r.IntN(4096))
+	}
+	values[40] = 4095
+	for i := range w * h {
+		x, y, v := i%w, i/w, values[3*i:]
+		grey.SetGray16(x, y, color.Gray16{Y: v[0]})
+		rgb.SetRGBA64(x, y, color.RGBA64{v[0], v[1], v[2], 0xffff})
+		alpha.SetNRGBA64(x, y, color.NRGBA64{v[0], v[1], v[2], uint16(i)})
+	}
+	for name, tc := range map[string]struct {
+		img      image.Image
+		channels int
+		tiff     bool
+	}{"grey": {grey, 1, false}, "rgb": {rgb, 3, false}, "alpha": {alpha, 3, false}, "tiff": {rgb, 3, true},
+		"grey tiff": {grey, 1, true}} {
+		var b bytes.Buffer
+		if err := png.Encode(&b, tc.img); err != nil {
+			t.Fatal(err)
+		}
+		if tc.tiff {
+			b.Reset()
+			if err := tiff.Encode(&b, tc.img, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, white := range []int{4095, 2000, 65534} {
+			m, above, err := DecodeRange(b.Bytes(), white)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			cut := 0
+			for i := range w * h {
+				over := false
+				for k := range 3 {
+					v := int(values[3*i+min(k, tc.channels-1)])
+					over = over || v > white
+					want := math.Floor(math.Min(float64(v), float64(white))*255/float64(white) + 0.5)
+					if float64(m.Pix[3*i+k]) != want {
+						t.Fatalf("%s: %d of white %d is %d, want %v", name, v, white, m.Pix[3*i+k], want)
+					}
+				}
+				if over {
+					cut++
+				}
+			}
+			if above != cut {
+				t.Errorf("%s: %d pixels are above %d, want %d", name, above, white, cut)
+			}
+		}
+		d, ok := DepthOf(b.Bytes())
+		if !ok || White(d) != 4095 {
+			t.Errorf("%s: depth %+v, white %d", name, d, White(d))
+		}
+	}
+	for _, c := range []struct{ largest, bits, want int }{{255, 0, 255}, {900, 0, 1023}, {1800, 0, 4095},
+		{1800, 11, 2047}, {5000, 12, 16383}, {16384, 0, 32767}, {40000, 0, 65535}, {65535, 12, 65535}} {
+		if got := White(Depth{c.largest, c.bits}); got != c.want {
+			t.Errorf("white of %+v is %d", c, got)
+		}
+	}
+	if _, ok := DepthOf(load(t, "alpha.png")); ok {
+		t.Error("a file of 8-bit channels has a depth")
+	}
+}
+
+// TestKind tells files apart by their first bytes, whatever their names.
+func TestKind(t *testing.T) {
+	for want, b := range map[string]string{
+		"JPEG": "\xff\xd8\xff\xe0", "TIFF": "II*\x00", "HEIC": "\x00\x00\x00\x18ftypheic",
+		"AVIF": "\x00\x00\x00\x18ftypavif", "GIF": "GIF89a", "SVG": "<?xml version='1.0'?>\n<svg>", "NumPy": "\x93NUMPY\x01",
+		"DICOM": strings.Repeat("\x00", 128) + "DICM", "Netpbm": "P6\n3 2", "JPEG XL": "\xff\x0a",
+		"Git LFS pointer": "version https://git-lfs.github.com/spec/v1\n", "HTML page": "\n<!DOCTYPE html>", "": "hello",
+	} {
+		if kind, _, read := Kind("x", []byte(b)); kind != want || read != (want == "JPEG" || want == "TIFF") {
+			t.Errorf("%q is %q, read: %v", b, kind, read)
+		}
+	}
+	if kind, isPicture, read := Kind("x.NEF", []byte("II*\x00")); kind != "camera RAW" || !isPicture || read {
+		t.Error("a camera's raw file is taken for TIFF")
+	}
+	if _, err := Decode([]byte("version https://git-lfs.github.com/spec/v1\noid")); err == nil ||
+		!strings.Contains(err.Error(), "git lfs pull") {
+		t.Errorf("a pointer of Git LFS: %v", err)
+	}
 }

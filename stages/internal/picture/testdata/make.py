@@ -27,7 +27,7 @@ def keep(name, data):
 
 def save(name, image, **options):
     f = io.BytesIO()
-    image.save(f, name.split(".")[-1].replace("jpg", "jpeg"), **options)
+    image.save(f, name.split(".")[-1].replace("jpg", "jpeg").replace("tif", "tiff"), **options)
     keep(name, f.getvalue())
     return f.getvalue()
 
@@ -70,3 +70,18 @@ source = Image.open("444.jpg.rgb.png")
 for w, h in [(37, 11), (13, 29), (64, 50), (9, 7), (1, 1), (120, 3)]:
     for name in ["bilinear", "bicubic"]:
         source.resize((w, h), getattr(Image, name.upper())).save(f"resize-{name}-{w}x{h}.png", optimize=True)
+
+# TIFF in its compressions and colours. These were made with Pillow 13.0.0.
+y, x = np.mgrid[:13, :17]
+small = np.stack([x * 15 % 256, y * 19 % 256, x * y % 256], -1).astype(np.uint8)
+small[3:6, 4:9] = np.random.default_rng(7).integers(0, 256, (3, 5, 3))
+small = Image.fromarray(small)
+veil = small.convert("RGBA")
+veil.putalpha(Image.fromarray((x * 15 % 256).astype(np.uint8)))
+save("tiff-lzw.tif", small, compression="tiff_lzw")
+save("tiff-predictor.tif", small, compression="tiff_lzw", tiffinfo={317: 2})
+save("tiff-deflate.tif", small.convert("L"), compression="tiff_adobe_deflate")
+save("tiff-packbits.tif", small, compression="packbits")
+save("tiff-palette.tif", small.quantize(16))
+save("tiff-alpha.tif", veil)
+save("tiff-bilevel.tif", small.convert("1"))
