@@ -84,7 +84,7 @@ func coco(file string, w, h int, objects ...any) string {
 	return b.String() + "]}"
 }
 
-func decoded(t *testing.T, payload []byte) stages.Tensor {
+func decoded(t testing.TB, payload []byte) stages.Tensor {
 	t.Helper()
 	m, err := stages.DecodeTensor(payload)
 	if err != nil {
