@@ -10,7 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// maskReaders are what the stages that read masks make of pixels that don't count. Stages of scores leave them out.
+// maskReaders are what the stages that read masks make of pixels that don't count. Stages of scores leave
+// them out.
 var maskReaders = map[string]string{
 	"dataset/select":   "passes masks on",
 	"perturb/pic":      "its masks are random pixels",
@@ -19,15 +20,16 @@ var maskReaders = map[string]string{
 	"report/sheet":     "outlines the object alone; tested there",
 }
 
-// TestIgnoredPixels checks for every stage that scores a map by a mask that pixels that don't count are left out: the
-// score is that of the image without them.
+// TestIgnoredPixels checks for every stage that scores a map by a mask that pixels that don't count are left
+// out: the score is that of the image without them.
 func TestIgnoredPixels(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 4))
 	const h, w, part = 8, 10, 7
 	locators := 0
 	for _, name := range Builtin().Names() {
 		s, _ := Builtin().Lookup(name)
-		port := slices.IndexFunc(s.Inputs, func(p stages.Port) bool { return p.Type.Name == stages.Masks.Name })
+		port := slices.IndexFunc(s.Inputs,
+			func(p stages.Port) bool { return p.Type.Name == stages.Masks.Name })
 		if port < 0 {
 			continue
 		}
@@ -62,17 +64,19 @@ func TestIgnoredPixels(t *testing.T) {
 	}
 }
 
-// TestMasksThatDecideNothing checks that a map has no score by an object that is nowhere or everywhere, in any metric
-// of masks or boxes: it would be that of every map.
+// TestMasksThatDecideNothing checks that a map has no score by an object that is nowhere or everywhere, in
+// any metric of masks or boxes: it would be that of every map.
 func TestMasksThatDecideNothing(t *testing.T) {
 	const h, w = 4, 5
-	values, full, empty, ignored := make([]float64, h*w), make([]uint8, h*w), make([]uint8, h*w), make([]uint8, h*w)
+	values, full, empty, ignored := make([]float64, h*w), make([]uint8, h*w), make([]uint8, h*w),
+		make([]uint8, h*w)
 	for i := range values {
 		values[i], full[i], ignored[i] = float64(i), 1, stages.Ignored
 	}
 	half := slices.Clone(ignored)
 	half[3] = 1
-	for _, name := range []string{"score/mass-accuracy", "score/rank-accuracy", "score/pointing-game", "score/iou",
+	for _, name := range []string{"score/mass-accuracy", "score/rank-accuracy", "score/pointing-game",
+		"score/iou",
 		"score/energy-pointing"} {
 		s, _ := Builtin().Lookup(name)
 		if s.Input("masks") != nil {

@@ -55,8 +55,8 @@ var (
 	Text      = Type{"text", false, FormFile}   // "ext" is md
 )
 
-// Ignored is the value of a mask's pixels that count neither as the object nor as its surroundings, such as its
-// border in PASCAL VOC.
+// Ignored is the value of a mask's pixels that count neither as the object nor as its surroundings, such as
+// its border in PASCAL VOC.
 const Ignored uint8 = 255
 
 // A Port is a typed input or output of a stage.

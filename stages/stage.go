@@ -131,8 +131,9 @@ type Def[P any] struct {
 	// results of files that changed in between aren't stored.
 	Sources func(p P, ids []string) ([]Source, error)
 
-	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what is taken
-	// otherwise than it is written. Checks, runs and review folders repeat them. No result depends on Remarks.
+	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what
+	// is taken otherwise than it is written. Checks, runs and review folders repeat them. No result depends
+	// on Remarks.
 	Remarks func(p P) []string
 
 	// Facts derives the facts of output ports from the parameters and the facts of inputs (of the first cell,

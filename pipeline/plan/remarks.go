@@ -11,8 +11,8 @@ type remarks struct {
 	all  Diags
 }
 
-// Remarks returns what stages tell of the files that they read from: which of them aren't used, and what is taken
-// otherwise than it is written. It lists the sources of data sets, once.
+// Remarks returns what stages tell of the files that they read from: which of them aren't used, and what is
+// taken otherwise than it is written. It lists the sources of data sets, once.
 func (p *Plan) Remarks() Diags {
 	p.remarks.once.Do(func() {
 		var ds diagnostics

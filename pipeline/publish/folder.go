@@ -17,7 +17,7 @@ type Folder struct {
 	Command     string       // how to reproduce it
 	Publish     []string     // names of the published stages, in the order of README.md
 	Narrowed    []string     // in words, what was left out or overridden
-	Remarks     []string     // in sentences, what of the data isn't used or taken otherwise than it is written
+	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
 	Order       stages.Order // of every axis: its ids as the experiment writes them
 
 	Lines    []*Line // of finished cells, in the order in which README.md shows them

@@ -14,7 +14,7 @@ type Review struct {
 	Cells       []Cell       // every declared cell, in the order in which README.md shows them
 	Publish     []string     // names of the published stages, in the order of README.md
 	Narrowed    []string     // in words, what was left out or overridden; empty for the file as it stands
-	Remarks     []string     // in sentences, what of the data isn't used or taken otherwise than it is written
+	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
 	Order       stages.Order // of every axis: its ids as the experiment writes them
 }
 

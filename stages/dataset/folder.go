@@ -68,9 +68,10 @@ func (p *FolderParams) Validate() error {
 // wholeRange is the white of pictures that use all values of 16 bits.
 const wholeRange = 1<<16 - 1
 
-// Folder reads photographs into 8-bit RGB images, bit-identical to Pillow 11.3 (13 resizes some sizes otherwise)
-// with torchvision's Resize and CenterCrop, after Pillow's exif_transpose. An item's id is the file's path relative to the folder, with
-// slashes. A skipped file has no item on any port; without classes there are no labels.
+// Folder reads photographs into 8-bit RGB images, bit-identical to Pillow 11.3 (13 resizes some sizes
+// otherwise) with torchvision's Resize and CenterCrop, after Pillow's exif_transpose. An item's id is the
+// file's path relative to the folder, with slashes. A skipped file has no item on any port; without classes
+// there are no labels.
 //
 // Facts: height and width on images if size or crop fixes them; classes and labels (newline-separated names)
 // on labels if names, class folders or a CSV list with names define them.
@@ -84,15 +85,24 @@ sorted order or, if names is given, by the line that starts with the folder's na
 Images in the folder itself are unlabelled. An archive counts as a folder, in every
 parameter that names one, and a path may go on inside it: photos.zip/val. If all is in
 one folder, paths may leave that out. Archives are unpacked once, into the user's cache;
-images have the same keys as in a folder. Reads JPEG, PNG, WebP and BMP, detected
+images have the same keys as in a folder. Reads JPEG, PNG, WebP, BMP and TIFF, detected
 by content; grey images become RGB, the alpha channel is dropped, and the EXIF
-orientation is applied before resizing.
+orientation is applied before resizing. Pixels are those of Pillow 11.3; Pillow 13
+resizes some sizes otherwise. Files that aren't used are counted in a warning, which
+the review folder repeats.
+
+Labels of a list are whole numbers, 3, 3.0 or [3], or names. Other names of the two
+columns are understood, such as image_id and class, as are semicolons, tabs, and paths
+with backslashes, in other letters' case or from another folder; a warning says so.
 
 A list may also be one that a data set is published with: ImageNet's
 LOC_val_solution.csv and ILSVRC2012_validation_ground_truth.txt, whose numbers need ids;
 lines of a file and a label, as in val.txt and places365_val.txt; Food-101's
 meta/test.txt, which is found without list. Masks and boxes follow the image through
-orientation, resizing and crop, masks without interpolation:
+orientation, resizing and crop, masks without interpolation. All values of a mask but 0
+are the object, unless object and ignore say otherwise; a mask without background whose
+values differ, and one of a few values with 255, VOC's border, is refused without them:
+object: 1, ignore: 3 are those of a trimap, ignore: 255 VOC's.
 
   images:
     uses: dataset/folder
@@ -110,7 +120,8 @@ orientation, resizing and crop, masks without interpolation:
 	Outputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "u8 [3,H,W]"},
 		{Name: "labels", Type: stages.Labels, Doc: "the class, from 0"},
-		{Name: "masks", Type: stages.Masks, Doc: "1 on the objects, with the parameter masks"},
+		{Name: "masks", Type: stages.Masks, Doc: "1 on the objects, 255 where ignored, with the parameter " +
+			"masks"},
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around them, with the parameter boxes"},
 	},
 	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", Absent: "fail",
@@ -222,7 +233,8 @@ func readAll(ctx context.Context, e *stages.Env, corrupt string,
 				e.WarnItem(i, "%.2g %% of its pixels are above white, and are cut", 100*p.above)
 			}
 			if p.full {
-				e.WarnItem(i, "every pixel of its mask is object: no metric of localisation tells maps apart by it")
+				e.WarnItem(i, "every pixel of its mask is object: no metric of localisation tells maps "+
+					"apart by it")
 			}
 			if p.mask != nil {
 				e.Add("masks", i, p.sub, p.mask)

@@ -63,8 +63,8 @@ func (f *finder) find(e entry) (string, error) {
 	return ids[0], nil
 }
 
-// below finds a file whose path is absolute, or begins at another folder than that of the images: at the folder
-// of the list, or at one that has the place of that of the images.
+// below finds a file whose path is absolute, or begins at another folder than that of the images: at the
+// folder of the list, or at one that has the place of that of the images.
 func (f *finder) below(e entry, file string) (ids []string, how string, err error) {
 	for _, from := range []string{"", filepath.Dir(f.list), f.folder} {
 		at := filepath.FromSlash(file)
@@ -101,9 +101,9 @@ func (f *finder) below(e entry, file string) (ids []string, how string, err erro
 	return ids, how, nil
 }
 
-// commonPrefix returns what stands in a list in the place of the folder: what is left of paths in front of the
-// longest end that is a file's path. Of several, it is the one that ends with the folder's name. A relative path has
-// to begin with that name.
+// commonPrefix returns what stands in a list in the place of the folder: what is left of paths in front of
+// the longest end that is a file's path. Of several, it is the one that ends with the folder's name. A
+// relative path has to begin with that name.
 func (f *finder) commonPrefix() (string, error) {
 	base := norm.NFC.String(filepath.Base(filepath.Clean(f.folder))) + "/"
 	var prefixes []string
@@ -189,8 +189,8 @@ func indexOf(folder string) (*index, error) {
 	return x, err
 }
 
-// find returns the files of a path, more than one if it isn't told which, and in what their paths differ from it
-// if that is to be told.
+// find returns the files of a path, more than one if it isn't told which, and in what their paths differ
+// from it if that is to be told.
 func (x *index) find(file string) (ids []string, how string) {
 	file = norm.NFC.String(file)
 	lower := strings.ToLower(file)
@@ -209,8 +209,8 @@ func (x *index) find(file string) (ids []string, how string) {
 	return nil, ""
 }
 
-// locate returns the path of a listed file relative to the folder, "" if there is none. A list may leave out the
-// extension, and the folder that all images or those of a class are in.
+// locate returns the path of a listed file relative to the folder, "" if there is none. A list may leave out
+// the extension, and the folder that all images or those of a class are in.
 func locate(folder string, e entry, exact string) (string, error) {
 	names := []string{exact}
 	if e.bare {

@@ -12,12 +12,14 @@ import (
 // numeral matches a number as programs write it: 3, +3, 03, 3.0, 3e0.
 var numeral = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
-// absentLabels are what programs write in the place of a value that there isn't: pandas, R, SQL, spreadsheets.
-var absentLabels = []string{"nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "<NA>", "NaT", "N/A", "#N/A", "inf",
+// absentLabels are what programs write in the place of a value that there isn't: pandas, R, SQL,
+// spreadsheets.
+var absentLabels = []string{"nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "<NA>", "NaT", "N/A",
+	"#N/A", "inf",
 	"-inf", "Inf", "-Inf"}
 
-// asNumber returns the number that a label is, if it is one: 3 of "3.0", of "3e0" and of "[3]". whole is false
-// for one that isn't a whole number, or too large for a class.
+// asNumber returns the number that a label is, if it is one: 3 of "3.0", of "3e0" and of "[3]". whole is
+// false for one that isn't a whole number, or too large for a class.
 func asNumber(label string) (n int, isNumber, whole bool) {
 	text := label
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
@@ -41,7 +43,8 @@ func severalNumbers(label string) bool {
 	parts := strings.FieldsFunc(strings.Trim(label, "[](){}"), func(r rune) bool {
 		return strings.ContainsRune(" \t,;|", r)
 	})
-	return len(parts) > 1 && !slices.ContainsFunc(parts, func(s string) bool { return !numeral.MatchString(s) })
+	return len(parts) > 1 && !slices.ContainsFunc(parts,
+		func(s string) bool { return !numeral.MatchString(s) })
 }
 
 // checkLabels returns an error for labels that are none, and for numbers among names. known are the names of
@@ -69,8 +72,10 @@ func checkLabels(list string, entries []entry, known []string) (numbers bool, er
 		}
 	}
 	if firstNumber != nil && firstName != nil && known == nil {
-		return false, fmt.Errorf("%s:%d: the label %q is a number, and on line %d %q is a name: labels are all "+
-			"numbers or all names", list, firstNumber.line, firstNumber.label, firstName.line, firstName.label)
+		return false, fmt.Errorf("%s:%d: the label %q is a number, and on line %d %q is a name: labels "+
+			"are all "+
+			"numbers or all names", list, firstNumber.line, firstNumber.label, firstName.line,
+			firstName.label)
 	}
 	return firstNumber != nil, nil
 }
@@ -84,7 +89,8 @@ func namesOf(entries []entry) (classes []string) {
 	return slices.Compact(classes)
 }
 
-// classOf returns the class of a label that checkLabels took. seen has the classes of names that were looked up.
+// classOf returns the class of a label that checkLabels took. seen has the classes of names that were looked
+// up.
 func (p FolderParams) classOf(e entry, classes []string, seen map[string]int) (int, error) {
 	n, isNumber, _ := asNumber(e.label)
 	if !isNumber {

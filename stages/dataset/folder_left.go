@@ -61,16 +61,20 @@ func (t tally) total() (n int) {
 	return n
 }
 
-// Extensions that spare opening a file, since folders may have a million of them. All other files are known by
-// their content.
+// Extensions that spare opening a file, since folders may have a million of them. All other files are known
+// by their content.
 var (
 	imageExtensions = words("jpg jpeg jpe jfif jfi jif pjpeg pjp png apng webp bmp dib tif tiff")
-	otherExtensions = words("txt csv tsv xml json jsonl yaml yml toml ini cfg md rst html htm py ipynb sh m log tex " +
-		"bib pdf doc docx xls xlsx npy npz mat pkl pt pth onnx h5 hdf5 parquet db zip tar gz tgz bz2 xz 7z rar mp4 " +
+	otherExtensions = words("txt csv tsv xml json jsonl yaml yml toml ini cfg md rst html htm py ipynb sh " +
+		"m log tex " +
+		"bib pdf doc docx xls xlsx npy npz mat pkl pt pth onnx h5 hdf5 parquet db zip tar gz tgz bz2 xz " +
+		"7z rar mp4 " +
 		"avi mov mkv webm wav mp3")
 	// Pictures whose content may not tell it.
-	pictureExtensions = words("gif heic heif avif svg jxl jp2 j2k jpx dcm dicom psd exr hdr ico cur ppm pgm pbm pnm " +
-		"fits fit nii npy tga pcx sgi xcf raw dng nef nrw cr2 cr3 arw sr2 srf orf rw2 raf pef srw 3fr iiq erf kdc dcr")
+	pictureExtensions = words("gif heic heif avif svg jxl jp2 j2k jpx dcm dicom psd exr hdr ico cur ppm " +
+		"pgm pbm pnm " +
+		"fits fit nii npy tga pcx sgi xcf raw dng nef nrw cr2 cr3 arw sr2 srf orf rw2 raf pef srw 3fr iiq " +
+		"erf kdc dcr")
 )
 
 func words(list string) map[string]bool {
@@ -107,7 +111,8 @@ func kindOf(n node) (kind string, isPicture, read bool) {
 // ofSystem reports whether a file is one that systems put into folders for themselves.
 func ofSystem(name string) bool {
 	switch strings.ToLower(name) {
-	case "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "$recycle.bin", "system volume information", "@eadir":
+	case "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "$recycle.bin", "system volume information",
+		"@eadir":
 		return true
 	}
 	return false

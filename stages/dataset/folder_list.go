@@ -162,7 +162,8 @@ func readList(p FolderParams, names []string) (*listing, error) {
 			return nil, err
 		}
 		if first := seen[id]; first > 0 {
-			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file, first)
+			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file,
+				first)
 		}
 		seen[id] = e.line
 		file := filepath.Join(p.Path, filepath.FromSlash(id))
@@ -197,8 +198,8 @@ var (
 		"category_name", "species", "breed", "diagnosis"}
 )
 
-// columnOf finds the first of some names among columns. The second of its results is another column that could
-// be meant, "" for none, where the first isn't the name that documentation has.
+// columnOf finds the first of some names among columns. The second of its results is another column that
+// could be meant, "" for none, where the first isn't the name that documentation has.
 func columnOf(head, names []string) (at int, other string) {
 	at = -1
 	for _, name := range names {
@@ -261,8 +262,9 @@ func readCSV(file string, b []byte) (entries []entry, told []string, err error) 
 			return nil, nil, fmt.Errorf("%s:%d: %d fields, the first line has %d",
 				file, line, len(record), len(head))
 		}
-		e := entry{file: strings.TrimSpace(record[columns.file]), label: strings.TrimSpace(record[columns.label]),
-			line: line, bare: imageNet}
+		e := entry{file: strings.TrimSpace(record[columns.file]),
+			label: strings.TrimSpace(record[columns.label]),
+			line:  line, bare: imageNet}
 		if imageNet {
 			e.label, _, _ = strings.Cut(e.label, " ")
 		}
@@ -301,7 +303,8 @@ func readHead(file string, head []string) (c columns, err error) {
 			return c, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns",
 				file, kind.names[0], head)
 		case other != "" && kind.at == &c.label:
-			return c, fmt.Errorf("%s:1: the columns %q and %q may both be that of labels: call one of them label",
+			return c, fmt.Errorf("%s:1: the columns %q and %q may both be that of labels: call one of "+
+				"them label",
 				file, head[at], other)
 		}
 		*kind.at = at

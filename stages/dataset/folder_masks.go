@@ -37,7 +37,8 @@ func (v *Values) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if _, err := v.ranges(); err != nil {
-		return fmt.Errorf("%q isn't values of pixels: expected numbers and ranges such as 1, [1, 3] or [1-254], up "+
+		return fmt.Errorf("%q isn't values of pixels: expected numbers and ranges such as 1, [1, 3] or "+
+			"[1-254], up "+
 			"to 65535", b)
 	}
 	*v = Values(strings.ReplaceAll(text, ",", ", "))
@@ -91,13 +92,14 @@ func (r maskRule) kind(v uint16) uint8 {
 	return 0
 }
 
-// apply returns a mask's pixels as the rule takes them, or an error if there is none and the mask's values don't
-// tell what they mean.
+// apply returns a mask's pixels as the rule takes them, or an error if there is none and the mask's values
+// don't tell what they mean.
 func (r maskRule) apply(m *picture.Indices) (*picture.RGB, error) {
 	pix := m.Pix
 	switch {
 	case r.alpha && m.Alpha == nil:
-		return nil, &unclearMask{"its alpha channel is the same everywhere, and object: alpha takes the object " +
+		return nil, &unclearMask{"its alpha channel is the same everywhere, and object: alpha takes the " +
+			"object " +
 			"from it"}
 	case r.alpha:
 		pix = m.Alpha
@@ -123,12 +125,12 @@ type unclearMask struct{ text string }
 
 func (e *unclearMask) Error() string { return e.text }
 
-// fewValues are so many that they are numbers of classes or parts, and not the grey edges of an object that was
-// drawn smoothly.
+// fewValues are so many that they are numbers of classes or parts, and not the grey edges of an object that
+// was drawn smoothly.
 const fewValues = 8
 
-// clear rejects masks that the default may misread: a trimap, whose background has a number as well; VOC's, where
-// 255 is the border of objects; and those whose object is in the alpha channel.
+// clear rejects masks that the default may misread: a trimap, whose background has a number as well; VOC's,
+// where 255 is the border of objects; and those whose object is in the alpha channel.
 func (r maskRule) clear(m *picture.Indices) error {
 	if r.object != nil {
 		return nil
@@ -138,13 +140,16 @@ func (r maskRule) clear(m *picture.Indices) error {
 	const say = "object: and ignore: say which values are the object and which don't count"
 	switch {
 	case len(rest) > 0 && rest[0] != 0 && m.Alpha != nil:
-		return &unclearMask{fmt.Sprintf("its colours have no background, but its alpha channel differs from pixel to "+
+		return &unclearMask{fmt.Sprintf("its colours have no background, but its alpha channel differs "+
+			"from pixel to "+
 			"pixel: object: alpha takes the object from it; else %s", say)}
 	case len(rest) > 1 && rest[0] != 0:
-		return &unclearMask{fmt.Sprintf("no pixel of it is 0, the background, and its values are %s, as in a trimap: "+
+		return &unclearMask{fmt.Sprintf("no pixel of it is 0, the background, and its values are %s, as "+
+			"in a trimap: "+
 			"%s", listed(values), say)}
 	case len(rest) > 2 && (len(rest) <= fewValues || m.Palette) && slices.Contains(rest, 255):
-		return &unclearMask{fmt.Sprintf("its values are %s, and 255 may be a border that doesn't count, as in VOC's "+
+		return &unclearMask{fmt.Sprintf("its values are %s, and 255 may be a border that doesn't count, "+
+			"as in VOC's "+
 			"masks: %s; ignore: 255, or object: 1-255", listed(values), say)}
 	}
 	return nil

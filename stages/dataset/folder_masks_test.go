@@ -24,7 +24,8 @@ func maskFile(t testing.TB, kind string, w int, values []int) string {
 	for i := range 256 {
 		palette = append(palette, color.NRGBA{uint8(i * 37), uint8(i * 91), 9, 255})
 	}
-	paletted, grey, deep, alpha := image.NewPaletted(r, palette), image.NewGray(r), image.NewGray16(r), image.NewNRGBA(r)
+	paletted, grey, deep, alpha := image.NewPaletted(r, palette), image.NewGray(r), image.NewGray16(r),
+		image.NewNRGBA(r)
 	for i, v := range values {
 		x, y := i%w, i/w
 		paletted.SetColorIndex(x, y, uint8(v))
@@ -63,8 +64,8 @@ func masksOf(t testing.TB, w int, file string, set func(p *FolderParams)) ([]uin
 	return decoded(t, r.Payloads["masks"][0]).Raw, nil
 }
 
-// TestMaskValues reads masks by what their values mean, in every kind of PNG file, and refuses those whose values
-// may mean several things.
+// TestMaskValues reads masks by what their values mean, in every kind of PNG file, and refuses those whose
+// values may mean several things.
 func TestMaskValues(t *testing.T) {
 	const w = 6
 	for name, tc := range map[string]struct {
@@ -115,13 +116,14 @@ func TestMaskValues(t *testing.T) {
 	}
 	// A smooth edge has many greys, and 255 is the object.
 	smooth := []int{0, 20, 50, 90, 130, 170, 200, 230, 250, 254, 255, 255}
-	if got, err := masksOf(t, w, maskFile(t, "grey", w, smooth), nil); err != nil || slices.Contains(got[1:], 0) {
+	if got, err := masksOf(t, w, maskFile(t, "grey", w, smooth), nil); err != nil ||
+		slices.Contains(got[1:], 0) {
 		t.Errorf("a smooth edge: %v, %v", got, err)
 	}
 }
 
-// TestIgnoredFollowsTheImage draws masks with a border and resizes, crops and turns them: each pixel is that of the
-// file at its place.
+// TestIgnoredFollowsTheImage draws masks with a border and resizes, crops and turns them: each pixel is that
+// of the file at its place.
 func TestIgnoredFollowsTheImage(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 9))
 	const w, h = 12, 9
@@ -169,9 +171,11 @@ func TestValues(t *testing.T) {
 // TestVOCBorder checks that pixels of value 255 are never object, and don't count where asked.
 func TestVOCBorder(t *testing.T) {
 	mask := maskFile(t, "palette", 4, []int{0, 8, 255, 3})
-	dir := folderOf(t, map[string]string{"ImageSets/Main/val.txt": "a\n", "JPEGImages/a.jpg": dot(4, 1, color.White),
+	dir := folderOf(t, map[string]string{"ImageSets/Main/val.txt": "a\n", "JPEGImages/a.jpg": dot(4, 1,
+		color.White),
 		"Annotations/a.xml": voc(4, 1, "cat", image.Rect(0, 0, 3, 1)), "SegmentationClass/a.png": mask})
-	for border, want := range map[string][]uint8{"background": {0, 1, 0, 0}, "ignored": {0, 1, stages.Ignored, 0}} {
+	for border, want := range map[string][]uint8{"background": {0, 1, 0, 0}, "ignored": {0, 1,
+		stages.Ignored, 0}} {
 		p := VOC.NewParams().(*VOCParams)
 		p.Path, p.Masks, p.Border = dir, true, border
 		r := stagetest.Run(t, VOC, p, nil)

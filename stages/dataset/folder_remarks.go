@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// folderRemarks tells in sentences which files of the folder aren't used, and what was taken otherwise than it is
-// written. It says nothing where the sources can't be listed, which is an error of its own.
+// folderRemarks tells in sentences which files of the folder aren't used, and what was taken otherwise than
+// it is written. It says nothing where the sources can't be listed, which is an error of its own.
 func folderRemarks(p FolderParams) (told []string) {
 	known := filepath.ToSlash(p.Path)
 	err := unpacked(p.files(), func() error {
@@ -80,7 +80,8 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 			counted(n+unlisted+len(l.sources), "picture"), folder, unread))
 	}
 	if unlisted > 0 {
-		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q", filepath.Base(p.List),
+		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q",
+			filepath.Base(p.List),
 			unlisted, counted(unlisted+len(l.sources), "image"), folder))
 	}
 	for _, n := range append(texts, p.besides()...) {
@@ -145,7 +146,8 @@ func (p FolderParams) besides() (files []node) {
 	parent := filepath.Dir(filepath.Clean(p.Path))
 	list, _ := os.ReadDir(parent) // not to be read: there is no list
 	for _, e := range list {
-		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists && !p.annotates(file) {
+		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
+			!p.annotates(file) {
 			files = append(files, node{file: file})
 		}
 	}
@@ -185,7 +187,8 @@ func (p FolderParams) wouldList(file string, images map[string]bool) string {
 		what = strings.TrimSuffix(strings.TrimPrefix(told[0], filepath.Base(file)+": "), " are read")
 		what = "has " + what
 	}
-	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what, filepath.ToSlash(file))
+	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what,
+		filepath.ToSlash(file))
 }
 
 // doubtfulClasses tells of class folders that look like something else.
@@ -212,12 +215,15 @@ func doubtfulClasses(l *listing, folder string) (told []string) {
 		}
 	}
 	if len(masks) > 0 && len(masks)+len(images) == len(l.classes) {
-		told = append(told, fmt.Sprintf("the folders %s are read as classes: if they hold masks, masks: names their "+
+		told = append(told, fmt.Sprintf("the folders %s are read as classes: if they hold masks, masks: "+
+			"names their "+
 			"folder, and path that of the images", quoted(slices.Concat(images, masks))))
 	}
 	if deep && len(inner) > len(l.classes) {
-		told = append(told, fmt.Sprintf("the %d folders in %q are the classes, %s, not the %d folders in these: path "+
-			"names one of them if its folders are the classes", len(l.classes), folder, someOf(l.classes), len(inner)))
+		told = append(told, fmt.Sprintf("the %d folders in %q are the classes, %s, not the %d folders in "+
+			"these: path "+
+			"names one of them if its folders are the classes", len(l.classes), folder, someOf(l.classes),
+			len(inner)))
 	}
 	return told
 }
@@ -249,11 +255,13 @@ func pairs(sources []stages.Source, folder string) (told []string) {
 	}
 	for _, ending := range slices.Sorted(maps.Keys(n)) {
 		word := strings.Trim(strings.ToLower(withoutExt(ending)), "_-. ")
-		likeMasks := called(maskNames, word) || strings.HasPrefix(word, "mask") || strings.HasPrefix(word, "seg")
+		likeMasks := called(maskNames, word) || strings.HasPrefix(word, "mask") || strings.HasPrefix(word,
+			"seg")
 		if every := 2*n[ending] == len(sources) && n[ending] > 1; !likeMasks && !every {
 			continue
 		}
-		told = append(told, fmt.Sprintf("%d of %d images are named like others with %q in the place of the extension, "+
+		told = append(told, fmt.Sprintf("%d of %d images are named like others with %q in the place of "+
+			"the extension, "+
 			"and are read as images: if they are masks, masks: %s and mask_suffix: %s say so", n[ending],
 			len(sources), ending, folder, ending))
 	}
@@ -276,8 +284,8 @@ func spaced(n, all int) (list []int) {
 	return list
 }
 
-// white returns the value that is probably white in 16-bit pictures which don't use the range that they are read
-// with, and tells so; 0 if they use it.
+// white returns the value that is probably white in 16-bit pictures which don't use the range that they are
+// read with, and tells so; 0 if they use it.
 func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 	var depths []picture.Depth
 	size := 0
@@ -300,12 +308,16 @@ func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 	if len(depths) == 0 {
 		return 0, ""
 	}
-	largest := slices.MaxFunc(depths, func(a, b picture.Depth) int { return cmp.Compare(a.Largest, b.Largest) }).Largest
+	largest := slices.MaxFunc(depths, func(a, b picture.Depth) int {
+		return cmp.Compare(a.Largest,
+			b.Largest)
+	}).Largest
 	white = picture.White(depths...)
 	if white >= cmp.Or(p.White, wholeRange) {
 		return 0, ""
 	}
-	return white, fmt.Sprintf("the largest value of the %d 16-bit pictures looked at is %d, %.2g %% of white, %d: "+
+	return white, fmt.Sprintf("the largest value of the %d 16-bit pictures looked at is %d, %.2g %% of "+
+		"white, %d: "+
 		"white: %d is their range if they have fewer bits", len(depths), largest,
 		100*float64(largest)/float64(cmp.Or(p.White, wholeRange)), cmp.Or(p.White, wholeRange), white)
 }
@@ -371,15 +383,18 @@ func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err e
 // remarks tells what is doubtful about masks.
 func (l maskLook) remarks(p FolderParams) (told []string) {
 	if l.full > 0 {
-		told = append(told, fmt.Sprintf("%d of the %d masks looked at have no background, every pixel of them is object: "+
+		told = append(told, fmt.Sprintf("%d of the %d masks looked at have no background, every pixel of "+
+			"them is object: "+
 			"no metric of localisation tells maps apart by such a mask", l.full, l.n))
 	}
 	if l.n > 0 && l.without == l.n {
-		told = append(told, fmt.Sprintf("none of the %d masks looked at has a pixel on the object: their values are %s",
+		told = append(told, fmt.Sprintf("none of the %d masks looked at has a pixel on the object: their "+
+			"values are %s",
 			l.n, listed(l.values)))
 	}
 	if n := len(l.values); p.Object == "" && p.Ignore == "" && n > 2 && n <= fewValues {
-		told = append(told, fmt.Sprintf("the values of masks are %s, and all but 0 are taken for the object: object: "+
+		told = append(told, fmt.Sprintf("the values of masks are %s, and all but 0 are taken for the "+
+			"object: object: "+
 			"says which are, 1-%d if all", listed(l.values), l.values[n-1]))
 	}
 	return told

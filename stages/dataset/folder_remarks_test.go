@@ -20,8 +20,10 @@ func TestRemarks(t *testing.T) {
 			[]string{`2 of 4 images are named like others with "_mask.png" in the place of the extension`}},
 		"any ending": {map[string]string{"1.png": px, "1-q.png": px, "2.png": px, "2-q.png": px},
 			[]string{`"-q.png"`}},
-		"numbers are no ending": {map[string]string{"1.png": px, "1_1.png": px, "2.png": px, "3.png": px}, nil},
-		"a list by another name": {map[string]string{"1.png": px, "2.png": px, "train.csv": "image_id,label\n1.png,3\n"},
+		"numbers are no ending": {map[string]string{"1.png": px, "1_1.png": px, "2.png": px, "3.png": px},
+			nil},
+		"a list by another name": {map[string]string{"1.png": px, "2.png": px,
+			"train.csv": "image_id,label\n1.png,3\n"},
 			[]string{`train.csv has the columns "image_id" and "label", and isn't read: list: `}},
 		"a list of something else": {map[string]string{"1.png": px, "train.csv": "image_id,label\nx.png,3\n"},
 			[]string{"1 file in "}},
@@ -46,8 +48,9 @@ func TestRemarks(t *testing.T) {
 		{"Train/1.png": px, "TEST/1.png": px},
 		{"val/a/1.png": px, "val/b/1.png": px},
 	} {
-		if _, err := Folder.Sources(defaults(folderOf(t, files)), nil); err == nil || !strings.Contains(err.Error(),
-			"parts of a data set") {
+		if _, err := Folder.Sources(defaults(folderOf(t, files)), nil); err == nil ||
+			!strings.Contains(err.Error(),
+				"parts of a data set") {
 			t.Errorf("%q: error %v", files, err)
 		}
 	}
@@ -56,7 +59,8 @@ func TestRemarks(t *testing.T) {
 // TestPathsOfLists has lists whose paths differ from the files' in a way that isn't to be guessed.
 func TestPathsOfLists(t *testing.T) {
 	px := dot(1, 1, color.Black)
-	files := map[string]string{"photos/cat/1.png": px, "photos/1.png": px, "photos/2.png": px, "outside.png": px,
+	files := map[string]string{"photos/cat/1.png": px, "photos/1.png": px, "photos/2.png": px,
+		"outside.png": px,
 		"lists/l.csv": ""}
 	for list, want := range map[string]string{
 		"../outside.png,1\n":                         "isn't inside the folder",
@@ -120,7 +124,8 @@ func TestWhite(t *testing.T) {
 	}
 	p := defaults(folderOf(t, files))
 	told := Folder.Remarks(p)
-	if len(told) != 1 || !strings.Contains(told[0], "the largest value of the 2 16-bit pictures looked at is 4000") ||
+	if len(told) != 1 || !strings.Contains(told[0], "the largest value of the 2 16-bit pictures looked at "+
+		"is 4000") ||
 		!strings.Contains(told[0], "white: 4095") {
 		t.Errorf("told %q", told)
 	}

@@ -9,17 +9,19 @@ import (
 
 // What folders are called that hold parts of a data set, and those that hold what belongs to its images.
 var (
-	splitNames = words("train training trainset val valid validation valset dev eval test testing testset holdout " +
+	splitNames = words("train training trainset val valid validation valset dev eval test testing testset " +
+		"holdout " +
 		"unlabeled unlabelled train_val trainval")
-	maskNames = words("mask masks segmentation segmentations seg segs gt groundtruth ground_truth annotation " +
+	maskNames = words("mask masks segmentation segmentations seg segs gt groundtruth ground_truth " +
+		"annotation " +
 		"annotations label labels trimap trimaps bbox bboxes boxes")
 	imageNames = words("image images img imgs photo photos picture pictures jpegimages data")
 )
 
 func called(set map[string]bool, folder string) bool { return set["."+strings.ToLower(folder)] }
 
-// splits returns an error for class folders that are parts of a data set, such as train and val, which hold the
-// folders of classes.
+// splits returns an error for class folders that are parts of a data set, such as train and val, which hold
+// the folders of classes.
 func splits(folder string, classes []string, found []found) error {
 	if !slices.ContainsFunc(classes, func(c string) bool { return !called(splitNames, c) }) {
 		inner := map[string]bool{}
@@ -36,7 +38,8 @@ func splits(folder string, classes []string, found []found) error {
 			what = fmt.Sprintf("hold %d folders of classes", len(inner))
 		}
 		at := filepath.Join(folder, classes[len(classes)-1])
-		return fmt.Errorf("the folders %s of %q are parts of a data set and %s: path: %s takes one of them; names lists them if they are classes",
+		return fmt.Errorf("the folders %s of %q are parts of a data set and %s: path: %s takes one of "+
+			"them; names lists them if they are classes",
 			quoted(classes), folder, what, filepath.ToSlash(at))
 	}
 	return nil

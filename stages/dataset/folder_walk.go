@@ -77,15 +77,16 @@ type found struct {
 	label    int
 }
 
-// annotates reports whether a file is a mask that lies next to its image, the folder of masks or boxes, or another
-// that a parameter names.
+// annotates reports whether a file is a mask that lies next to its image, the folder of masks or boxes, or
+// another that a parameter names.
 func (p FolderParams) annotates(file string) bool {
 	for _, known := range []string{p.Masks, p.Boxes, p.List, p.Names, p.IDs} {
 		if known != "" && file == filepath.Clean(known) {
 			return true
 		}
 	}
-	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(file, p.MaskSuffix)
+	return p.Masks != "" && p.MaskSuffix != filepath.Ext(p.MaskSuffix) && strings.HasSuffix(file,
+		p.MaskSuffix)
 }
 
 // A walker lists folders recursively, following links.

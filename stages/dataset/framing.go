@@ -180,7 +180,8 @@ func (f framing) frame(file opened, regions ...region) (p photograph, err error)
 			for i := range on {
 				on[i] = mask.Pix[3*i]
 			}
-			p.mask, p.full = stages.NewTensor(on, mask.H, mask.W).Encode(), slices.Contains(on, 1) && !slices.Contains(on, 0)
+			p.mask, p.full = stages.NewTensor(on, mask.H, mask.W).Encode(), slices.Contains(on, 1) &&
+				!slices.Contains(on, 0)
 		}
 		boxed = boxed || r.boxed
 		for _, b := range r.boxes {

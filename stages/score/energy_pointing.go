@@ -19,8 +19,8 @@ var EnergyPointing = localisation(stages.Def[EnergyPointingParams]{
 
 Relevance inside the boxes divided by all relevance. A pixel is inside if its centre is
 in one of the boxes. chance is the boxes' share of the image, the score of a constant
-map. Undefined without a box, and for a map without relevance. Wang et al., "Score-CAM",
-CVPR workshops 2020.`,
+map. Undefined for boxes that hold no pixel or all, and for a map without relevance.
+Wang et al., "Score-CAM", CVPR workshops 2020.`,
 	Version: 1,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},

@@ -24,8 +24,9 @@ var IoU = localisation(stages.Def[IoUParams]{
 Intersection over union of the object and the pixels that threshold chooses, at least
 one. Where equal pixels compete for the last places, the mean over all choices counts.
 chance is the mean over equally many pixels drawn at random; with thresholds area and
-quantile it's the score of a constant map. Undefined for an empty mask, and for a map
-without relevance.`,
+quantile it's the score of a constant map. Pixels that the mask ignores are left out.
+Undefined for a mask without object or without background, and for a map without
+relevance.`,
 	Version:  1,
 	Inputs:   maskOrBoxes(),
 	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9},

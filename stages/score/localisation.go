@@ -17,9 +17,9 @@ type LocalisationParams struct {
 }
 
 // localisation declares a metric of relevance on an object. of returns the score of one map and its chance
-// level: the mean score of maps whose pixels are in random order. The map's values aren't negative, and pixels that
-// don't count aren't among them. Both are undefined where all or none of the others are on the object, which reach, if
-// it isn't nil, enlarges by so many pixels.
+// level: the mean score of maps whose pixels are in random order. The map's values aren't negative, and
+// pixels that don't count aren't among them. Both are undefined where all or none of the others are on the
+// object, which reach, if it isn't nil, enlarges by so many pixels.
 func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) string, reach func(P) int,
 	of func(p P, values []float64, mask []uint8) (score, chance float64)) stages.Stage {
 	d.Relation = stages.Each

@@ -26,8 +26,9 @@ var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
 	Doc: `share of the relevance on the object
 
 Relevance inside the mask divided by all relevance: 1 if all of it is on the object,
-the object's share of the image for a constant map. Undefined for a map
-without relevance. Arras et al., Information Fusion 2022.`,
+the object's share of the image for a constant map. Pixels that the mask ignores are
+left out. Undefined for a mask without object or without background, on which all maps
+are equal, and for a map without relevance. Arras et al., Information Fusion 2022.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

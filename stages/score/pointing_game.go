@@ -20,8 +20,9 @@ var PointingGame = localisation(stages.Def[PointingGameParams]{
 
 1 for a hit, otherwise 0; of several most relevant pixels, the share that hits. A pixel
 hits if its centre is at most tolerance pixels from that of one of the object's. chance
-is the share of the image that would hit, the score of a constant map. Undefined for
-an empty mask, and for a map without relevance. Zhang et al., ECCV 2016.`,
+is the share of the image that would hit, the score of a constant map. Pixels that the
+mask ignores are left out. Undefined where no pixel or every pixel would hit, and for a
+map without relevance. Zhang et al., ECCV 2016.`,
 	Version:  1,
 	Inputs:   maskOrBoxes(),
 	Defaults: PointingGameParams{LocalisationParams: LocalisationParams{metric.Positive}},

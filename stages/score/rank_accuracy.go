@@ -20,8 +20,9 @@ var RankAccuracy = localisation(stages.Def[RankAccuracyParams]{
 Of the K most relevant pixels, where K is the object's number of pixels, the share on
 the object: |top K ∩ object| / K. Where equal pixels compete for the last places, the
 mean over all choices counts. chance is the object's share of the image, which is that
-of mass accuracy too, and the score of a constant map. Undefined for an empty mask, and
-for a map without relevance. Arras et al., Information Fusion 2022.`,
+of mass accuracy too, and the score of a constant map. Pixels that the mask ignores are
+left out. Undefined for a mask without object or without background, and for a map
+without relevance. Arras et al., Information Fusion 2022.`,
 	Version:  1,
 	Inputs:   maskOrBoxes(),
 	Defaults: RankAccuracyParams{LocalisationParams{metric.Positive}},

@@ -25,8 +25,8 @@ func MaskArea(mask []uint8) (n int) {
 	return n
 }
 
-// Counted returns the values and the mask of the pixels that count. Where one is ignored, the others are all of the
-// image.
+// Counted returns the values and the mask of the pixels that count. Where one is ignored, the others are all
+// of the image.
 func Counted(values []float64, mask []uint8) ([]float64, []uint8) {
 	if !slices.Contains(mask, stages.Ignored) {
 		return values, mask
@@ -41,8 +41,8 @@ func Counted(values []float64, mask []uint8) ([]float64, []uint8) {
 	return v, m
 }
 
-// Decides reports whether a mask without ignored pixels tells maps apart: whether some pixels are on the object, and
-// others aren't. On one that is empty or full, every map has the same relevance.
+// Decides reports whether a mask without ignored pixels tells maps apart: whether some pixels are on the
+// object, and others aren't. On one that is empty or full, every map has the same relevance.
 func Decides(mask []uint8) bool {
 	area := MaskArea(mask)
 	return 0 < area && area < len(mask)
@@ -156,8 +156,8 @@ func Pointing(values []float64, mask []uint8) float64 {
 	return TopOf(values, mask, 1).Hits()
 }
 
-// Grown returns a mask of the pixels whose centre is at most the given number of pixels from the centre of one of the
-// object's. Ignored pixels stay so.
+// Grown returns a mask of the pixels whose centre is at most the given number of pixels from the centre of
+// one of the object's. Ignored pixels stay so.
 func Grown(mask []uint8, height, width, radius int) []uint8 {
 	if radius == 0 {
 		return mask

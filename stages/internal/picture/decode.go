@@ -52,9 +52,9 @@ func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
 		func(b []byte) (image.Image, error) { return decode(bytes.NewReader(b)) }, exif}
 }
 
-// Decode reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension, like Pillow's convert("RGB"): grey
-// images become RGB, alpha is dropped without blending, CMYK is multiplied out. 16-bit channels keep their
-// high byte. The EXIF orientation isn't applied, see [Orientation]. An animation is an error.
+// Decode reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension, like Pillow's convert("RGB"):
+// grey images become RGB, alpha is dropped without blending, CMYK is multiplied out. 16-bit channels keep
+// their high byte. The EXIF orientation isn't applied, see [Orientation]. An animation is an error.
 func Decode(b []byte) (*RGB, error) {
 	m, _, err := DecodeRange(b, 0)
 	return m, err
@@ -135,7 +135,8 @@ func recognise(b []byte) (format, error) {
 	case "":
 		return format{}, errors.New("neither JPEG, PNG, WebP, BMP nor TIFF")
 	case lfsPointer:
-		return format{}, errors.New("a Git LFS pointer in the file's place: \"git lfs pull\" fetches the file")
+		return format{}, errors.New("a Git LFS pointer in the file's place: \"git lfs pull\" fetches the " +
+			"file")
 	case htmlPage:
 		return format{}, errors.New("an HTML page in the file's place, as servers answer with to a browser")
 	default:

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// deep is an image of 16-bit channels: pixels of so many values, of which the first channels are colours, high
-// byte first.
+// deep is an image of 16-bit channels: pixels of so many values, of which the first channels are colours,
+// high byte first.
 type deep struct {
 	w, h, channels, colours, stride int
 	pix                             []uint8

@@ -16,8 +16,8 @@ type Indices struct {
 	Palette bool // the numbers are indices of a palette
 }
 
-// DecodeIndices reads a PNG file whose pixels are numbers: the indices of a palette, the numbers of grey pixels
-// as the file has them, or the largest of the colours of a pixel.
+// DecodeIndices reads a PNG file whose pixels are numbers: the indices of a palette, the numbers of grey
+// pixels as the file has them, or the largest of the colours of a pixel.
 func DecodeIndices(b []byte) (m *Indices, err error) {
 	f, err := recognise(b)
 	if err != nil {

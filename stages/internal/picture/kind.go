@@ -16,7 +16,8 @@ type kind struct {
 	picture bool
 }
 
-// kinds are files that aren't read, in the order in which they are told apart. Formats of [formats] come first.
+// kinds are files that aren't read, in the order in which they are told apart. Formats of [formats] come
+// first.
 var kinds = []kind{
 	{"GIF", "GIF8?a", 0, true},
 	{"HEIC", "ftyphe", 4, true},
@@ -74,7 +75,8 @@ func Kind(name string, b []byte) (kind string, picture, read bool) {
 func otherKind(b []byte) (name string, picture bool) {
 	b = b[:min(len(b), KindBytes)]
 	for _, k := range kinds {
-		if len(b) > k.at && hasMagic(b[k.at:], k.magic) && (k.name != "Netpbm" || b[1] >= '1' && b[1] <= '7') {
+		if len(b) > k.at && hasMagic(b[k.at:], k.magic) && (k.name != "Netpbm" || b[1] >= '1' &&
+			b[1] <= '7') {
 			return k.name, k.picture
 		}
 	}
@@ -90,7 +92,8 @@ func otherKind(b []byte) (name string, picture bool) {
 
 // raw reports whether a file's name ends like that of a camera's raw file.
 func raw(name string) bool {
-	for _, ext := range []string{".dng", ".nef", ".nrw", ".cr2", ".arw", ".sr2", ".srf", ".orf", ".rw2", ".pef",
+	for _, ext := range []string{".dng", ".nef", ".nrw", ".cr2", ".arw", ".sr2", ".srf", ".orf", ".rw2",
+		".pef",
 		".srw", ".3fr", ".iiq", ".erf", ".kdc", ".dcr"} {
 		if strings.HasSuffix(strings.ToLower(name), ext) {
 			return true

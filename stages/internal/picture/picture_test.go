@@ -57,7 +57,8 @@ func same(t *testing.T, got, want *RGB) {
 	}
 }
 
-// TestDecodeLikePillow checks that every file of testdata decodes to Pillow's pixels; testdata/make.py has its version.
+// TestDecodeLikePillow checks that every file of testdata decodes to Pillow's pixels; testdata/make.py has
+// its version.
 func TestDecodeLikePillow(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.rgb.png")
 	if err != nil || len(files) < 25 {
@@ -71,8 +72,8 @@ func TestDecodeLikePillow(t *testing.T) {
 	}
 }
 
-// TestResizeLikePillow compares with Pillow 12.3; 11.3 and 12.1 give the same pixels, 13.0 others where the height
-// shrinks much more than the width.
+// TestResizeLikePillow compares with Pillow 12.3; 11.3 and 12.1 give the same pixels, 13.0 others where the
+// height shrinks much more than the width.
 func TestResizeLikePillow(t *testing.T) {
 	source := mustDecode(t, load(t, "444.jpg.rgb.png"))
 	for name, f := range map[string]Filter{"bilinear": Bilinear(), "bicubic": Bicubic()} {
@@ -308,8 +309,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestRange reads 12-bit values of every kind of PNG and TIFF file with 16-bit channels against the formula in
-// float64, and finds their range.
+// TestRange reads 12-bit values of every kind of PNG and TIFF file with 16-bit channels against the formula
+// in float64, and finds their range.
 func TestRange(t *testing.T) {
 	const w, h = 19, 7
 	r := rand.New(rand.NewPCG(3, 4))
@@ -386,9 +387,11 @@ func TestRange(t *testing.T) {
 func TestKind(t *testing.T) {
 	for want, b := range map[string]string{
 		"JPEG": "\xff\xd8\xff\xe0", "TIFF": "II*\x00", "HEIC": "\x00\x00\x00\x18ftypheic",
-		"AVIF": "\x00\x00\x00\x18ftypavif", "GIF": "GIF89a", "SVG": "<?xml version='1.0'?>\n<svg>", "NumPy": "\x93NUMPY\x01",
+		"AVIF": "\x00\x00\x00\x18ftypavif", "GIF": "GIF89a", "SVG": "<?xml version='1.0'?>\n<svg>",
+		"NumPy": "\x93NUMPY\x01",
 		"DICOM": strings.Repeat("\x00", 128) + "DICM", "Netpbm": "P6\n3 2", "JPEG XL": "\xff\x0a",
-		"Git LFS pointer": "version https://git-lfs.github.com/spec/v1\n", "HTML page": "\n<!DOCTYPE html>", "": "hello",
+		"Git LFS pointer": "version https://git-lfs.github.com/spec/v1\n", "HTML page": "\n<!DOCTYPE " +
+			"html>", "": "hello",
 	} {
 		if kind, _, read := Kind("x", []byte(b)); kind != want || read != (want == "JPEG" || want == "TIFF") {
 			t.Errorf("%q is %q, read: %v", b, kind, read)

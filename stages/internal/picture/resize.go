@@ -46,10 +46,11 @@ type tap struct {
 }
 
 // Resize returns m at w×h pixels. As in Pillow, the filter is widened by the reduction factor, which
-// antialiases, in fixed point, first along rows, then along columns, rounding to 8 bits after each. The pixels
-// are those of Pillow up to version 12. Version 13 processes columns first if the height shrinks much more than
-// the width, which moves about a fifth of the pixels by one to three levels, by ten at 300×1200 to 224×100;
-// networks were trained with the other order. It returns an error if an intermediate image exceeds [MaxPixels].
+// antialiases, in fixed point, first along rows, then along columns, rounding to 8 bits after each. The
+// pixels are those of Pillow up to version 12. Version 13 processes columns first if the height shrinks much
+// more than the width, which moves about a fifth of the pixels by one to three levels, by ten at 300×1200 to
+// 224×100; networks were trained with the other order. It returns an error if an intermediate image exceeds
+// [MaxPixels].
 func (m *RGB) Resize(w, h int, f Filter) (*RGB, error) {
 	if w > MaxPixels/max(h, m.H) {
 		return nil, fmt.Errorf("an image of %d×%d pixels is too large to be resized to %d×%d", m.W, m.H, w, h)
