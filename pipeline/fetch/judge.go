@@ -17,7 +17,7 @@ type wish struct {
 	unless string // an ETag: the version that is here as a whole
 }
 
-// A piece is what an answer brings: the bytes of one version of the file, from a place on.
+// A piece is what an answer has: the bytes of one version of the file, from a place on.
 type piece struct {
 	from, to int64 // to is −1 if the answer doesn't tell where it ends
 	total    int64 // of the whole file, −1 if unknown

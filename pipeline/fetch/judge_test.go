@@ -156,7 +156,7 @@ func TestTokenAfterAnotherServer(t *testing.T) {
 	w.c.Hub.Endpoint.Path = ""
 	w.fetch("hf://org/repo/a.zip", []byte("abc"))
 	if sent > 0 {
-		t.Error("the token is sent on the way back")
+		t.Error("the token is sent by way of another server")
 	}
 }
 

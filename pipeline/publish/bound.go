@@ -40,7 +40,7 @@ var pointer = []byte("version https://git-lfs.github.com/spec/")
 func (t *tally) content(name string, b []byte) error {
 	at := filepath.Join(t.dir, filepath.FromSlash(name))
 	if bytes.HasPrefix(b, pointer) {
-		return fmt.Errorf("%s is a pointer of Git LFS, not the file: \"git lfs pull\" brings it", at)
+		return fmt.Errorf("%s is a pointer of Git LFS, not the file: \"git lfs pull\" fetches it", at)
 	}
 	if path.Ext(name) != ".csv" {
 		return nil

@@ -83,7 +83,7 @@ func TestFilesOfSparseFolders(t *testing.T) {
 	}
 }
 
-// A clone that lacks commits or files says so where one of them is asked for.
+// A clone that lacks commits or files reports that where one of them is asked for.
 func TestIncompleteClones(t *testing.T) {
 	needGit(t)
 	repo := t.TempDir()

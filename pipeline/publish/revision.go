@@ -144,12 +144,12 @@ func incomplete(ctx context.Context, dir string) string {
 	if shallow, err := git(ctx, dir, nil, "rev-parse", "--is-shallow-repository"); err == nil &&
 		strings.TrimSpace(string(shallow)) == "true" {
 		return ": this clone is shallow, and has the latest commits alone; \"git fetch --unshallow\" " +
-			"brings the rest"
+			"fetches the rest"
 	}
 	if filter, err := git(ctx, dir, nil, "config", "--get-regexp", `^remote\..*\.promisor$`); err == nil &&
 		len(filter) > 0 {
 		return ": this clone is partial, and hasn't got all files; \"git checkout\" or \"git show\" of it " +
-			"brings them"
+			"fetches them"
 	}
 	return ""
 }
