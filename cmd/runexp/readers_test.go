@@ -32,6 +32,8 @@ var readers = map[string]string{
 	"pipeline/publish/revision.go":       "folderLimit outLimit",
 	"stages/attribute/external_files.go": "maxMap",
 	"stages/dataset/content.go":          "own: names alone",
+	"stages/dataset/folder_left.go":      "maxListed",
+	"stages/dataset/folder_remarks.go":   "listStart bytesRead maxImage",
 	"stages/dataset/folder_list.go":      "maxText maxLines",
 	"stages/dataset/folder_objects.go":   "maxImage",
 	"stages/dataset/folder_text.go":      "own: what folder_list.go read",

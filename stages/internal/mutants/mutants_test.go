@@ -53,6 +53,9 @@ var mutants = []mutant{
 	{"perturb/order.go", `case "lerf":`, `case "morf":`, "perturb.TestOfficialAblation"},
 
 	// stats/irr, stats/icr, stats/sensitivity, stats/mean-curve
+	{"internal/stat/equal.go", "<= resolution {", "< 0*resolution {", "internal/stat.TestTied"},
+	{"internal/stat/equal.go", "max(2*middle*sameShare, largest*sameBits)", "2*middle*sameShare",
+		"internal/stat.TestResolution"},
 	{"internal/stat/krippendorff.go", "return 1 - observed/expected", "return 1 - 1.01*observed/expected",
 		"internal/stat.TestGoldenKrippendorff"},
 	{"internal/stat/krippendorff.go", "float64(len(u)-own)", "float64(len(u))",
@@ -143,7 +146,7 @@ var mutants = []mutant{
 
 	// stats/consistency
 	{"stats/consistency.go", "case p.rho > 0.8:", "case p.rho >= 0.8:", "stats.TestConsistency"},
-	{"internal/scores/means.go", "c.Quality[p] = -c.Quality[p]", "c.Quality[p] = +c.Quality[p]",
+	{"internal/scores/contest.go", "out[p] = -out[p]", "out[p] = +out[p]",
 		"stats.TestConsistency"},
 
 	// on masks and boxes
