@@ -6,14 +6,20 @@ import (
 	"testing"
 )
 
+// rounded is 0.1 + 0.2, which has other bits than 0.3, and than the constant.
+var rounded = func(a, b float64) float64 { return a + b }(0.1, 0.2)
+
 func TestTied(t *testing.T) {
+	if rounded == 0.3 {
+		t.Fatal("equal bits: this tests nothing")
+	}
 	inf := math.Inf(1)
 	for _, c := range []struct {
 		x, want    []float64
 		resolution float64
 	}{
 		{[]float64{3, 1, 2}, []float64{3, 1, 2}, 0.5},
-		{[]float64{0.1 + 0.2, 1, 0.3}, []float64{0.3, 1, 0.3}, 1e-9},
+		{[]float64{rounded, 1, 0.3}, []float64{0.3, 1, 0.3}, 1e-9},
 		{[]float64{5, 1.9, 1, 1.5}, []float64{5, 1, 1, 1}, 0.5}, // a chain
 		{[]float64{nan, inf, 1, -inf, nan, 1.1}, []float64{nan, inf, 1, -inf, nan, 1}, 0.2},
 		{nil, nil, 1},
@@ -44,7 +50,7 @@ func TestResolution(t *testing.T) {
 		t.Errorf("of no score: %g", r)
 	}
 	// All scores are equal but for rounding: none of them differs.
-	if d := Differences([]float64{0.3, 0.3}, []float64{0.1 + 0.2, 0.3}); d[0] != 0 || d[1] != 0 {
+	if d := Differences([]float64{0.3, 0.3}, []float64{rounded, 0.3}); d[0] != 0 || d[1] != 0 {
 		t.Errorf("differences of equal scores: %v", d)
 	}
 }
