@@ -283,7 +283,7 @@ func TestAblationOfNothing(t *testing.T) {
 	m.SetOutputs(onnx.Value{Name: "nothing", Elem: onnxpb.TensorProto_FLOAT})
 	x := make([]float32, 3*32*32)
 	fill(x, 0.5)
-	net := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
+	net := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Kind: "logits"})
 	r := stagetest.Run(t, AblationCAM, AblationCAM.NewParams(), officialImage(net, x, 3))
 	for k, v := range tensor(t, r.Payloads["maps"][0]) {
 		if !math.IsNaN(float64(v)) {

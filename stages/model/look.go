@@ -176,7 +176,8 @@ func count32(row []float32, is func(float32) bool) (n int) {
 }
 
 // errIgnored is the error of a model whose answer is the same for every image.
-var errIgnored = judged("the model's answer is the same for images that differ: it ignores its image")
+var errIgnored = judged("the model's answer is the same for images that differ: it ignores its image " +
+	"(output_kind has it read all the same)")
 
 // constantRows reports whether all images have the same answer.
 func constantRows(rows [][]float32) bool {

@@ -29,9 +29,9 @@ type ONNXParams struct {
 	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
 	Std    []float64    `yaml:"std" doc:"divisor of red, green, blue after subtracting mean; one number applies to all; default: the preset's"`
 	Input  string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
-	Output string       `yaml:"output" doc:"name of the output with the classes; default: the first floating-point output"`
+	Output string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
 	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
-	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: the logits in front of the final Softmax, LogSoftmax or Sigmoid are explained, and without one the output is probabilities if it sums to 1. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
+	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
 	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: none" file:"read"`
 }
 
@@ -68,8 +68,17 @@ the file and ends in .data or _data; "runexp pin" writes digest and revision. Of
 file, the file inside is read, and the digest is that of it.
 
 Its preprocessing is part of it: layout, channel order, range, mean and standard
-deviation. It is run once, to determine its classes and whether it takes more than one
-image at a time. Attributions are with respect to the normalised input.
+deviation. It is run on a few images, to determine its classes and whether it takes more
+than one image at a time. Attributions are with respect to the normalised input.
+
+What its output means follows from its graph and its answers. Numbers that a linear layer
+leaves unbounded are logits. Softmax and Sigmoid, whatever they are written with and
+whatever scales, permutes, rounds, sorts (TopK) or names (ZipMap) behind them, are looked
+through. Other probabilities, such as means of several Softmaxes or some columns of one,
+are explained themselves, divided by what the model returns for 1. Either way a class's
+probability is the model's own. A model with other outputs, with NaN among its answers, or
+with one answer for all images is refused, and so are two outputs with classes: the
+parameters output and output_kind say what can't be found.
 
 A model with one output has two classes, 1 that it answers for and 0 against it: of a
 logit z, their logits are z and −z, of a probability p, p and 1 − p. So images that the

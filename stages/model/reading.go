@@ -28,6 +28,24 @@ type Head struct {
 	Why   string  `json:"why"`
 }
 
+// String tells in a line or two what was looked through, and why the head is what it is; "" for no head.
+func (h Head) String() string {
+	var parts []string
+	if len(h.Through) > 0 {
+		parts = append(parts, fmt.Sprintf("output %s is theirs through %s", printable(h.Output),
+			strings.Join(h.Through, ", ")))
+	}
+	switch {
+	case h.Kind == kindProbabilities && h.Scale != 1:
+		parts = append(parts, fmt.Sprintf("the model returns %.4g for the probability 1", h.Scale))
+	case h.Kind == kindLogarithms && h.Scale != 1:
+		parts = append(parts, fmt.Sprintf("the model returns %.4g times the logarithms", h.Scale))
+	case h.Kind == kindLogarithms:
+		parts = append(parts, "the model returns the logarithms of probabilities")
+	}
+	return strings.Join(append(parts, h.Why), ";\n")
+}
+
 const (
 	kindLogits        = "logits"
 	kindProbabilities = "probabilities"
@@ -209,7 +227,7 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 	}
 	if constantRows(rows) {
 		v.err = errIgnored
-		if g.by != "" && g.by != "the image" {
+		if g.by != "" {
 			v.err = fmt.Errorf("%w, or %s leaves nothing of it", errIgnored, g.by)
 		}
 		return
