@@ -52,6 +52,12 @@ func (g guarantee) probability() bool {
 	return g.low >= -probabilityTolerance*g.unit && g.high <= (1+probabilityTolerance)*g.unit
 }
 
+// normalises reports whether to add the numbers would normalise what has no bounds: they are probabilities, or
+// a logarithm such as that of a sum of exponentials.
+func (g guarantee) normalises() bool {
+	return g.by != "" && g.never == "" && (g.unit != 0 || math.IsInf(g.low, 0) || math.IsInf(g.high, 0))
+}
+
 // guarantees are those of the values of a graph.
 type guarantees struct {
 	of     map[string]guarantee
@@ -230,7 +236,7 @@ func plus(x, y guarantee) guarantee {
 			}
 			out.whole = false
 		}
-	case x.linear() && !y.probability() || y.linear() && !x.probability():
+	case x.linear() && !y.normalises() || y.linear() && !x.normalises():
 		return guarantee{varies: true, low: out.low, high: out.high, rounds: x.rounds || y.rounds}
 	default:
 		out = merge(out, x, y)
@@ -409,19 +415,35 @@ func (all *guarantees) sums(sum, part string, depth int) bool {
 	return false
 }
 
-// same reports whether two names stand for the same numbers.
-func (all *guarantees) same(a, b string) bool {
-	view := func(v string) string {
-		for {
-			n, ok := all.makers[v]
-			if !ok || !slices.Contains([]string{"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze",
-				"Cast"}, n.OpType) || len(n.Input) == 0 {
-				return v
-			}
-			v = n.Input[0]
+// normaliser reports whether a value is the logarithm of the sum of the exponentials of another.
+func (all *guarantees) normaliser(value, of string) bool {
+	n := all.makers[all.source(value)]
+	switch n.GetOpType() {
+	case "ReduceLogSumExp":
+		return all.same(n.In(0), of)
+	case "Log":
+		sum := all.makers[all.source(n.In(0))]
+		if sum.GetOpType() != "ReduceSum" {
+			return false
 		}
+		e := all.makers[all.source(sum.In(0))]
+		return e.GetOpType() == "Exp" && all.same(e.In(0), of)
 	}
-	return view(a) == view(b)
+	return false
+}
+
+// same reports whether two names stand for the same numbers.
+func (all *guarantees) same(a, b string) bool { return all.source(a) == all.source(b) }
+
+// source returns the value that a value is a view of, or it itself.
+func (all *guarantees) source(v string) string {
+	for {
+		n, ok := all.makers[v]
+		if !ok || !isView(n) || len(n.Input) == 0 {
+			return v
+		}
+		v = n.Input[0]
+	}
 }
 
 // mixed returns the guarantee of a linear layer's output: unbounded, unless the layer only mixes

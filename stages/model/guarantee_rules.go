@@ -248,8 +248,11 @@ var operatorRules = map[string]guaranteeRule{
 		share := 1 / float64(len(in))
 		return times(sumOf(in), guarantee{low: share, high: share})
 	},
-	"Sub": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
+	"Sub": func(all *guarantees, n onnx.Node, in []guarantee) guarantee {
 		x, y := in[0], in[1]
+		if all.normaliser(n.In(1), n.In(0)) { // LogSoftmax
+			return guarantee{low: math.Inf(-1), unit: 1, log: true, by: n.Label()}
+		}
 		if n.In(0) == n.In(1) {
 			return decides(n, "is 0 for every image")
 		}

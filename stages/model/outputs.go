@@ -116,7 +116,7 @@ func container(t *onnxpb.TypeProto) string {
 		if kind := container(t); kind != "" {
 			return strings.TrimPrefix(kind, "a ") + "s"
 		}
-		return typeName(onnxpb.TensorProto_DataType(t.GetTensorType().GetElemType()))
+		return typeName(onnxpb.TensorProto_DataType(t.GetTensorType().GetElemType())) + " tensors"
 	}
 	switch {
 	case t.GetSequenceType() != nil:

@@ -232,7 +232,10 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 		}
 		return
 	}
-	values := r.ordered(r.all.tail(v.value), v.value)
+	nodes := nodesOf(r.m)
+	values := slices.DeleteFunc(r.ordered(r.all.tail(v.value), v.value), func(from string) bool {
+		return slices.ContainsFunc(r.all.between(from, v.value, nodes), r.all.bends)
+	})
 	sum, whole := rowSum(rows)
 	_, logs := rowSum(exponentials(rows, 1))
 	if g.linear() && !whole && !logs {
@@ -356,11 +359,7 @@ func (r *reader) ordered(values []string, without string) []string {
 // look looks through operators at the logits in front of them.
 func (v *verdict) look(r *reader, m match) {
 	v.explained, v.own, v.columns, v.probability = m.value, m.own, m.columns, false
-	var nodes []onnx.Node
-	for _, n := range r.m.Proto.Graph.Node {
-		nodes = append(nodes, onnx.Node{NodeProto: n})
-	}
-	v.head.Through = append(operators(r.all.between(m.value, v.value, nodes)), v.through...)
+	v.head.Through = append(operators(r.all.between(m.value, v.value, nodesOf(r.m))), v.through...)
 	v.head.Kind, v.head.Scale = kindProbabilities, m.scale
 	if m.log {
 		v.head.Kind = kindLogarithms
@@ -402,34 +401,27 @@ func (v *verdict) refuse(g guarantee) {
 	v.err = stages.BadField("output_kind", "what output %q means isn't known: %s%s", v.declared, what, ask)
 }
 
-// distinct leaves out outputs that are features of others, with a linear layer between, and all but the first
-// of those that are the same classes in another form.
+// nodesOf returns the nodes of a model.
+func nodesOf(m *onnx.Model) []onnx.Node {
+	var out []onnx.Node
+	for _, n := range m.Proto.Graph.Node {
+		out = append(out, onnx.Node{NodeProto: n})
+	}
+	return out
+}
+
+// distinct leaves out outputs that are features of others, and all but the first of those that are the same
+// classes in another form.
 func (r *reader) distinct(good []verdict) []verdict {
-	var nodes []onnx.Node
-	for _, n := range r.m.Proto.Graph.Node {
-		nodes = append(nodes, onnx.Node{NodeProto: n})
-	}
-	layered := func(from, to string) (leads, layer bool) {
-		if from == to {
-			return true, false
-		}
-		between := r.all.between(from, to, nodes)
-		for _, n := range between {
-			layer = layer || slices.Contains(layers, n.OpType)
-		}
-		return len(between) > 0, layer
-	}
+	nodes := nodesOf(r.m)
 	var out []verdict
 	for i, v := range good {
 		drop := false
 		for k, w := range good {
-			if k == i {
-				continue
+			if k != i {
+				drop = drop || r.all.feature(v.value, w.value, nodes) ||
+					k < i && v.classes == w.classes && r.all.alike(v, w, nodes)
 			}
-			leads, layer := layered(v.value, w.value)
-			back, layerBack := layered(w.value, v.value)
-			same := v.explained == w.explained || leads && !layer || back && !layerBack
-			drop = drop || leads && layer || same && v.classes == w.classes && k < i
 		}
 		if !drop {
 			out = append(out, v)
@@ -437,6 +429,32 @@ func (r *reader) distinct(good []verdict) []verdict {
 	}
 	return out
 }
+
+// alike reports whether two outputs are the same classes in two forms.
+func (all *guarantees) alike(v, w verdict, nodes []onnx.Node) bool {
+	if all.same(v.explained, w.explained) {
+		return true
+	}
+	for _, ends := range [][2]string{{v.value, w.value}, {w.value, v.value}} {
+		between := all.between(all.source(ends[0]), ends[1], nodes)
+		if len(between) > 0 && !slices.ContainsFunc(between, isLayer) {
+			return true
+		}
+	}
+	return false
+}
+
+// feature reports whether classes are computed from an output by a linear layer, and it isn't one's logits:
+// it is rectified, or something that isn't linear stands in front of the layer.
+func (all *guarantees) feature(value, classes string, nodes []onnx.Node) bool {
+	from := all.source(value)
+	between := all.between(from, classes, nodes)
+	first := slices.IndexFunc(between, isLayer)
+	return first >= 0 && from != all.source(classes) &&
+		(all.of[from].low >= 0 || len(operators(between[:first])) > 0)
+}
+
+func isLayer(n onnx.Node) bool { return slices.Contains(layers, n.OpType) }
 
 func (v verdict) candidate() Candidate {
 	c := Candidate{Output: v.declared, Classes: v.classes, Names: v.names, Head: v.head}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -64,6 +65,37 @@ func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
 	slices.Reverse(out)
 	return out
 }
+
+// bends reports whether a node may change numbers that no image tried has shown: a bound below or above which
+// they are others. Bounds that probabilities don't reach change nothing.
+func (all *guarantees) bends(n onnx.Node) bool {
+	if !slices.Contains(bending, n.OpType) || len(n.Output) == 0 {
+		return false
+	}
+	out := all.of[n.Output[0]]
+	for _, v := range n.Input {
+		x := all.of[v]
+		switch {
+		case !x.varies:
+		case !x.probability():
+			return true
+		case x.log:
+			low, high := out.low, out.high
+			if x.unit < 0 {
+				low, high = high, low
+			}
+			return math.Exp(low/x.unit) > probabilityTolerance || math.Exp(high/x.unit) < 1-probabilityTolerance
+		default:
+			return math.Abs(out.low-x.low) > probabilityTolerance*x.unit ||
+				math.Abs(out.high-x.high) > probabilityTolerance*x.unit
+		}
+	}
+	return false
+}
+
+// bending are the operators made of pieces.
+var bending = []string{"Clip", "Relu", "LeakyRelu", "PRelu", "Elu", "Celu", "Selu", "ThresholdedRelu", "Max",
+	"Min", "Where", "HardSigmoid", "HardSwish", "Abs", "Shrink"}
 
 // operators names the operators of nodes, views left out.
 func operators(nodes []onnx.Node) []string {
