@@ -108,23 +108,3 @@ func near(a, b []float32) bool {
 	}
 	return apart <= batchTolerance*largest
 }
-
-// distributions reports whether every row is a probability distribution.
-func distributions(answer []float32, classes int) bool {
-	if classes < 2 {
-		return false
-	}
-	for row := range slices.Chunk(answer, classes) {
-		sum := 0.0
-		for _, v := range row {
-			if !(v >= 0) {
-				return false
-			}
-			sum += float64(v)
-		}
-		if math.Abs(sum-1) > 1e-4 {
-			return false
-		}
-	}
-	return true
-}

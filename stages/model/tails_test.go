@@ -31,7 +31,6 @@ type tailed struct {
 	ops     []string // as they were added
 	bent    bool     // not affine any more in the logits
 	rounded float64  // the largest step that probabilities may be rounded to
-	lost    bool     // what is left isn't the class scores: sorted, chosen, clipped …
 }
 
 func (n *tailed) op(name string, attrs ...onnx.Attr) { n.x = n.f.Op(name, []string{n.x}, attrs...) }
