@@ -69,7 +69,7 @@ func scene(image []float32, s modelfile.Spec, k int) {
 }
 
 // look runs a model on several images and returns some of its values. It is an error if the model answers
-// with NaN, otherwise at a second call, or otherwise beside other images of a batch. The values are those
+// with NaN, otherwise at a second call, or otherwise in a batch of other images. The values are those
 // called first and others; the first is the answer.
 func look(ctx context.Context, m modelfile.Model, first string, others ...string) (map[string]view, error) {
 	m.Spec.Output = first

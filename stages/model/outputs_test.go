@@ -91,7 +91,7 @@ func TestOutputs(t *testing.T) {
 			headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 3) }, "logits", "a"), "a", "a", nil},
 		{"an auxiliary head", headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 5) }, "logits", "a"),
 			"", "", []string{"a [N, 5]", "logits [N, 5]"}},
-		{"the largest probability beside all", headed(func(f *onnx.Fragment, _ *onnx.Model) {
+		{"the largest probability, and all", headed(func(f *onnx.Fragment, _ *onnx.Model) {
 			f.OpTo("all", "Softmax", []string{"logits"}, last)
 			f.OpTo("a", "ReduceMax", []string{"all"}, onnx.Attr{Name: "axes", Value: []int64{1}})
 		}, "a", "all"), "", "logits", nil},
@@ -159,7 +159,7 @@ func TestAnswersRefused(t *testing.T) {
 		{"a Softmax over the batch", "the same for images that differ", onnx.Free, ends(op("Softmax", first))},
 		{"a Softmax over a fixed batch", "depends on the other images of its batch of 3", 3,
 			ends(op("Softmax", first))},
-		{"noise", "at a second call", onnx.Free, func(m *onnx.Model) {
+		{"noise", "other numbers at every call", onnx.Free, func(m *onnx.Model) {
 			headed(func(f *onnx.Fragment, _ *onnx.Model) {
 				f.OpTo("noisy", "Add", []string{"logits", f.Op("RandomNormalLike", []string{"logits"})})
 			}, "noisy")(m)

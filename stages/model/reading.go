@@ -28,7 +28,7 @@ type Head struct {
 	Why   string  `json:"why"`
 }
 
-// String tells in a line or two what was looked through, and why the head is what it is; "" for no head.
+// String tells in a line or two what was looked through, and on what grounds; "" for no head.
 func (h Head) String() string {
 	var parts []string
 	if len(h.Through) > 0 {
@@ -194,7 +194,7 @@ func (r *reader) judge(o output) verdict {
 // declare takes an output for what output_kind says.
 func (v *verdict) declare(kind string, rows [][]float32) {
 	v.probability, v.own = kind == kindProbabilities, kind == "sigmoid-logits"
-	v.head.Kind, v.head.Why = kindLogits, "output_kind says so"
+	v.head.Kind, v.head.Why = kindLogits, "output_kind states it"
 	if !v.probability {
 		return
 	}
