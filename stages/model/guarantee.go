@@ -52,8 +52,8 @@ func (g guarantee) probability() bool {
 	return g.low >= -probabilityTolerance*g.unit && g.high <= (1+probabilityTolerance)*g.unit
 }
 
-// normalises reports whether to add the numbers would normalise what has no bounds: they are probabilities, or
-// a logarithm such as that of a sum of exponentials.
+// normalises reports whether the numbers, added to others without bounds, normalise these: they are
+// probabilities, or a logarithm such as that of a sum of exponentials.
 func (g guarantee) normalises() bool {
 	return g.by != "" && g.never == "" && (g.unit != 0 || math.IsInf(g.low, 0) || math.IsInf(g.high, 0))
 }
@@ -372,7 +372,8 @@ func reciprocal(y guarantee) guarantee {
 	return out
 }
 
-// exceeds reports whether a value is at least as large as a nonnegative one by the graph, as a sum with it is.
+// exceeds reports whether a value is by the graph at least as large as a nonnegative one, such as a sum with
+// it.
 func (all *guarantees) exceeds(sum, part string, depth int) bool {
 	if all.same(sum, part) {
 		return true

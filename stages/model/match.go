@@ -27,11 +27,11 @@ const (
 	halfTolerance  = 2e-3
 )
 
-// clear is the range of probabilities that tell logits of different scales apart.
+// Probabilities between these bounds tell logits of different scales apart.
 const clearLow, clearHigh = 0.005, 0.995
 
-// matchLogits returns the value nearest to the image whose Softmax or Sigmoid gives the answers in rows, false
-// if there is none. Values are tried in order.
+// matchLogits returns the value nearest to the image whose Softmax or Sigmoid gives the answers in rows,
+// false if there is none. Values are tried in order.
 func matchLogits(values []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) (best match, ok bool) {
 	for _, value := range values {

@@ -32,8 +32,8 @@ type output struct {
 	through  []string // the operators between value and the declared output that aren't run
 }
 
-// outputsOf returns the outputs that are tensors of floating-point numbers, or can be read as such: the one of
-// that name, or without a name all. It is an error if there is none.
+// outputsOf returns the outputs that are tensors of floating-point numbers, or can be read as such: the one
+// of that name, or without a name all. It is an error if there is none.
 func outputsOf(m *onnx.Model, name string) ([]output, error) {
 	declared := m.Outputs()
 	if name != "" {

@@ -630,7 +630,8 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestManyTails grows as many tails as TAILS says, from the seed TAILS_FROM on, and counts what became of them.
+// TestManyTails grows as many tails as TAILS says, from the seed TAILS_FROM on, and counts what became of
+// them.
 func TestManyTails(t *testing.T) {
 	modeltest.Runtime(t)
 	many, err := strconv.Atoi(cmp.Or(os.Getenv("TAILS"), "30"))
