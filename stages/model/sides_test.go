@@ -16,6 +16,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/score"
@@ -335,7 +336,8 @@ func TestTwoSides(t *testing.T) {
 // classes, and labels, one of them wrong.
 func middle(t *testing.T, name string, images stages.Data) (offset float32, labels stages.Data) {
 	t.Helper()
-	a := answerer{t, stagetest.NewSlot(), map[string]stages.Data{"model": binary(t, name, 0, nil, -1, 1), "images": images}}
+	a := answerer{t, stagetest.NewSlot(), map[string]stages.Data{"images": images,
+		"model": binary(t, name, 0, nil, -1, 1)}}
 	sum := 0.0
 	for _, b := range a.must("model/predict", func(p any) { p.(*model.PredictParams).Target = "1" },
 		nil).Payloads["probability"] {
@@ -376,5 +378,82 @@ func TestNamesOfTwoSides(t *testing.T) {
 		if err != nil || f["labels"] != want || f["classes"] != "2" || f["outputs"] != "1" {
 			t.Errorf("%q: %v, %v", names, f, err)
 		}
+	}
+}
+
+// TestRewrittenSides holds the same of what is made of the models for grids of images. A model with random
+// weights keeps one output: the probabilities of its classes sum to 1.
+func TestRewrittenSides(t *testing.T) {
+	modeltest.Runtime(t)
+	shapes := dataset.Shapes.NewParams().(*dataset.ShapesParams)
+	shapes.Count, shapes.Size = 1, 128
+	r := stagetest.Run(t, dataset.Shapes, shapes, nil)
+	grid := items(r, "images")
+	on := func(s stages.Stage, base stages.Data, images stages.Data, target ...int64) answerer {
+		a := answerer{t, stagetest.NewSlot(), map[string]stages.Data{"model": modeltest.Rewritten(t, s, base),
+			"images": images, "targets": stagetest.Items(nil, stages.NewTensor(target, len(target)).Encode())}}
+		t.Cleanup(func() { stagetest.Release(a.slot) })
+		return a
+	}
+	for _, name := range []string{"vgg", "resnet"} {
+		for _, end := range []string{"Sigmoid", "Identity"} {
+			one, two := binary(t, name, 0, ends(op(end)), 1), binary(t, name, 0, ends(op("Sigmoid")), -1, 1)
+			for stage, target := range map[*stages.Stage][]int64{
+				&model.GridPG: {0}, &model.DiFull: {0, -1, 2}, &model.DiPart: {1, -1, 3},
+			} {
+				for _, method := range []string{"saliency", "lrp-alpha-beta", "occlusion"} {
+					numbers := func(base stages.Data) [][]float64 {
+						r := on(*stage, base, grid, target...).must("attribute/"+method, func(p any) {
+							if p, ok := p.(*attribute.OcclusionParams); ok {
+								p.Window, p.Stride = picture.Size{H: 64, W: 64}, picture.Size{H: 64, W: 64}
+							}
+						}, nil)
+						d, err := stages.DecodeTensor(r.Payloads["maps"][0])
+						if err != nil {
+							t.Fatal(err)
+						}
+						return [][]float64{doubles(d.Float32s())}
+					}
+					if d := differ(numbers(one), numbers(two), 1); !(d <= 1e-6) {
+						t.Errorf("%s of %s, %s: %s is apart by %.2g", stage.Name, name, end, method, d)
+					}
+				}
+			}
+			shapes.Size = 64
+			images := items(stagetest.Run(t, dataset.Shapes, shapes, nil), "images")
+			a := on(model.Randomise, one, images, 0)
+			if sum := a.probability(0)[0] + a.probability(1)[0]; math.Abs(sum-1) > 1e-12 {
+				t.Errorf("%s at random, %s: probabilities sum to %v", name, end, sum)
+			}
+		}
+	}
+}
+
+// TestSidesKeepDigits checks that the probability of the less probable class has all its digits where that of
+// the other is 1 in float32.
+func TestSidesKeepDigits(t *testing.T) {
+	modeltest.Runtime(t)
+	for _, gain := range []float64{-3000, -400, 400, 3000} {
+		net := tiny{channels: 3, filters: 4, classes: 1, height: 6, width: 9, gain: gain}
+		m := net.model(onnx.Free)
+		ends(op("Sigmoid"))(m)
+		image, x := make([]byte, 3*6*9), make([]float32, 3*6*9)
+		for i := range image {
+			image[i] = byte(i*i*7 + i)
+			x[i] = float32(image[i]) / 255
+		}
+		a := answerer{t, stagetest.NewSlot(), map[string]stages.Data{
+			"model":  modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}),
+			"images": stagetest.Items(nil, stages.NewTensor(image, 3, 6, 9).Encode())}}
+		z, _ := net.reference(x, 0)
+		less := int64(0)
+		if z[0] < 0 {
+			less = 1
+		}
+		want := 1 / (1 + math.Exp(math.Abs(z[0])))
+		if got := a.probability(less)[0]; !(math.Abs(got-want) <= 1e-4*want) || want > 1e-3 {
+			t.Errorf("the logit is %v: class %d has the probability %v, want %v", z[0], less, got, want)
+		}
+		stagetest.Release(a.slot)
 	}
 }

@@ -241,7 +241,8 @@ func (s *siding) sum(n onnx.Node, inner int) string {
 			return ""
 		}
 		// A vector of weights has no Gemm; with two rows, the offset is the layer's bias.
-		if x := s.makers[in[len(in)-1-i]]; n.OpType == "Add" && x.OpType == "MatMul" && len(s.Shape(x.Input[0])) == 2 {
+		x := s.makers[in[len(in)-1-i]]
+		if n.OpType == "Add" && x.OpType == "MatMul" && len(s.Shape(x.Input[0])) == 2 {
 			x.OpType, x.Input = "Gemm", append(x.Input, s.floats(v, "bias", both(c), 2))
 			return x.Output[0]
 		}
