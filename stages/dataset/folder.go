@@ -94,6 +94,9 @@ the review folder repeats.
 Labels of a list are whole numbers, 3, 3.0 or [3], or names. Other names of the two
 columns are understood, such as image_id and class, as are semicolons, tabs, and paths
 with backslashes, in other letters' case or from another folder; a warning says so.
+An image with several labels, as cat;dog or [0, 1] in a field, in rows of its own or in
+columns of 0 and 1, has an item for each, called photo.jpg/cat; one without any is left
+out.
 
 A list may also be one that a data set is published with: ImageNet's
 LOC_val_solution.csv and ILSVRC2012_validation_ground_truth.txt, whose numbers need ids;

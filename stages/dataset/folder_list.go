@@ -120,14 +120,31 @@ type entry struct {
 }
 
 func readList(p FolderParams, names []string) (*listing, error) {
-	entries, told, err := readEntries(p)
+	text, err := readText(p.List)
+	if err != nil {
+		return nil, err
+	}
+	classes := names
+	entries, told, err := parseEntries(p, text)
+	if columns, wrong := readIndicators(p.List, text); wrong != nil {
+		return nil, wrong
+	} else if columns != nil {
+		entries, told, err = columns.entries, columns.told, nil
+		if classes == nil && !allNumbers(columns.classes) {
+			classes = columns.classes
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("%q lists no files", p.List)
 	}
-	classes := names
+	entries, several, said, err := severalLabels(p.List, entries, classes)
+	if err != nil {
+		return nil, err
+	}
+	told = append(told, said...)
 	if p.IDs != "" {
 		if classes, err = renumber(p, entries, names); err != nil {
 			return nil, err
@@ -138,6 +155,9 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		return nil, err
 	}
 	if classes == nil && !numbers {
+		if err := checkCommas(p.List, entries); err != nil {
+			return nil, err
+		}
 		classes = namesOf(entries)
 	}
 	l := &listing{classes: classes, told: told, listed: true}
@@ -161,12 +181,15 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
+		file := filepath.Join(p.Path, filepath.FromSlash(id))
+		if several {
+			id = itemOf(id, label, classes)
+		}
 		if first := seen[id]; first > 0 {
 			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file,
 				first)
 		}
 		seen[id] = e.line
-		file := filepath.Join(p.Path, filepath.FromSlash(id))
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
 	}
 	l.told = append(l.told, find.told...)
@@ -268,7 +291,7 @@ func readCSV(file string, b []byte) (entries []entry, told []string, err error) 
 		if imageNet {
 			e.label, _, _ = strings.Cut(e.label, " ")
 		}
-		if e.file == "" || e.label == "" {
+		if e.file == "" {
 			return nil, nil, fmt.Errorf("%s:%d: missing file or label", file, line)
 		}
 		if strings.ContainsAny(e.label+e.file, "\n\r") {

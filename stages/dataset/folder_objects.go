@@ -78,7 +78,7 @@ func annotate(p FolderParams, sources []stages.Source, classes []string) error {
 			switch c := files[kind.from]; {
 			case kind.from == "":
 			case c != nil:
-				m, err := imageIn(c, kind.from, s.ID, class)
+				m, err := imageIn(c, kind.from, imageOf(*s), class)
 				if err != nil {
 					return err
 				}
@@ -88,7 +88,7 @@ func annotate(p FolderParams, sources []stages.Source, classes []string) error {
 				}
 				s.Note += kind.digest + d.String()
 			default:
-				file := filepath.Join(kind.from, filepath.FromSlash(withoutExt(s.ID)+kind.suffix))
+				file := filepath.Join(kind.from, filepath.FromSlash(withoutExt(imageOf(*s))+kind.suffix))
 				info, err := os.Stat(file)
 				if err != nil {
 					const format = "%q has no %s, and every image needs one: %q: %w"
@@ -186,7 +186,7 @@ func (a *annotations) regions(s stages.Source) (list []region, err error) {
 			}
 			file, masked = a.params.Boxes, false
 		}
-		r, err := cocoRegion(a.coco[file], file, s.ID, class, digest, masked)
+		r, err := cocoRegion(a.coco[file], file, imageOf(s), class, digest, masked)
 		if err != nil {
 			return nil, err
 		}

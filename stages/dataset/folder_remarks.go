@@ -58,7 +58,7 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 	}
 	used, unlisted := map[string]bool{}, 0
 	for _, s := range l.sources {
-		used[s.ID] = true
+		used[imageOf(s)] = true
 	}
 	w := walker{skip: p.annotates}
 	var texts []node // files that may be lists
@@ -77,12 +77,12 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 	if unread := w.left.of(true); len(unread) > 0 {
 		n := unread.total()
 		told = append(told, fmt.Sprintf("left out, as their format isn't read: %d of %s in %q: %s", n,
-			counted(n+unlisted+len(l.sources), "picture"), folder, unread))
+			counted(n+unlisted+len(used), "picture"), folder, unread))
 	}
 	if unlisted > 0 {
 		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q",
 			filepath.Base(p.List),
-			unlisted, counted(unlisted+len(l.sources), "image"), folder))
+			unlisted, counted(unlisted+len(used), "image"), folder))
 	}
 	for _, n := range append(texts, p.besides()...) {
 		if text := p.wouldList(n.file, used); text != "" {
@@ -240,7 +240,7 @@ func someOf(names []string) string {
 func pairs(sources []stages.Source, folder string) (told []string) {
 	stems := make(map[string]string, len(sources)) // the extensions of stems
 	for _, s := range sources {
-		stems[withoutExt(s.ID)] = path.Ext(s.ID)
+		stems[withoutExt(imageOf(s))] = path.Ext(imageOf(s))
 	}
 	n := map[string]int{}
 	for stem, ext := range stems {
@@ -257,13 +257,13 @@ func pairs(sources []stages.Source, folder string) (told []string) {
 		word := strings.Trim(strings.ToLower(withoutExt(ending)), "_-. ")
 		likeMasks := called(maskNames, word) || strings.HasPrefix(word, "mask") || strings.HasPrefix(word,
 			"seg")
-		if every := 2*n[ending] == len(sources) && n[ending] > 1; !likeMasks && !every {
+		if every := 2*n[ending] == len(stems) && n[ending] > 1; !likeMasks && !every {
 			continue
 		}
 		told = append(told, fmt.Sprintf("%d of %d images are named like others with %q in the place of "+
 			"the extension, "+
 			"and are read as images: if they are masks, masks: %s and mask_suffix: %s say so", n[ending],
-			len(sources), ending, folder, ending))
+			len(stems), ending, folder, ending))
 	}
 	return told
 }

@@ -11,17 +11,8 @@ import (
 	"strings"
 )
 
-// readEntries reads a list, whose format its name and its first line tell: CSV, or lines of text with a file
-// and a label, a file below its class's folder, or a number each.
-func readEntries(p FolderParams) (entries []entry, told []string, err error) {
-	b, err := readText(p.List)
-	if err != nil {
-		return nil, nil, err
-	}
-	return parseEntries(p, b)
-}
-
-// parseEntries is readEntries for the text of the list.
+// parseEntries reads the text of a list, whose format its name and its first line tell: CSV, or lines of text with
+// a file and a label, a file below its class's folder, or a number each.
 func parseEntries(p FolderParams, b []byte) (entries []entry, told []string, err error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	if !strings.EqualFold(filepath.Ext(p.List), ".txt") || strings.Contains(first, ",") {

@@ -115,7 +115,7 @@ func TestPublishedListErrors(t *testing.T) {
 		"":                         "lists no files",
 		"1\n2\n":                   "ids names a file with their names",
 		"a.png 1\na.png\n":         `list.txt:2: "a.png": the first line has 2 columns`,
-		"a.png 1\n\na.png 2\n":     `list.txt:3: duplicate file "a.png": first on line 1`,
+		"a.png 1\n\na.png 1\n":     `list.txt:3: duplicate file "a.png": first on line 1`,
 		"b.png 1\n":                `list.txt:1: file "b.png": no such file`,
 		"../a.png 1\n":             "list.txt:1: the file \"../a.png\" isn't inside the folder",
 		"a.png 1\na.jpg 2\n":       `list.txt:2: file "a.jpg": no such file`,

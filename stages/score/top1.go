@@ -21,8 +21,10 @@ var Top1 = stages.New(stages.Def[Top1Params]{
 1 if the predicted class is the label, otherwise 0; the mean is the top-1 accuracy.
 targets defaults to the model's prediction. A model with one output has two classes, 0
 and 1, and predicts 1 if its probability reaches the threshold. With independent classes
-the most probable one is the prediction. A label outside the model's classes is an
-error.`,
+the most probable one is the prediction, so that of an image with an item for each of
+several labels one item at most is right; dataset/select chooses those whose own
+probability reaches 0.5, at_least: 0.5, given targets and probability of a model/predict
+with target: label. A label outside the model's classes is an error.`,
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -1,0 +1,114 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Indicators are what is read of a list with a column for each class, 1 for images that show it, as those of
+// CheXpert and CelebA.
+type indicators struct {
+	classes []string // in the order of the columns
+	entries []entry  // one a class of an image, or one without a label
+	told    []string
+}
+
+// indicatorValues are the values of such columns. −1 is "no" in CelebA, and "uncertain" in CheXpert.
+var indicatorValues = map[string]int{"": 0, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1,
+	"-1": -1, "-1.0": -1}
+
+// readIndicators reads such a list; nil for another, and for one with a column of labels.
+func readIndicators(file string, b []byte) (*indicators, error) {
+	r := csv.NewReader(bytes.NewReader(b))
+	first, _, _ := strings.Cut(string(b), "\n")
+	r.Comma = separatorOf(first)
+	r.TrimLeadingSpace = true
+	head, err := r.Read()
+	if err != nil {
+		return nil, nil // readCSV says what is wrong
+	}
+	at, _ := columnOf(head, fileColumns)
+	if label, _ := columnOf(head, labelColumns); at < 0 || label >= 0 {
+		return nil, nil
+	}
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, nil
+	}
+	x := &indicators{}
+	var columns []int
+	var others []string
+	shown := false
+	for k, name := range head {
+		switch all, any := indicates(rows, k); {
+		case k == at:
+		case !all || strings.TrimSpace(name) == "":
+			others = append(others, name)
+		case slices.Contains(x.classes, strings.TrimSpace(name)):
+			return nil, fmt.Errorf("%s:1: two columns are called %q", file, name)
+		default:
+			columns, x.classes = append(columns, k), append(x.classes, strings.TrimSpace(name))
+			shown = shown || any
+		}
+	}
+	if len(columns) < 2 || !shown {
+		return nil, nil
+	}
+	negative := 0
+	for i, row := range rows {
+		e := entry{file: strings.TrimSpace(row[at]), line: i + 2}
+		if e.file == "" {
+			return nil, fmt.Errorf("%s:%d: missing file or label", file, e.line)
+		}
+		none := true
+		for c, k := range columns {
+			switch indicated(row[k]) {
+			case 1:
+				e.label, none = x.classes[c], false
+				x.entries = append(x.entries, e)
+			case -1:
+				negative++
+			}
+		}
+		if none {
+			e.label = ""
+			x.entries = append(x.entries, e)
+		}
+	}
+	base := filepath.Base(file)
+	x.told = append(x.told, fmt.Sprintf("%s: its %d columns %s are classes, of the images where they are 1",
+		base, len(columns), someOf(x.classes)))
+	if negative > 0 {
+		x.told = append(x.told, fmt.Sprintf("%s: %d values are −1, and taken for no label", base, negative))
+	}
+	if len(others) > 0 {
+		x.told = append(x.told, fmt.Sprintf("%s: %s not read: %s", base, counted(len(others), "column"),
+			someOf(others)))
+	}
+	return x, nil
+}
+
+// indicates reports whether a column has values of indicators alone, and whether one is 1.
+func indicates(rows [][]string, k int) (all, any bool) {
+	for _, row := range rows {
+		v := indicated(row[k])
+		if v > 1 {
+			return false, false
+		}
+		any = any || v == 1
+	}
+	return true, any
+}
+
+// indicated returns the value of an indicator, 2 for a field that is none.
+func indicated(field string) int {
+	v, ok := indicatorValues[strings.ToLower(strings.TrimSpace(field))]
+	if !ok {
+		return 2
+	}
+	return v
+}
