@@ -22,6 +22,7 @@ type listing struct {
 	sources []stages.Source
 	classes []string // names by class number; nil if there are none
 	listed  bool     // by a list
+	empty   []string // images that are listed without a label
 	told    []string // what isn't as the folder or its list says, in sentences
 }
 
@@ -140,7 +141,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("%q lists no files", p.List)
 	}
-	entries, several, said, err := severalLabels(p.List, entries, classes)
+	entries, none, several, said, err := severalLabels(p.List, entries, classes)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +192,11 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		}
 		seen[id] = e.line
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
+	}
+	for _, e := range none {
+		if id, err := find.find(e); err == nil {
+			l.empty = append(l.empty, id)
+		}
 	}
 	l.told = append(l.told, find.told...)
 	if len(gone) > 0 {

@@ -60,6 +60,9 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 	for _, s := range l.sources {
 		used[imageOf(s)] = true
 	}
+	for _, id := range l.empty {
+		used[id] = true
+	}
 	w := walker{skip: p.annotates}
 	var texts []node // files that may be lists
 	err = w.each(node{file: p.Path}, func(n node) {

@@ -16,9 +16,9 @@ import (
 
 // severalLabels returns an entry for each label of entries, of which known are the names of classes, nil if
 // the labels tell them. several is false, and the entries are what they were, if each has one label and no
-// other entry has its file. An image without a label is left out of several.
-func severalLabels(list string, entries []entry, known []string) (all []entry, several bool, told []string,
-	err error) {
+// other entry has its file. An image without a label is left out of several; none are the entries of such.
+func severalLabels(list string, entries []entry, known []string) (all, none []entry, several bool,
+	told []string, err error) {
 	commas := commasSeparate(entries, known)
 	empty, many := -1, 0 // an entry without a label, images with several
 	labels := make([][]string, len(entries))
@@ -34,9 +34,9 @@ func severalLabels(list string, entries []entry, known []string) (all []entry, s
 	}
 	switch {
 	case !several && empty >= 0:
-		return nil, false, nil, fmt.Errorf("%s:%d: missing file or label", list, entries[empty].line)
+		return nil, nil, false, nil, fmt.Errorf("%s:%d: missing file or label", list, entries[empty].line)
 	case !several:
-		return entries, false, nil, nil
+		return entries, nil, false, nil, nil
 	}
 	for i, e := range entries {
 		for k, label := range labels[i] {
@@ -45,27 +45,26 @@ func severalLabels(list string, entries []entry, known []string) (all []entry, s
 				all = append(all, e)
 			}
 		}
+		if len(of[e.file]) == 0 {
+			none = append(none, e)
+		}
 	}
-	none := 0
 	for _, l := range of {
-		switch {
-		case len(l) == 0:
-			none++
-		case len(l) > 1:
+		if len(l) > 1 {
 			many++
 		}
 	}
 	base := filepath.Base(list)
 	if len(all) == 0 {
-		return nil, true, nil, fmt.Errorf("%s gives no image a label", list)
+		return nil, nil, true, nil, fmt.Errorf("%s gives no image a label", list)
 	}
 	told = append(told, fmt.Sprintf("%s: %d of %s have several labels, and an item for each: %d items", base,
 		many, counted(len(of), "image"), len(all)))
-	if none > 0 {
-		told = append(told, fmt.Sprintf("%s: left out, as they have no label: %d of %s", base, none,
+	if len(none) > 0 {
+		told = append(told, fmt.Sprintf("%s: left out, as they have no label: %d of %s", base, len(none),
 			counted(len(of), "image")))
 	}
-	return all, true, told, nil
+	return all, none, true, told, nil
 }
 
 func subset(a, b []string) bool {
