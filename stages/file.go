@@ -13,7 +13,8 @@ import (
 // ErrNotRegular is the cause of [OpenFile]'s error for a folder, a pipe, a device or a socket.
 var ErrNotRegular = errors.New("not a regular file")
 
-// OpenFile opens a regular file for reading, following links. Every file named by an experiment is opened by
+// OpenFile opens a regular file for reading, following links. A pointer that Git LFS or git-annex leaves in
+// place of a file is an error that tells how to fetch the file. Every file named by an experiment is opened by
 // OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening either may
 // have side effects.
 func OpenFile(path string) (*os.File, error) {
@@ -32,12 +33,19 @@ func OpenFile(path string) (*os.File, error) {
 	return Regular(f)
 }
 
-// Regular returns f if it is a regular file, and closes it otherwise. Callers that open files without
+// Regular returns f if it is a regular file and no pointer, and closes it otherwise. Callers that open files without
 // [OpenFile] must use O_NONBLOCK.
 func Regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = notRegular(f.Name(), info)
+	}
+	if err == nil && info.Size() <= longestPointer {
+		head := make([]byte, info.Size())
+		n, _ := f.ReadAt(head, 0) // where it can't be read, readers tell
+		if is := pointer(head[:n]); is != nil {
+			err = &fs.PathError{Op: "open", Path: f.Name(), Err: is}
+		}
 	}
 	if err != nil {
 		f.Close()

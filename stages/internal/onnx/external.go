@@ -127,7 +127,8 @@ func openData(root *os.Root, location string) (*os.File, error) {
 	}
 	// What the system finds on a path that the folder refuses is elsewhere.
 	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil &&
-		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) {
+		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) &&
+		!errors.Is(err, stages.ErrPointer) {
 		return nil, fmt.Errorf("its data at %q is outside the model's folder, by a link: copy the file "+
 			"itself there", location)
 	}
@@ -198,7 +199,7 @@ func ExternalFiles(path string) ([]string, error) {
 			return data.Close()
 		})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, s.explained(err))
 	}
 	slices.Sort(files)
 	return files, nil
@@ -232,7 +233,7 @@ func Skim(path string) (notes []Note, functions bool, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", path, err)
+		return nil, false, fmt.Errorf("%s: %w", path, s.explained(err))
 	}
 	return notes, functions, nil
 }
@@ -257,6 +258,19 @@ type scanner struct {
 }
 
 var errNotONNX = errors.New("the file is not an ONNX model, or cut off")
+
+// explained returns an error that says what is there instead of a model, where that is known.
+func (s *scanner) explained(err error) error {
+	if err != errNotONNX {
+		return err
+	}
+	head := make([]byte, 4096)
+	n, _ := s.f.ReadAt(head, 0)
+	if stages.Mistaken(head[:n]) == nil {
+		return err
+	}
+	return notONNX(head[:n], err)
+}
 
 // message calls visit for every length-delimited field up to end, then goes on behind the field, however much
 // visit read of it.

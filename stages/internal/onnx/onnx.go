@@ -6,6 +6,7 @@ package onnx
 //go:generate go run -C gen . ../onnx.proto ../onnxpb
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
@@ -79,11 +81,11 @@ func parse(b []byte) (*Model, error) {
 		if startsLikeModel(b) {
 			return nil, fmt.Errorf("the file is cut off or damaged: %w", err)
 		}
-		return nil, fmt.Errorf("the file is not an ONNX model: %w", err)
+		return nil, notONNX(b, err)
 	}
 	switch {
 	case p.Graph == nil || p.IrVersion <= 0:
-		return nil, fmt.Errorf("the file is not an ONNX model: it has no graph")
+		return nil, notONNX(b, errors.New("it has no graph"))
 	case len(p.Graph.Output) == 0:
 		return nil, fmt.Errorf("the model has no output")
 	}
@@ -93,6 +95,14 @@ func parse(b []byte) (*Model, error) {
 	}
 	leaveOut(p, trainingInfo) // which nothing reads, and which may name files
 	return m, nil
+}
+
+// notONNX is the error about a file that begins so, which can't be read for a reason.
+func notONNX(b []byte, why error) error {
+	if is := stages.Mistaken(b[:min(len(b), 4096)]); is != nil {
+		return fmt.Errorf("the file is not an ONNX model: it is %w", is)
+	}
+	return fmt.Errorf("the file is not an ONNX model: %w", why)
 }
 
 // startsLikeModel reports whether b begins with an IR version, as all writers of ONNX begin.

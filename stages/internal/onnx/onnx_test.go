@@ -216,7 +216,8 @@ func external(t *testing.T, location, offset, length string) string {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{"m.onnx": encode(t, p), "sub/w.bin": []byte("0123abcdefgh"),
-		"../outside.bin": make([]byte, 100)} {
+		"../outside.bin": make([]byte, 100), "lfs.bin": []byte("version https://git-lfs.github.com/spec/v1\n" +
+			"oid sha256:00\nsize 8\n")} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -265,6 +266,8 @@ func TestExternalWeightsRefused(t *testing.T) {
 			`weight "w": its data at "link.bin" is outside the model's folder, by a link: copy`},
 		{"a link to nothing outside", "gone.bin", "0", "8",
 			`weight "w": its data in "gone.bin" can't be read`},
+		{"a pointer of Git LFS", "lfs.bin", "0", "8",
+			`weight "w": its data in "lfs.bin" can't be read: a pointer of Git LFS to a file of 8 bytes`},
 		{"a pipe", "pipe.bin", "0", "8",
 			`weight "w": its data in "pipe.bin" can't be read: a pipe, not a regular file`},
 		{"no file", "none.bin", "0", "8",

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/webp"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // MaxPixels is the size of the largest image that is decoded. The size is checked in the header, before
@@ -131,17 +133,14 @@ func recognise(b []byte) (format, error) {
 	if len(b) == 0 {
 		return format{}, errors.New("an empty file")
 	}
-	switch name, _ := otherKind(b); name {
-	case "":
-		return format{}, errors.New("neither JPEG, PNG, WebP, BMP nor TIFF")
-	case lfsPointer:
-		return format{}, errors.New("a Git LFS pointer in the file's place: \"git lfs pull\" fetches the " +
-			"file")
-	case htmlPage:
-		return format{}, errors.New("an HTML page in the file's place, as servers answer with to a browser")
-	default:
-		return format{}, fmt.Errorf("%s isn't read: neither JPEG, PNG, WebP, BMP nor TIFF", name)
+	const known = "neither JPEG, PNG, WebP, BMP nor TIFF"
+	if name, picture := otherKind(b); picture {
+		return format{}, fmt.Errorf("%s isn't read: %s", name, known)
 	}
+	if is := stages.Mistaken(b[:min(len(b), KindBytes)]); is != nil {
+		return format{}, fmt.Errorf("%s: it is %w", known, is)
+	}
+	return format{}, errors.New(known)
 }
 
 func hasMagic(b []byte, magic string) bool {
