@@ -443,6 +443,9 @@ func readLabels(path string, s modelfile.Spec) (string, error) {
 			return "", fmt.Errorf("%s: %w", path, err)
 		}
 	case len(names) != s.Classes:
+		if is := stages.Mistaken(b[:min(len(b), 4096)]); is != nil {
+			return "", fmt.Errorf("%s doesn't have one name per line: it is %w", path, is)
+		}
 		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), s.Classes)
 	}
 	return strings.Join(names, "\n"), nil
