@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,7 +95,11 @@ func kindOf(n node) (kind string, isPicture, read bool) {
 	case otherExtensions[ext]:
 		return ext, pictureExtensions[ext], false
 	}
-	if f, err := stages.OpenFile(n.file); err == nil {
+	f, err := stages.OpenFile(n.file)
+	switch {
+	case errors.Is(err, stages.ErrPointer):
+		return "Git LFS pointer", false, false
+	case err == nil:
 		defer f.Close()
 		b := make([]byte, picture.KindBytes)
 		k, _ := io.ReadFull(f, b)

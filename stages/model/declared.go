@@ -71,15 +71,6 @@ func DeclaredBy(path string) (Declared, error) {
 	return declaredOf(m, ""), nil
 }
 
-// namesClasses reports whether metadata names classes.
-func namesClasses(notes []onnx.Note) bool {
-	var r declaration
-	for _, n := range notes {
-		r.note(n.Key, n.Value, "")
-	}
-	return len(r.Names) > 0
-}
-
 // With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say is
 // as in the preset with this name.
 func (d Declared) With(preset string) []string {

@@ -23,7 +23,7 @@ import (
 type ONNXParams struct {
 	Path   string       `yaml:"path" doc:"the .onnx file; external weights are read from the files that it names" file:"read"`
 	Preset string       `yaml:"preset" doc:"normalisation and channel order of pixels; the parameters below override it" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
-	Layout string       `yaml:"layout" doc:"axes of the input; auto: detected from the axis of size 1 or 3" choices:"auto|nchw|nhwc"`
+	Layout string       `yaml:"layout" doc:"axes of the input; auto: by the axis of size 1 or 3, and where the file leaves it open the one of both that the model runs in" choices:"auto|nchw|nhwc"`
 	Order  string       `yaml:"order" doc:"channel order; auto: the preset's" choices:"auto|rgb|bgr"`
 	Scale  float64      `yaml:"scale" doc:"value of a white pixel before mean and std; 0: the preset's" min:"0" max:"65535"`
 	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
@@ -32,7 +32,7 @@ type ONNXParams struct {
 	Output string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
 	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
 	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
-	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: none" file:"read"`
+	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
 }
 
 // Validate rejects parameters that define no normalisation.
@@ -80,6 +80,16 @@ probability is the model's own. A model with other outputs, with NaN among its a
 with one answer for all images is refused, and so are two outputs with classes: the
 parameters output and output_kind say what can't be found.
 
+What the file says of itself is told by "runexp inspect": metadata such as WinML's, the
+names that Ultralytics and Transformers write, statistics of pixels, descriptions and
+denotations of its input. Parameters aren't changed by it; where they contradict it, check
+and run warn. Only the classes' names are the file's, where labels isn't given and there
+are as many.
+
+A Dropout in training mode is taken as in evaluation, where it changes nothing; a model
+whose answer is random is refused. All that the file keeps in other files, in functions
+and nodes too, is read from the model's folder, and counts in the results' keys.
+
 A model with one output has two classes, 1 that it answers for and 0 against it: of a
 logit z, their logits are z and −z, of a probability p, p and 1 − p. So images that the
 model takes for class 0 are explained by what speaks for 0. A regression without bounds
@@ -98,21 +108,10 @@ Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinear
 })
 
 func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
+	out := []stages.Source{{ID: "model", File: p.Path}}
 	files, err := onnx.ExternalFiles(p.Path)
 	if err != nil {
 		return nil, err
-	}
-	out := []stages.Source{{ID: "model", File: p.Path}}
-	notes, functions, err := onnx.Skim(p.Path)
-	if err != nil {
-		return nil, err
-	}
-	// Named twice, a file has another key than before its functions and names were read.
-	if functions {
-		out = append(out, stages.Source{ID: "functions", File: p.Path})
-	}
-	if p.Labels == "" && namesClasses(notes) {
-		out = append(out, stages.Source{ID: "names", File: p.Path})
 	}
 	for i, f := range files {
 		out = append(out, stages.Source{ID: fmt.Sprintf("weights-%d", i), File: f})

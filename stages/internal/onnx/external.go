@@ -205,46 +205,7 @@ func ExternalFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// Skim returns a model's metadata and whether it has functions of its own, reading little of a large file.
-func Skim(path string) (notes []Note, functions bool, err error) {
-	f, err := stages.OpenFile(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, false, err
-	}
-	s := &scanner{f: f}
-	s.buf.Reset(io.NewSectionReader(f, 0, info.Size()))
-	err = s.message(info.Size(), func(field protowire.Number, end int64) error {
-		functions = functions || field == functionsField
-		if field != metadataField || end-s.pos > maxNote {
-			return nil
-		}
-		b := make([]byte, end-s.pos)
-		p := new(onnxpb.StringStringEntryProto)
-		if _, err := io.ReadFull(&s.buf, b); err != nil || proto.Unmarshal(b, p) != nil {
-			return errNotONNX
-		}
-		s.pos = end
-		notes = append(notes, Note{p.Key, p.Value})
-		return nil
-	})
-	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", path, s.explained(err))
-	}
-	return notes, functions, nil
-}
-
-// maxNote is the length of an entry of metadata up to which it is read.
-const maxNote = 1 << 24
-
 const (
-	metadataField  = 14 // of ModelProto
-	functionsField = 25 // of ModelProto
-
 	nameField     = 8  // of TensorProto
 	externalField = 13 // of TensorProto
 	locationField = 14 // of TensorProto
