@@ -201,10 +201,12 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
 	x.MultiplyAdds = multiplyAdds(g) / int64(t.batch())
-	middle, final := relevance.Layers(g)
-	x.Middle, x.Final = layer(g, middle), layer(g, final)
-	for _, name := range relevance.Cuts(g) {
-		x.Layers = append(x.Layers, *layer(g, name))
+	shape := lower.LayerShapes(g)
+	list := relevance.Cuts(g)
+	middle, final := relevance.MiddleAndFinal(list)
+	x.Middle, x.Final = layer(g, shape, middle), layer(g, shape, final)
+	for _, name := range list {
+		x.Layers = append(x.Layers, *layer(g, shape, name))
 	}
 	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output},
 		[]string{out.Spec.Input}, relevance.Policy{}); err != nil {
@@ -232,14 +234,12 @@ func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 }
 
 // layer describes a value as attribution methods see it, with channels first if it is a feature map.
-func layer(g *onnx.Graph, name string) *Value {
+func layer(g *onnx.Graph, shape func(layer string) []int, name string) *Value {
 	if name == "" {
 		return nil
 	}
-	g = g.Clone()
-	lower.ChannelsFirst(g, name)
 	v := Value{Name: name, Type: typeName(g.Types[name].Elem)}
-	for i, d := range g.Shape(name) {
+	for i, d := range shape(name) {
 		if i == 0 {
 			v.Shape = append(v.Shape, "N")
 			continue

@@ -30,9 +30,10 @@ func (u *unit) channelsFirst() error {
 // [B,T,C] in the order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens;
 // such a value moves to another name, and the nodes that read it read it transposed back.
 func ChannelsFirst(g *onnx.Graph, layer string) {
-	perm, order := toChannelsFirst(g, layer), []int(nil)
-	if rank := len(g.Shape(layer)); rank == 3 {
-		order = relevance.TokenOrder(g, layer, 3-relevance.ChannelAxis(g, layer))
+	rank, axis := len(g.Shape(layer)), relevance.ChannelAxis(g, layer)
+	perm, order := toChannelsFirst(rank, axis), []int(nil)
+	if rank == 3 {
+		order = relevance.TokenOrder(g, layer, 3-axis)
 	}
 	i := slices.IndexFunc(g.Proto.Graph.Node,
 		func(n *onnxpb.NodeProto) bool { return slices.Contains(n.Output, layer) })
@@ -105,13 +106,24 @@ func inverse(perm []int) []int {
 }
 
 // toChannelsFirst returns the permutation of a value's axes that puts its channels first, nil if they are.
-func toChannelsFirst(g *onnx.Graph, layer string) []int {
-	axis := relevance.ChannelAxis(g, layer)
-	switch rank := len(g.Shape(layer)); {
+func toChannelsFirst(rank, axis int) []int {
+	switch {
 	case rank == 4 && axis == 3:
 		return []int{0, 3, 1, 2}
 	case rank == 3 && axis == 1:
 		return []int{0, 2, 1}
 	}
 	return nil
+}
+
+// LayerShapes returns a function that returns the shape which [ChannelsFirst] would give a value.
+func LayerShapes(g *onnx.Graph) func(layer string) []int {
+	axis := relevance.ChannelAxes(g)
+	return func(layer string) []int {
+		shape := slices.Clone(g.Shape(layer))
+		for to, from := range toChannelsFirst(len(shape), axis(layer)) {
+			shape[to] = g.Shape(layer)[from]
+		}
+		return shape
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -22,7 +23,10 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	if err != nil {
 		return "", err
 	}
-	middle, final := lower.Layers(n.Spec, g)
+	middle, final, err := n.layers(slot, g)
+	if err != nil {
+		return "", err
+	}
 	name := layer
 	switch layer {
 	case "middle":
@@ -78,6 +82,23 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	}
 	return name, nil
 }
+
+// layers returns the values that are the middle and the final layer, which slots find once.
+func (n *Net) layers(slot stages.Slot, g *onnx.Graph) (middle, final string, err error) {
+	c, err := slot.Share("layers of "+n.digest.String(), 0, func() (io.Closer, error) {
+		middle, final := lower.Layers(n.Spec, g)
+		return namedLayers{middle, final}, nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	found := c.(namedLayers)
+	return found.middle, found.final, nil
+}
+
+type namedLayers struct{ middle, final string }
+
+func (namedLayers) Close() error { return nil }
 
 // Patches reports whether the net multiplies values by the output of a softmax, as attention does, and
 // returns the output of the Conv that embeds the image's patches, "" without one.

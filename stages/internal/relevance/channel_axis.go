@@ -52,17 +52,24 @@ func SureGrid(g *onnx.Graph, tokens int) bool {
 // pools channels: 1 for the feature maps of most convolutional nets; the last one for tokens, and for windows
 // and feature maps in nets like Swin. If no node defines it, it is the axis on which a linear layer acts, as
 // between the two of a ConvNeXt block; otherwise it is 1 for feature maps and the last axis for tokens.
-func ChannelAxis(g *onnx.Graph, v Value) int { return newNeighbours(g).channelAxis(v) }
+func ChannelAxis(g *onnx.Graph, v Value) int { return ChannelAxes(g)(v) }
+
+// ChannelAxes returns [ChannelAxis] of any value of a graph, which is looked through once.
+func ChannelAxes(g *onnx.Graph) func(v Value) int { return newNeighbours(g).channelAxis }
 
 // neighbours holds the producers and readers of each value of a graph.
 type neighbours struct {
 	g         *onnx.Graph
 	producers map[Value]onnx.Node
 	readers   map[Value][]onnx.Node
+
+	others map[*onnxNode][]Value // by node, as far as asked for: what it reads and makes but weights
+	seen   map[Value]bool        // of the search in work
 }
 
 func newNeighbours(g *onnx.Graph) *neighbours {
-	b := &neighbours{g: g, producers: map[Value]onnx.Node{}, readers: map[Value][]onnx.Node{}}
+	b := &neighbours{g: g, producers: map[Value]onnx.Node{}, readers: map[Value][]onnx.Node{},
+		others: map[*onnxNode][]Value{}, seen: map[Value]bool{}}
 	for _, n := range g.Proto.Graph.Node {
 		node := onnx.Node{NodeProto: n}
 		for _, o := range n.Output {
@@ -124,7 +131,9 @@ func (b *neighbours) nearest(v Value) int {
 		start[i] = i
 	}
 	queue := []sight{{v, start}}
-	seen := map[Value]bool{v: true}
+	seen := b.seen
+	clear(seen)
+	seen[v] = true
 	mixed, looked := -1, 0
 	for len(queue) > 0 && len(seen) < maxSights {
 		at := queue[0]
@@ -139,7 +148,7 @@ func (b *neighbours) nearest(v Value) int {
 			if mixed < 0 && b.linear(n, at.value) {
 				mixed = at.axes[len(at.axes)-1]
 			}
-			for _, next := range along(g, n, at) {
+			for _, next := range b.along(n, at) {
 				if !seen[next.value] {
 					seen[next.value] = true
 					queue = append(queue, next)
@@ -228,7 +237,7 @@ func definedBy(g *onnx.Graph, n onnx.Node, v Value) int {
 }
 
 // along returns the values on the other side of a node that keeps the axes of at separate.
-func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
+func (b *neighbours) along(n onnx.Node, at sight) []sight {
 	defer n.Named()
 	var out []sight
 	switch n.OpType {
@@ -252,8 +261,17 @@ func along(g *onnx.Graph, n onnx.Node, at sight) []sight {
 		"Softmax":
 		return nil
 	}
-	for _, v := range slices.Concat(n.Input, n.Output) {
-		if v != at.value && g.Weight(v) == nil && len(g.Shape(v)) == len(at.axes) {
+	others, ok := b.others[n.NodeProto]
+	if !ok {
+		for _, v := range slices.Concat(n.Input, n.Output) {
+			if b.g.Weight(v) == nil {
+				others = append(others, v)
+			}
+		}
+		b.others[n.NodeProto] = others
+	}
+	for _, v := range others {
+		if v != at.value && !b.seen[v] && len(b.g.Shape(v)) == len(at.axes) {
 			out = append(out, sight{v, at.axes})
 		}
 	}

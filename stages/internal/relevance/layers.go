@@ -23,8 +23,10 @@ import (
 // block, middle the last one of layer2: as in Rao, Böhle and Schiele, CVPR 2022, section 4. If the classes
 // are computed from a class token, the patches after the last block's attention have no influence, and the
 // list ends before that block.
-func Layers(g *onnx.Graph) (middle, final Value) {
-	list := Cuts(g)
+func Layers(g *onnx.Graph) (middle, final Value) { return MiddleAndFinal(Cuts(g)) }
+
+// MiddleAndFinal returns the layers that [Layers] chooses from the list of [Cuts].
+func MiddleAndFinal(list []Value) (middle, final Value) {
 	if len(list) == 0 {
 		return "", ""
 	}
