@@ -225,8 +225,8 @@ func TestBatchInvariantKernels(t *testing.T) {
 		{"ReduceProd", 17, pixels, []onnx.Attr{ints("axes", 1)}, nil},
 	}
 	for _, op := range []string{
-		"Abs", "Asinh", "Cosh", "Erf", "Exp", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Reciprocal", "Relu", "Sigmoid",
-		"Sinh", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
+		"Abs", "Asinh", "Cosh", "Erf", "Exp", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Reciprocal",
+		"Relu", "Sigmoid", "Sinh", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
 	} {
 		kernels = append(kernels, kernel{op, 17, same, nil, nil})
 	}

@@ -47,7 +47,8 @@ func TestEinsum(t *testing.T) {
 		n := pair3(t, 17, weights,
 			onnx.NewNode("active", "Tanh", []string{"input"}, []string{"x"}),
 			onnx.NewNode("slice", "Slice", []string{"x", "from", "to", "axis"}, []string{"s"}),
-			onnx.NewNode("sum", "Einsum", tt.operands, []string{"e"}, onnx.Attr{Name: "equation", Value: tt.equation}),
+			onnx.NewNode("sum", "Einsum", tt.operands, []string{"e"},
+				onnx.Attr{Name: "equation", Value: tt.equation}),
 			onnx.NewNode("flatten", "Reshape", []string{"e", "flat"}, []string{"g"}),
 			onnx.NewNode("linear", "MatMul", []string{"g", "v"}, []string{"l"}),
 			onnx.NewNode("back", "Reshape", []string{"l", "high"}, []string{"c"}))

@@ -6,7 +6,8 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 var opSinh = &Op{
 	Type: "Sinh", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
-		return []Value{b.Mul(dy[0], b.Mul(b.Scalar(0.5), b.Add(b.Unary("Exp", n.Input[0]), b.Unary("Exp", b.Unary("Neg", n.Input[0])))))}
+		up, down := b.Unary("Exp", n.Input[0]), b.Unary("Exp", b.Unary("Neg", n.Input[0]))
+		return []Value{b.Mul(dy[0], b.Mul(b.Scalar(0.5), b.Add(up, down)))}
 	},
 	Examples: []Example{{Name: "any", Inputs: [][]int{{2, 3, 5}}}},
 }

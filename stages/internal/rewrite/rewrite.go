@@ -24,8 +24,8 @@ import (
 const Opset = 17
 
 // Oldest and Newest are the versions that [ToOpset] reads. What an operator means at a version between
-// [Opset] and Newest is what it means at Opset, unless testdata/versions.txt says that it changed or that it is new:
-// then a converter or a refusal is for it. A version beyond Newest may have changed any.
+// [Opset] and Newest is what it means at Opset, unless testdata/versions.txt says that it changed or that it
+// is new: then a converter or a refusal is for it. A version beyond Newest may have changed any.
 const (
 	Oldest = 7
 	Newest = 28

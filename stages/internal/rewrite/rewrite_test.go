@@ -332,7 +332,8 @@ func TestToOpsetRefuses(t *testing.T) {
 		node  *onnxpb.NodeProto
 		want  string
 	}{
-		{"an ancient model", 6, node("Relu", "x"), "the model uses opset 6: what operators mean is known from 7 to 28"},
+		{"an ancient model", 6, node("Relu", "x"),
+			"the model uses opset 6: what operators mean is known from 7 to 28"},
 		{"a model of the future", 29, node("Relu", "x"), "the model uses opset 29"},
 		{"a new operator", 23, node("DeformConv", "x"), `node DeformConv "n": opset 17 has no such operator`},
 		{"a mask that is read", 10, onnx.NewNode("n", "Dropout", []string{"x"}, []string{"y", "mask"}),
