@@ -262,6 +262,7 @@ func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 		batch = min(batch, cmp.Or(int(n.batch.Load()), batch))
 	}
 	var tried *stages.BatchError
+	trimmed := false
 	for {
 		warnings := make([][]stages.Warning, len(nodes))
 		parts := make([]stages.Part, len(nodes))
@@ -282,6 +283,12 @@ func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 			return err // each is called alone
 		}
 		smaller := smallerBatch(err, batch, tried)
+		if smaller == 0 && n.Stage.Device && !trimmed && errors.Is(err, stages.ErrOutOfMemory) {
+			// What other cells left on the device may be all that is in the way.
+			if trimmed = true; w.slot.Trim() == nil {
+				continue
+			}
+		}
 		if smaller == 0 {
 			for k, n := range nodes {
 				n.addWarnings(warnings[k])

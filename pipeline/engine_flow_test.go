@@ -200,7 +200,7 @@ publish: []
 		}
 		res := l.mustRun(fmt.Sprintf(yaml, "0, 1, 2, 3"))
 		if n := res.Summary.Restored; n < 1 || n > 3 {
-			t.Errorf("%s: %d cells were restored", devices, n)
+			t.Errorf("%s: %d cells were restored: %q", devices, n, l.said(pipeline.Warning))
 		}
 		if got := l.text(res, "host[k=3]"); !strings.HasPrefix(got, "i0=3 i1=5 i2=7 ") {
 			t.Errorf("%s: got %q", devices, got)

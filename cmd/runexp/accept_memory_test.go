@@ -1,95 +1,113 @@
+//go:build linux
+
 package main
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// flatYAML takes images all the way: maps, perturbed images, scores, a leaderboard.
-// The net is tiny, so that ten thousand images don't take long.
-const flatYAML = `name: flat
-axes:
-  method:
-    random: {uses: attribute/random}
-    constant: {uses: attribute/constant}
-stages:
-  images: {uses: dataset/shapes, with: {count: 1, size: 32}, store: none}
-  model: {uses: model/onnx, with: {path: %s, preset: half, size: 32}}
-  maps: {uses: "${method}", matrix: [method], in: {model: model, images: images}, store: none}
-  deletion: {uses: perturb/deletion, in: {model: model, images: images, maps: maps}, with: {steps: 1}}
-  auc: {uses: score/auc, in: {curves: deletion}}
-  mass: {uses: score/mass-accuracy, in: {maps: maps, masks: images.masks}}
-  leaderboard:
-    uses: report/leaderboard
-    in: {scores: {metric: {auc: auc, mass: mass}}}
-    over: all
-    with: {rank: method}
-publish: [leaderboard]
-`
+// bounded runs a command under a limit of memory, and reports whether the kernel ended any of its processes.
+type bounded func(t *testing.T, cmd *exec.Cmd) (killed bool)
 
-// peak returns the resident memory, in MiB, that a run over so many images needs in a fresh store.
-func peak(t testing.TB, images int, args ...string) float64 {
-	t.Helper()
-	runtimeOrSkip(t)
-	net, err := filepath.Abs("../../stages/internal/program/testdata/nets/softmax.onnx")
-	if err != nil {
-		t.Fatal(err)
+// TestHungryModel holds that a model whose programs take more memory than there is costs its own cells alone,
+// and says what bounds it: here its one Expand makes 144 MB an image.
+func TestHungryModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: it takes gigabytes of memory")
 	}
-	w := newWorld(t, map[string]string{"flat.yaml": fmt.Sprintf(flatYAML, net)})
-	w.env = []string{
-		// Each processor works on a chunk of images of its own, and a hundred images are
-		// seven chunks: with more processors than that, or with as many on a busy
-		// machine, a peak tells how much was done at once, not how many images there are.
-		"GOMAXPROCS=2",
-		// Garbage would pile up while a busy machine has no time for its collection. And
-		// the profiler of allocations, which the test binary has and the command hasn't,
-		// takes more memory the more was ever allocated.
-		"GODEBUG=gcstoptheworld=1,memprofilerate=0",
-	}
-	args = append([]string{"run", "flat.yaml", "--quiet", "--set", fmt.Sprint("images.with.count=", images)},
-		args...)
-	e, mib := w.peak(args...)
-	if e.code != 0 {
-		t.Fatalf("exit code %d\n%s", e.code, e.stderr)
-	}
-	return mib
-}
-
-// Ten times the images need hardly more memory: they stream. So do those of a share. A run of a hundred
-// images hasn't filled its buffers yet, so it tells less of this than one of a thousand.
-func TestMemoryIsFlat(t *testing.T) {
-	t.Run("run", func(t *testing.T) { memoryIsFlat(t) })
-	t.Run("share", func(t *testing.T) { memoryIsFlat(t, "--share", "0/1") })
-}
-
-func memoryIsFlat(t *testing.T, args ...string) {
-	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
-		t.Skip("the environment sets how to collect garbage")
-	}
-	const more = 5.0 // MiB
-	// Of three tries the middle one counts: a peak is a matter of when garbage is collected.
-	middle := func(images int) float64 {
-		tries := []float64{peak(t, images, args...), peak(t, images, args...), peak(t, images, args...)}
-		slices.Sort(tries)
-		return tries[1]
-	}
-	small, large := middle(1000), middle(10_000)
-	t.Logf("1,000 images: %.1f MiB, 10,000 images: %.1f MiB", small, large)
-	if large > small+more {
-		t.Errorf("10,000 images need %.1f MiB, 1,000 need %.1f: more than %g MiB on top", large, small, more)
-	}
-}
-
-// BenchmarkMemory reports the resident memory of runs over 100 to 100,000 images.
-func BenchmarkMemory(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				b.ReportMetric(peak(b, n), "MiB")
+	for name, c := range map[string]struct {
+		under func(t *testing.T) bounded
+		says  string
+	}{
+		"ulimit":        {underUlimit, `what (ulimit -v leaves|the machine has left|the control group)`},
+		"control group": {underGroup, `what the control group \S+ has left of its`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := c.under(t)
+			w := newFaults(t, "greedy")
+			text := strings.Replace(w.read("faults.yaml"), "count: 4", "count: 16", 1)
+			w.write("faults.yaml", []byte(text))
+			cmd := w.prepare("runexp", "run", "faults.yaml", "--json")
+			var out, errs strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			killed := run(t, cmd)
+			e := ending{stdout: out.String(), stderr: errs.String()}
+			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 1 || killed {
+				t.Fatalf("exit code %d, killed: %v: %s", code, killed, e.stderr)
 			}
+			done := e.executed(t)
+			for _, cell := range []string{"mass[method=ig,model=good]", "mass[method=saliency,model=good]"} {
+				if !slices.Contains(done, cell) {
+					t.Errorf("%s isn't among %s", cell, done)
+				}
+			}
+			says := regexp.MustCompile(`(needs|more than) [0-9.]+ [GM]B.* ` + c.says + `|out of memory`)
+			for cell, why := range e.failed(t) {
+				t.Logf("%s: %s", cell, why)
+				if !strings.Contains(cell, "model=other") || !says.MatchString(why) {
+					t.Errorf("%s failed: %s", cell, why)
+				}
+			}
+			alone := newFaults(t, "good")
+			alone.write("faults.yaml", []byte(text))
+			alone.run(0, "run", "faults.yaml", "--only", "model=good", "--out", "out")
+			w.run(0, "run", "faults.yaml", "--only", "model=good", "--out", "out")
+			same(t, alone.path("out"), w.path("out"))
 		})
 	}
+}
+
+// underUlimit bounds addresses: what the library asks for beyond them, it doesn't get.
+func underUlimit(*testing.T) bounded {
+	return func(t *testing.T, cmd *exec.Cmd) bool {
+		underShell(cmd, "ulimit -v 3000000")
+		_ = cmd.Run() // its exit code says how it ended
+		return false
+	}
+}
+
+// underGroup makes a control group of 0.9 GB, of whichever version this process may.
+func underGroup(t *testing.T) bounded {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skip("skipped: there are no control groups")
+	}
+	v1 := regexp.MustCompile(`(?m)^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$`).FindSubmatch(own)
+	v2 := regexp.MustCompile(`(?m)^0::(.*)$`).FindSubmatch(own)
+	var parent, limit, kills string
+	switch {
+	case v1 != nil:
+		parent, limit, kills = filepath.Join("/sys/fs/cgroup/memory", string(v1[1])), "memory.limit_in_bytes",
+			"memory.oom_control"
+	case v2 != nil:
+		parent, limit, kills = filepath.Join("/sys/fs/cgroup", string(v2[1])), "memory.max", "memory.events"
+	}
+	dir := filepath.Join(parent, fmt.Sprintf("runexp-test-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Skipf("skipped: this process may make no control group: %v", err)
+	}
+	t.Cleanup(func() { os.Remove(dir) })
+	if err := os.WriteFile(filepath.Join(dir, limit), []byte("900000000"), 0); err != nil {
+		t.Skipf("skipped: this process may limit no control group: %v", err)
+	}
+	return func(t *testing.T, cmd *exec.Cmd) bool {
+		underShell(cmd, "echo $$ > "+filepath.Join(dir, "cgroup.procs"))
+		_ = cmd.Run() // its exit code says how it ended
+		b, _ := os.ReadFile(filepath.Join(dir, kills))
+		t.Logf("the control group ended with %q", b)
+		return cmd.ProcessState.ExitCode() < 0
+	}
+}
+
+// underShell has a shell do something before it becomes the command.
+func underShell(cmd *exec.Cmd, first string) {
+	cmd.Args = append([]string{"sh", "-c", first + ` && exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
 }

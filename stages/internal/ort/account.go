@@ -45,6 +45,8 @@ func size(bytes int64) string {
 type account struct {
 	room    func() Room
 	process func() int64 // bytes that the process takes beside the account's
+	release func()       // gives back to the system what nobody uses
+	busy    func() bool  // whether others than runs take memory, for now
 	most    int64        // bytes that a run may need, 0 if that doesn't matter
 	loaded  atomic.Int64 // bytes of loaded models
 
@@ -78,7 +80,8 @@ const (
 )
 
 func newAccount(room func() Room, process func() int64) *account {
-	return &account{room: room, process: process, turn: make(chan struct{}, 1), runs: map[*ticket]bool{},
+	return &account{room: room, process: process, release: debug.FreeOSMemory,
+		busy: func() bool { return false }, turn: make(chan struct{}, 1), runs: map[*ticket]bool{},
 		ended: make(chan struct{})}
 }
 
@@ -121,16 +124,19 @@ func (a *account) wait(ctx context.Context, t *ticket) error {
 			return nil
 		}
 		if alone {
-			debug.FreeOSMemory()
+			a.release()
 			if a.enter(t, barely) {
 				return nil
 			}
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return &Short{t.need, max(0, a.last.Free-a.last.reserve()), a.last.Of}
+			if !a.busy() {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return &Short{t.need, max(0, a.last.Free-a.last.reserve()), a.last.Of}
+			}
 		}
 		select {
 		case <-ended:
+		case <-time.After(fresh):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -304,6 +310,11 @@ func theAccount() (*account, error) {
 	a := newAccount(newRoomer("").room, nil)
 	// ONNX Runtime packs weights, so that they are there twice.
 	a.process, a.most = func() int64 { return native() - before - 2*a.loaded.Load() }, most
+	a.release = func() {
+		endIdle()
+		debug.FreeOSMemory()
+	}
+	a.busy = func() bool { return len(isolating) > 0 }
 	process.account = a
 	return a, nil
 }
@@ -335,7 +346,7 @@ func (a *account) kind(need int64) runKind {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.look(true)
-	if need > min(512<<20, a.last.Size/16) {
+	if need > min(1<<30, a.last.Size/8) {
 		return largeRun
 	}
 	return pooledRun

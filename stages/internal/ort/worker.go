@@ -186,6 +186,17 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
+// endIdle ends the processes that wait for something to do.
+func endIdle() {
+	process.mu.Lock()
+	idle := process.idle
+	process.idle = nil
+	process.mu.Unlock()
+	for _, w := range idle {
+		w.close()
+	}
+}
+
 // UseWorkers says which command starts a worker: a program and its arguments, which calls [Serve]. Without it
 // everything is done in this process.
 func UseWorkers(command ...string) {
