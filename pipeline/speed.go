@@ -104,19 +104,24 @@ func (r *resolver) remember(n *node) {
 
 // speedOf returns the speed of a cell as an earlier run measured it: of the same stage, parameters and model,
 // or else of the same stage and model, or else of the same stage and parameters with the seconds that the
-// model takes for as many passes. ok is false where none is known.
+// model takes for as many passes. Without a model it is that of the same stage and parameters in this
+// experiment, or else in any, or else of the same stage. ok is false where none is known.
 func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 	keys := r.speedKeys(n)
 	recall := func(key stages.Digest) (s Speed, ok bool) {
 		b, ok := r.store.Memo(key)
 		return s, ok && json.Unmarshal(b, &s) == nil && s.Calls > 0
 	}
-	for _, key := range keys[:min(2, len(keys))] {
+	direct := keys
+	if len(keys) == 4 {
+		direct = keys[:2]
+	}
+	for _, key := range direct {
 		if s, ok = recall(key); ok {
 			return s, true
 		}
 	}
-	if len(keys) < 4 {
+	if len(keys) != 4 {
 		return s, false
 	}
 	s, ok = recall(keys[2])
@@ -130,8 +135,8 @@ func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 
 // speedKeys returns the keys of n's speed, from what tells most to what tells least: stage, parameters and
 // model; stage and model; stage and parameters; model. A model is known by its definition, which is known
-// before it is made. Without a model, stage and parameters count in this experiment alone, since time then
-// depends on the items' size.
+// before it is made. Without a model, time depends on the items' size: then stage and parameters in this
+// experiment come first, which another one may have left nothing to measure; stage and parameters; stage.
 func (r *resolver) speedKeys(n *node) []stages.Digest {
 	model := newHasher("model")
 	models := 0
@@ -160,7 +165,7 @@ func (r *resolver) speedKeys(n *node) []stages.Digest {
 	stage := []byte(n.Stage.Name)
 	all := r.params.encode(append(stage, 0), n.Stage, n.Params)
 	if models == 0 || !n.Stage.Device {
-		return []stages.Digest{key(all, []byte(r.plan.Name))}
+		return []stages.Digest{key(all, []byte(r.plan.Name)), key(all, nil), key(stage, nil)}
 	}
 	return []stages.Digest{key(all, net[:]), key(stage, net[:]), key(all, nil), key(nil, net[:])}
 }

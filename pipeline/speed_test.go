@@ -146,3 +146,31 @@ publish: [text]
 		}
 	}
 }
+
+// TestMeasuredByAnother checks that what another experiment measured is known, where that left nothing to
+// execute, and so to measure, of what both read.
+func TestMeasuredByAnother(t *testing.T) {
+	l := newLab(t)
+	l.number(6)
+	const text = `
+name: %s
+stages:
+  images: {uses: lab/source}
+  scaled: {uses: lab/scale, in: {images: images}}
+  scores: {uses: lab/add, in: {maps: scaled}, with: {plus: %d}}
+publish: [scores]
+`
+	l.mustRun(fmt.Sprintf(text, "one", 1))
+	l.mustRun(fmt.Sprintf(text, "two", 2)) // of which the scores alone are measured
+	for i := range 4 {
+		l.items = append(l.items, fmt.Sprintf("new%d=%d", i, i))
+	}
+	for _, name := range []string{"two", "three"} {
+		p, o := l.outlook(fmt.Sprintf(text, name, 3))
+		for _, s := range p.Steps {
+			if e := o.Estimate(s); e.Unknown > 0 {
+				t.Errorf("%s, %s: %+v", name, s.Name, e)
+			}
+		}
+	}
+}
