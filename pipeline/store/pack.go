@@ -239,8 +239,20 @@ func (s *Store) Check(pack PackRef) *Miss {
 			size, err := s.size(s.packPath(pack.Digest))
 			m = packMiss(pack, size, err)
 		}
-		s.remember(pack, m)
+		return s.rememberFirst(pack, m)
 	}
+	return m
+}
+
+// rememberFirst is remember for a look at the disk: what a writer or a reader found meanwhile is newer. It
+// returns what holds.
+func (s *Store) rememberFirst(pack PackRef, m *Miss) *Miss {
+	s.packMu.Lock()
+	defer s.packMu.Unlock()
+	if newer, known := s.packs[pack]; known {
+		return newer
+	}
+	s.packs[pack] = m
 	return m
 }
 

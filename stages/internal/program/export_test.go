@@ -138,7 +138,7 @@ func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q Question, batch
 	return Gradient{p}, err
 }
 
-// ForwardOf is [Net.Forward] of exactly batch images, from the graph if that is said.
+// ForwardOf is [Net.Forward] of exactly batch images.
 func ForwardOf(ctx context.Context, n *Net, slot stages.Slot, batch int) (Forward, error) {
 	r := classification
 	r.Kind = lower.Verbatim

@@ -28,15 +28,15 @@ type measured struct {
 // measuring is the environment variable that has a process of the tests measure a program.
 const measuring = "RUNEXP_TEST_NEED"
 
-// TestNeedHolds holds that runs of programs take no more memory than they were said to need, and not much
-// less; each program is measured in a process of its own.
+// TestNeedHolds holds that runs of programs take no more memory than 3.5 times what they were said to need, as
+// package ort assumes, and 16 MB; each program is measured in a process of its own.
 func TestNeedHolds(t *testing.T) {
 	nets := modeltest.Nets(t, true)
 	if of := os.Getenv(measuring); of != "" {
 		measure(t, nets, strings.Split(of, ","))
 		return
 	}
-	batches := []int{16, 64}
+	batches := []int{2, 16}
 	if testing.Short() {
 		batches = batches[1:]
 	}
@@ -44,6 +44,10 @@ func TestNeedHolds(t *testing.T) {
 		for _, kind := range []string{"forward", "gradient"} {
 			for _, batch := range batches {
 				m := measureApart(t, name, kind, batch)
+				if m.Took > 7*m.Said/2+16<<20 || m.Hidden {
+					t.Errorf("%s, %s, %d: said %d, took %d, hidden: %v", name, kind, m.Batch, m.Said, m.Took,
+						m.Hidden)
+				}
 				t.Logf("%-50s %-8s %2d: said %7.1f MB, took %7.1f MB, %.2f %v", name, kind, m.Batch,
 					float64(m.Said)/1e6, float64(m.Took)/1e6, float64(m.Said)/float64(m.Took), m.Hidden)
 			}
