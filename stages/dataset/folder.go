@@ -93,7 +93,7 @@ the review folder repeats.
 
 Labels of a list are whole numbers, 3, 3.0 or [3], or names. Other names of the two
 columns are understood, such as image_id and class, as are semicolons, tabs, and paths
-with backslashes, in other letters' case or from another folder; a warning says so.
+with backslashes, in other letters' case or from another folder; a warning names them.
 An image with several labels, as cat;dog or [0, 1] in a field, in rows of its own or in
 columns of 0 and 1, has an item for each, called photo.jpg/cat; one without any is left
 out.

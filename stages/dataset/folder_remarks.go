@@ -87,7 +87,7 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 			filepath.Base(p.List),
 			unlisted, counted(unlisted+len(used), "image"), folder))
 	}
-	for _, n := range append(texts, p.besides()...) {
+	for _, n := range append(texts, p.nextTo()...) {
 		if text := p.wouldList(n.file, used); text != "" {
 			told = append(told, text)
 		} else if n.id != "" {
@@ -144,8 +144,8 @@ func mayList(name string) bool {
 	return false
 }
 
-// besides returns the files next to the folder that may be lists of its images.
-func (p FolderParams) besides() (files []node) {
+// nextTo returns the files next to the folder that may be lists of its images.
+func (p FolderParams) nextTo() (files []node) {
 	parent := filepath.Dir(filepath.Clean(p.Path))
 	list, _ := os.ReadDir(parent) // not to be read: there is no list
 	for _, e := range list {
@@ -218,15 +218,14 @@ func doubtfulClasses(l *listing, folder string) (told []string) {
 		}
 	}
 	if len(masks) > 0 && len(masks)+len(images) == len(l.classes) {
-		told = append(told, fmt.Sprintf("the folders %s are read as classes: if they hold masks, masks: "+
-			"names their "+
-			"folder, and path that of the images", quoted(slices.Concat(images, masks))))
+		const text = "the folders %s are read as classes: if they hold masks, masks: names their folder, and " +
+			"path that of the images"
+		told = append(told, fmt.Sprintf(text, quoted(slices.Concat(images, masks))))
 	}
 	if deep && len(inner) > len(l.classes) {
-		told = append(told, fmt.Sprintf("the %d folders in %q are the classes, %s, not the %d folders in "+
-			"these: path "+
-			"names one of them if its folders are the classes", len(l.classes), folder, someOf(l.classes),
-			len(inner)))
+		const text = "the %d folders in %q are the classes, %s, not the %d folders in these: path names one of " +
+			"them if its folders are the classes"
+		told = append(told, fmt.Sprintf(text, len(l.classes), folder, someOf(l.classes), len(inner)))
 	}
 	return told
 }
@@ -263,10 +262,9 @@ func pairs(sources []stages.Source, folder string) (told []string) {
 		if every := 2*n[ending] == len(stems) && n[ending] > 1; !likeMasks && !every {
 			continue
 		}
-		told = append(told, fmt.Sprintf("%d of %d images are named like others with %q in the place of "+
-			"the extension, "+
-			"and are read as images: if they are masks, masks: %s and mask_suffix: %s say so", n[ending],
-			len(stems), ending, folder, ending))
+		const text = "%d of %d images are named like others with %q in the place of the extension, and are " +
+			"read as images: if they are masks, masks: %s and mask_suffix: %s take them for masks"
+		told = append(told, fmt.Sprintf(text, n[ending], len(stems), ending, folder, ending))
 	}
 	return told
 }

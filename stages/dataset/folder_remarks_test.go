@@ -16,7 +16,7 @@ func TestRemarks(t *testing.T) {
 		want  []string // parts of sentences, in order; as many as there are sentences
 	}{
 		"nothing": {map[string]string{"a/1.png": px, "b/1.png": px, "a/.x": "", "Thumbs.db": ""}, nil},
-		"masks beside": {map[string]string{"1.png": px, "1_mask.png": px, "2.png": px, "2_mask.png": px},
+		"masks next to images": {map[string]string{"1.png": px, "1_mask.png": px, "2.png": px, "2_mask.png": px},
 			[]string{`2 of 4 images are named like others with "_mask.png" in the place of the extension`}},
 		"any ending": {map[string]string{"1.png": px, "1-q.png": px, "2.png": px, "2-q.png": px},
 			[]string{`"-q.png"`}},
@@ -107,7 +107,7 @@ func TestLabelsThatArentNumbers(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", labels, err, want)
 		}
 	}
-	// "none" and "nan" may be names of classes, if a file says so.
+	// "none" and "nan" may be names of classes, if a file lists them.
 	p := defaults(folderOf(t, map[string]string{"a.png": px, "b.png": px, "names": "curry\nnan\n",
 		"labels.csv": "file,label\na.png,nan\nb.png,curry\n"}))
 	p.Names = filepath.Join(p.Path, "names")
