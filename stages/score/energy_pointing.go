@@ -21,7 +21,7 @@ Relevance inside the boxes divided by all relevance. A pixel is inside if its ce
 in one of the boxes. chance is the boxes' share of the image, the score of a constant
 map. Undefined for boxes that hold no pixel or all, and for a map without relevance.
 Wang et al., "Score-CAM", CVPR workshops 2020.`,
-	Version: 1,
+	Version: 2,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around the object"},
