@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -39,10 +38,10 @@ func (l Look) check() error {
 // An Inspection describes an ONNX file, and what fits it.
 type Inspection struct {
 	model.Inspection
-	Preset   string `json:"-"` // for the stanza, where it was measured; else it's a guess
-	Methods  []Fit  `json:"methods"`
-	Rewrites []Fit  `json:"rewrites"`         // stages that make another model of it
-	Stanza   string `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
+	Measured *model.Feed `json:"-"` // for the stanza; nil where it's a guess
+	Methods  []Fit       `json:"methods"`
+	Rewrites []Fit       `json:"rewrites"`         // stages that make another model of it
+	Stanza   string      `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
 }
 
 // A Fit tells whether an attribution method can explain a model, or a stage rewrite it.
@@ -129,9 +128,9 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 func (x *Inspection) StanzaAt(l Look, path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n", Quote(filepath.ToSlash(path)))
-	feed := []string{"preset: " + x.Preset}
-	if x.Preset == "" {
-		feed = x.Declared.With(guess(x.Inspection))
+	feed, h, w := x.Declared.With(guess(x.Inspection)), x.Feed.Height, x.Feed.Width
+	if x.Measured != nil {
+		feed, h, w = x.Measured.Lines(), x.Measured.Size.H, x.Measured.Size.W
 	}
 	for _, line := range feed {
 		fmt.Fprintf(&b, "    %s\n", line)
@@ -140,7 +139,7 @@ func (x *Inspection) StanzaAt(l Look, path string) string {
 		fmt.Fprintf(&b, "    layout: %s\n", layout)
 	}
 	if size := l.Size; x.OpenSize || size != "" {
-		if h, w := x.Feed.Height, x.Feed.Width; h > 0 && h == w {
+		if h > 0 && h == w {
 			size = strconv.Itoa(h)
 		} else if h > 0 {
 			size = fmt.Sprintf("[%d, %d]", h, w)
@@ -170,45 +169,3 @@ func guess(x model.Inspection) string {
 
 // Quote writes a text as YAML.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-// How many photographs presets are measured on: the least, the most, and for those between the multiply-adds
-// that all presets may take, a few seconds.
-const (
-	leastMeasured = 12
-	mostMeasured  = 100
-	measuring     = 200e9
-)
-
-// measured returns the number of photographs to measure presets on.
-func (x *Inspection) measured() int {
-	each := float64(max(x.MultiplyAdds, 1)) * float64(max(len(x.Presets), 1))
-	return int(min(max(measuring/each, leastMeasured), mostMeasured))
-}
-
-// Measure measures every preset of a model on labelled photographs of a folder. Best is the preset to
-// take, "" where none makes the model right more than twice as often as guessing.
-func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder) (
-	all []Accuracy, best string, err error,
-) {
-	images, labels, err := dataset.Sample(folder, x.Feed.Height, x.Feed.Width, x.measured())
-	if err != nil || len(images) == 0 {
-		return nil, "", err
-	}
-	p := l.params(file)
-	if x.OpenSize || l.Size != "" {
-		p.Size.H, p.Size.W = x.Feed.Height, x.Feed.Width
-	}
-	p.Layout = cmp.Or(x.Feed.Layout, p.Layout)
-	t, err := model.NewTrial(ctx, *p)
-	if err != nil {
-		return nil, "", err
-	}
-	defer t.Close()
-	if all, err = t.Accuracies(ctx, images, labels); err != nil {
-		return nil, "", err
-	}
-	if b, ok := model.Best(all, x.Feed.Classes, guess(x.Inspection)); ok {
-		best = b.Preset
-	}
-	return all, best, nil
-}

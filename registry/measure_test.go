@@ -65,22 +65,26 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, best, err := Measure(t.Context(), file, Look{}, &x, Folder{Path: drawn(t, 64)})
-	if err != nil || best != "imagenet" || len(all) != len(x.Presets) {
-		t.Errorf("best is %q of %+v, %v", best, all, err)
+	m, err := Measure(t.Context(), file, Look{}, &x, Folder{Path: drawn(t, 64)}, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, a := range all {
-		if a.Images != 64 || a.Preset == "half" && a.Correct < 64 ||
-			a.Preset == "raw" && a.Correct > 32 {
-			t.Errorf("%+v", a)
+	best, ok := m.Best()
+	if f := m.Feeds[best.Feed]; !ok || f.Preset != "imagenet" || best.Images != 64 || best.Right < 60 {
+		t.Errorf("best is %v, %v of %+v", f, ok, best)
+	}
+	for _, h := range m.Hypotheses {
+		if f := m.Feeds[h.Feed]; f.Preset == "raw" && h.Posterior > 0.01 {
+			t.Errorf("%v: %+v", f, h)
 		}
 	}
-	x.Preset = best
+	x.Measured = &m.Feeds[best.Feed]
 	if s := x.StanzaAt(Look{}, file); !strings.Contains(s, "preset: imagenet\n") {
 		t.Error(s)
 	}
-	if all, best, err := Measure(t.Context(), file, Look{}, &x, Folder{Path: drawn(t, 2)}); err != nil ||
-		best != "" || len(all) == 0 {
-		t.Errorf("on two images the best is %q of %+v, %v", best, all, err)
+	if m, err := Measure(t.Context(), file, Look{}, &x, Folder{Path: drawn(t, 2)}, nil); err != nil {
+		t.Error(err)
+	} else if best, ok := m.Best(); ok {
+		t.Errorf("on two images the best is %+v", best)
 	}
 }

@@ -9,10 +9,11 @@ import (
 
 // What the command borrows from families: types and functions are theirs, and documented there.
 type (
-	Runtime   = model.Runtime   // the ONNX Runtime that was found
-	Accuracy  = model.Accuracy  // of a model that is fed by a preset
-	NodeCount = model.NodeCount // how many nodes of an operator a model has
-	Folder    = dataset.Content // what a folder of images holds
+	Runtime    = model.Runtime     // the ONNX Runtime that was found
+	Hypothesis = model.Hypothesis  // of how a model is fed, and how its classes are numbered
+	Numbering  = dataset.Numbering // of a data set's classes
+	NodeCount  = model.NodeCount   // how many nodes of an operator a model has
+	Folder     = dataset.Content   // what a folder of images holds
 )
 
 // ONNX Runtime: where it is, and whether there is one.

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -46,9 +45,12 @@ var starterText string
 type starter struct {
 	File, Name, Stanza, Images string
 
-	Model      registry.Inspection
-	Folder     registry.Folder
-	Accuracies []registry.Accuracy // measured, by preset
+	Model     registry.Inspection
+	Folder    registry.Folder
+	Measured  *registry.Measured  // nil where nothing was
+	Numbering *registry.Numbering // of the classes, where it was measured
+	NamesFile string              // of the model's classes
+	Doubt     string              // why the preset is a guess
 
 	Methods, Others []string // lines of the methods to compare, and of those to leave out, with the reason
 	Count           int      // of images
@@ -64,7 +66,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	s := starter{Name: cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment")}
 	s.File = filepath.Join(dir, s.Name+".yaml")
 	if _, err := os.Lstat(s.File); err == nil {
-		return s.exists()
+		return exists(s.File)
 	}
 	model, modelAs, err := u.local(ctx, model, true)
 	if err != nil {
@@ -74,9 +76,10 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err != nil {
 		return err
 	}
-	folder, err := registry.LookInto(images)
-	if err != nil {
-		return environment(err)
+	folder, failed := registry.LookInto(images)
+	var parts *registry.NestedError
+	if failed != nil && !errors.As(failed, &parts) {
+		return environment(failed)
 	}
 	x, err := inspected(ctx, model, look)
 	if err != nil {
@@ -84,6 +87,9 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	}
 	if x.Problem != "" {
 		return fmt.Errorf("%s: %s", model, x.Problem)
+	}
+	if parts != nil {
+		return misplaced(images, &parts.Nested, x.Feed.Classes)
 	}
 	if x.Gradient != "" {
 		u.warn("methods that need gradients are left out: " + x.Gradient)
@@ -94,14 +100,11 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	for _, text := range folder.Incomplete {
 		u.warn("not used: " + text)
 	}
-	if folder.Labelled > 0 {
-		if s.Accuracies, x.Preset, err = registry.Measure(ctx, model, *look, &x, folder); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			u.warn(fmt.Sprintf("presets can't be measured on these images: %v", err))
-		}
+	s.Model, s.Folder = x, folder
+	if err := s.measure(ctx, u, model, look); err != nil {
+		return err
 	}
+	x, folder = s.Model, s.Folder
 	given := modelAs
 	for _, path := range []*string{&modelAs, &imagesAs, &folder.Masks, &folder.Boxes} {
 		if *path, err = seenFrom(dir, *path); err != nil {
@@ -112,12 +115,16 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	s.Model, s.Folder, s.Images = x, folder, imagesAs
 	s.Stanza = indent(x.StanzaAt(*look, modelAs), "  ")
 	s.budget()
-	t := template.New("starter").Funcs(template.FuncMap{"right": s.right, "quote": registry.Quote})
+	if s.NamesFile, err = s.namesFrom(dir); err != nil {
+		return err
+	}
+	t := template.New("starter").Funcs(template.FuncMap{"quote": registry.Quote,
+		"list": func(words []string) string { return strings.Join(words, ", ") }})
 	var b bytes.Buffer
 	if err := template.Must(t.Parse(starterText)).Execute(&b, &s); err != nil {
 		return err
 	}
-	if err := s.create(dir, b.Bytes()); err != nil {
+	if err := s.create(dir, s.Name+".yaml", b.Bytes()); err != nil {
 		return err
 	}
 	s.report(u)
@@ -128,26 +135,8 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 func (s *starter) report(u *ui) {
 	fmt.Fprintln(u.out, s.File)
 	next := "next: runexp run " + quote(s.File)
-	switch preset := s.Model.Preset; {
-	case preset != "":
-		others := slices.Clone(s.Accuracies)
-		slices.SortStableFunc(others, func(a, b registry.Accuracy) int { return b.Correct - a.Correct })
-		fmt.Fprintf(u.out, "preset %s: the model is right on %s", preset, s.right(preset))
-		if s.Tied() != nil {
-			fmt.Fprint(u.out, ", a guess among equals")
-		}
-		for _, a := range others {
-			if a.Preset != preset && a.Correct > 0 {
-				fmt.Fprintf(u.out, ", with %s on %d", a.Preset, a.Correct)
-			}
-		}
-		fmt.Fprintln(u.out)
-	case s.Accuracies != nil:
-		fmt.Fprintln(u.out, "preset: a guess; with none the model is clearly better than guessing")
-	default:
-		fmt.Fprintln(u.out, "preset: a guess; no image has a class")
-	}
-	if s.Model.Preset == "" {
+	s.verdict(u)
+	if s.Model.Measured == nil {
 		next = "choose the model's preset in it; " + next
 	}
 	const text = "%d methods on %d of %d images: about %s on two cores\n"
@@ -155,19 +144,8 @@ func (s *starter) report(u *ui) {
 	u.hint(next)
 }
 
-// Tied returns the presets with which the model is right as often as with the chosen one.
-func (s *starter) Tied() (names []string) {
-	i := slices.IndexFunc(s.Accuracies, func(a registry.Accuracy) bool { return a.Preset == s.Model.Preset })
-	for k, a := range s.Accuracies {
-		if k != i && a.Correct == s.Accuracies[i].Correct {
-			names = append(names, a.Preset)
-		}
-	}
-	return names
-}
-
-// create writes the experiment, unless its file exists.
-func (s *starter) create(dir string, b []byte) error {
+// create writes a file of the experiment into its folder, unless it exists.
+func (s *starter) create(dir, name string, b []byte) error {
 	p, err := here()
 	if err == nil {
 		err = p.realNamed(dir)
@@ -175,26 +153,21 @@ func (s *starter) create(dir string, b []byte) error {
 	if err != nil {
 		return err
 	}
+	file := filepath.Join(dir, name)
 	if err = os.MkdirAll(dir, 0o777); err == nil {
-		err = createFile(s.File, b)
+		err = createFile(file, b)
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return s.exists()
+		return exists(file)
 	case err != nil:
 		return environment(err)
 	}
 	return nil
 }
 
-func (s *starter) exists() error {
-	return usage(fmt.Errorf("%s exists", s.File), "move it away, or name another folder")
-}
-
-// right tells how often the model is right when a preset feeds it.
-func (s *starter) right(preset string) string {
-	i := slices.IndexFunc(s.Accuracies, func(a registry.Accuracy) bool { return a.Preset == preset })
-	return fmt.Sprintf("%d of %d images", s.Accuracies[i].Correct, s.Accuracies[i].Images)
+func exists(file string) error {
+	return usage(fmt.Errorf("%s exists", file), "move it away, or name another folder")
 }
 
 // Step is the number of pixels that come or go at once.

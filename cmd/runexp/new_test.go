@@ -111,7 +111,7 @@ func TestNewOnRealNets(t *testing.T) {
 		want          []string
 	}{
 		{"cifar10_mlperftiny_resnet8", "cifar10_test_png", []string{
-			"preset: raw\n", "layout: nhwc\n", "right on 95 of 100 images", "sample: 50\n",
+			"preset: raw\n", "layout: nhwc\n", "right on 181 of 200 images", "sample: 50\n",
 			"\n    grad-cam: ",
 		}},
 		{"imagenet_squeezenet1.1_caffe_227", "imagenet_val227", []string{

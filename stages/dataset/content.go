@@ -55,6 +55,7 @@ func Inspect(folder string) (Content, error) {
 		return Content{}, err
 	}
 	c.Images = len(sources)
+	p.Order = textOrder // what other orders there are is a question to the model
 	c.Told = Folder.Remarks(&p)
 	err = unpacked(p.files(), func() error {
 		l, err := listFolder(p)

@@ -28,7 +28,9 @@ type FolderParams struct {
 	Absent      string       `yaml:"absent" doc:"files of a list that aren't in the folder: fail reports an error, skip leaves them out with a warning" key:"-" choices:"fail|skip"`
 	White       int          `yaml:"white" doc:"the value of white in pictures of 16-bit channels: 4095 if they hold 12 bits; of those, 8 remain" key:"added" min:"1" max:"65535"`
 	IDs         string       `yaml:"ids" doc:"a text file with a class's number and name a line, for lists whose numbers aren't the model's, such as ImageNet's map_clsloc.txt" file:"read"`
-	First       int          `yaml:"first" doc:"the number of the first class in a list" key:"-" min:"0" max:"1"`
+	First       int          `yaml:"first" doc:"the number of the first class in a list, or in names with order: number" key:"-" min:"0" max:"1"`
+	Order       string       `yaml:"order" doc:"of classes that have names alone: text, as torchvision's ImageFolder and Keras have it, or by the number in each name; auto: text, with a warning where the two differ" key:"-" choices:"auto|text|number"`
+	Offset      int          `yaml:"offset" doc:"what is added to the numbers of classes: 1 for a model whose class 0 is a background" key:"-" min:"0" max:"1"`
 	Masks       string       `yaml:"masks" doc:"the objects' masks: a folder with a PNG file an image, or COCO's annotations, a .json file" file:"read"`
 	MaskSuffix  string       `yaml:"mask_suffix" doc:"what the names of masks have in place of the image's extension" key:"-"`
 	Object      Values       `yaml:"object" doc:"the values of masks' pixels on the object, such as 1 or [1-254]; default: all but 0 and those of ignore" key:"added"`
@@ -81,7 +83,8 @@ var Folder = stages.New(stages.Def[FolderParams]{
 
 Classes are defined by a CSV list with the columns file and label (a number, or a
 name; names are numbered in sorted order), or by one folder per class, numbered in
-sorted order or, if names is given, by the line that starts with the folder's name.
+sorted order or, if names is given, by the line that has the folder's name. Names such as
+2 and class_10 sort otherwise as text than as numbers; order says which the model has.
 Images in the folder itself are unlabelled. An archive counts as a folder, in every
 parameter that names one, and a path may go on inside it: photos.zip/val. If all is in
 one folder, paths may leave that out. Archives are unpacked once, into the user's cache;
@@ -128,7 +131,7 @@ object: 1, ignore: 3 are those of a trimap, ignore: 255 VOC's.
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes around them, with the parameter boxes"},
 	},
 	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", Absent: "fail",
-		White: wholeRange, MaskSuffix: ".png", Objects: "all"},
+		White: wholeRange, MaskSuffix: ".png", Objects: "all", Order: autoOrder},
 	Lacks: func(p FolderParams, port string, _ func(string) bool) error {
 		if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
 			return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)

@@ -104,7 +104,7 @@ func (p FolderParams) classOf(e entry, classes []string, seen map[string]int) (i
 		}
 		return n, nil
 	}
-	switch n -= p.First; {
+	switch n += p.Offset - p.First; {
 	case n < 0 || n > maxLabel:
 		return 0, fmt.Errorf("label %s isn't between %d and %d", e.label, p.First, maxLabel)
 	case classes != nil && n >= len(classes):

@@ -21,6 +21,7 @@ import (
 type listing struct {
 	sources []stages.Source
 	classes []string // names by class number; nil if there are none
+	named   []string // of them those whose order numbers them, in the order of text
 	listed  bool     // by a list
 	empty   []string // images that are listed without a label
 	told    []string // what isn't as the folder or its list says, in sentences
@@ -30,7 +31,10 @@ type listing struct {
 const maxLabel = 1 << 24
 
 // listFolder lists images in a deterministic order: that of the CSV file, otherwise sorted by path.
-func listFolder(p FolderParams) (*listing, error) {
+func listFolder(p FolderParams) (*listing, error) { return listNamed(p, nil) }
+
+// listNamed lists images with the names of all classes, nil to take those that the parameters name.
+func listNamed(p FolderParams, names []string) (*listing, error) {
 	info, err := os.Stat(p.Path)
 	if err != nil {
 		return nil, fmt.Errorf("folder %q: %w", p.Path, plain(err))
@@ -42,8 +46,7 @@ func listFolder(p FolderParams) (*listing, error) {
 	if p.List == "" {
 		p.findList()
 	}
-	var names []string
-	if p.Names != "" {
+	if names == nil && p.Names != "" {
 		if names, err = readNames(p.Names); err != nil {
 			return nil, err
 		}
@@ -155,13 +158,17 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	var named []string
 	if classes == nil && !numbers {
 		if err := checkCommas(p.List, entries); err != nil {
 			return nil, err
 		}
-		classes = namesOf(entries)
+		named = namesOf(entries)
+		if _, classes, err = p.numbered(named); err != nil {
+			return nil, err
+		}
 	}
-	l := &listing{classes: classes, told: told, listed: true}
+	l := &listing{classes: classes, named: named, told: told, listed: true}
 	find := finder{folder: p.Path, list: p.List, entries: entries}
 	var gone []error
 	seen := map[string]int{}
@@ -210,12 +217,19 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	return l, nil
 }
 
-// classNamed finds a class by its name, or else by what [classname.Is] takes for it.
+// classNamed finds a class by its name, or else by what [classname.Is] takes for it, or else by one of its
+// names that no other class has, as in lines with a number in front.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(classes, func(c string) bool { return classname.Is(c, name) })
+	if i := slices.IndexFunc(classes, func(c string) bool { return classname.Is(c, name) }); i >= 0 {
+		return i
+	}
+	if found := classname.Find(classes, name); len(found) == 1 {
+		return found[0]
+	}
+	return -1
 }
 
 // What the columns of lists are called, the first that there is.

@@ -28,6 +28,7 @@ func folderRemarks(p FolderParams) (told []string) {
 		}
 		told = append(told, l.told...)
 		told = append(told, doubtfulClasses(l, known)...)
+		told = append(told, p.orderRemark(l, known)...)
 		told = append(told, pairs(l.sources, known)...)
 		if white, text := p.white(l.sources); white != 0 {
 			told = append(told, text)

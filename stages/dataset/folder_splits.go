@@ -24,23 +24,20 @@ func called(set map[string]bool, folder string) bool { return set["."+strings.To
 // the folders of classes.
 func splits(folder string, classes []string, found []found) error {
 	if !slices.ContainsFunc(classes, func(c string) bool { return !called(splitNames, c) }) {
-		inner := map[string]bool{}
+		var ids []string
 		for _, f := range found {
-			if parts := strings.Split(f.id, "/"); len(parts) > 2 {
-				inner[parts[0]+"/"+parts[1]] = true
-			}
+			ids = append(ids, f.id)
 		}
-		if len(classes) == 1 && len(inner) < 2 {
+		n := nested(ids, 0)
+		if n != nil && (len(classes) > 1 || n.Classes > 1) {
+			return &NestedError{folder, *n}
+		}
+		if len(classes) == 1 {
 			return nil
 		}
-		what := "aren't classes"
-		if len(inner) > 0 {
-			what = fmt.Sprintf("hold %d folders of classes", len(inner))
-		}
 		at := filepath.Join(folder, classes[len(classes)-1])
-		return fmt.Errorf("the folders %s of %q are parts of a data set and %s: path: %s takes one of "+
-			"them; names lists them if they are classes",
-			quoted(classes), folder, what, filepath.ToSlash(at))
+		return fmt.Errorf("the folders %s of %q are parts of a data set and aren't classes: path: %s takes one of them; "+
+			"names lists them if they are classes", quoted(classes), folder, filepath.ToSlash(at))
 	}
 	return nil
 }

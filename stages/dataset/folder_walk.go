@@ -66,6 +66,16 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 		}
 	}
 	l := &listing{classes: classes}
+	if names == nil && classes != nil {
+		var numbers []int
+		l.named = classes
+		if numbers, l.classes, err = p.numbered(classes); err != nil {
+			return nil, err
+		}
+		for i := range found {
+			found[i].label = numbers[found[i].label]
+		}
+	}
 	for _, f := range found {
 		l.sources = append(l.sources, stages.Source{ID: f.id, File: f.file, Note: noteOf(f.label)})
 	}

@@ -3,32 +3,263 @@ package model
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// An Accuracy is the result of a model on images normalised by a preset.
-type Accuracy struct {
-	Preset  string
-	Correct int // images whose label has the largest answer
-	Images  int
-	Gap     float64 // mean difference between the largest answer and the label's
+// A Labelled is a photograph with a class.
+type Labelled struct {
+	Group  int     // its class among those of the data set, from 0
+	Labels []int64 // its class among the model's by each hypothesis of their numbering
+
+	// Image reads it at a size.
+	Image func(size picture.Size) ([]byte, error)
 }
 
-// Accuracies measures every preset on labelled images of the model's size. It returns an error for a label
-// outside the model's classes, which belongs to another list of classes.
-func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64) ([]Accuracy, error) {
-	for _, l := range labels {
-		if l < 0 || l >= int64(t.Spec.Classes) {
-			return nil, fmt.Errorf("label %d isn't one of the model's classes 0 to %d", l,
-				t.Spec.Classes-1)
+// A Question is what is asked of a model's answers: how it is fed, and how its classes are numbered.
+type Question struct {
+	Feeds      []Feed
+	Numberings []float64 // priors, which with Other add up to 1
+	Other      float64   // prior that classes are numbered in none of these ways
+	Passes     int       // forward passes that an answer may take
+
+	// Progress is called after every batch, with the passes done and those that there are at most; or nil.
+	Progress func(done, total int)
+}
+
+// A Hypothesis is a way to feed a model and to number its classes, and what speaks for it.
+type Hypothesis struct {
+	Feed, Numbering int // places in the question
+	Likelihood
+	Behind    float64 // how far the evidence is behind that of the likeliest, in nats
+	Posterior float64
+}
+
+// A Verdict is the answer to a question.
+type Verdict struct {
+	Hypotheses []Hypothesis // the most probable first
+	Other      float64      // the posterior probability that no numbering is right
+	Images     int          // the most that any hypothesis was measured on
+	Groups     int          // classes of these
+	PerClass   [][2]int     // by group: images on which the most probable hypothesis is right, and all
+	Unreadable int          // photographs that can't be read
+
+	others []float64 // by feed: how far the best numbering that wasn't tried is behind
+}
+
+const (
+	// doubt is the posterior probability from which on a hypothesis is a question to the user.
+	doubt = 0.05
+	// leastRight is the number of photographs that must be classified rightly: one or two may be chance.
+	leastRight = 3
+	// toldApart is the lead, in nats, from which on images tell two hypotheses apart.
+	toldApart = 5.0
+	// hopeless is the lead from which on a feed isn't measured any more.
+	hopeless = 12.0
+	// firstRound is the number of photographs that every feed is measured on.
+	firstRound = 12
+)
+
+// Best returns the most probable hypothesis; false where it's about as probable that classes are numbered
+// otherwise, or where it isn't clearly better than chance.
+func (v *Verdict) Best() (Hypothesis, bool) {
+	if len(v.Hypotheses) == 0 {
+		return Hypothesis{}, false
+	}
+	best := v.Hypotheses[0]
+	return best, v.Other < doubt && best.Gain > -math.Log(doubt) && best.Right >= leastRight
+}
+
+// Rivals returns the hypotheses that images don't tell apart from the best: those which leave a doubt, and
+// those which only what is known beforehand speaks against.
+func (v *Verdict) Rivals() (doubtful, unlikely []Hypothesis) {
+	for _, h := range v.Hypotheses[min(1, len(v.Hypotheses)):] {
+		switch {
+		case h.Posterior >= doubt:
+			doubtful = append(doubtful, h)
+		case h.Behind-v.Hypotheses[0].Behind < toldApart:
+			unlikely = append(unlikely, h)
 		}
 	}
+	return doubtful, unlikely
+}
+
+// errNothingToMeasure means that no photograph could be read.
+var errNothingToMeasure = errors.New("no photograph with a class can be read")
+
+// Weigh answers a question by photographs, which come in such an order that the first ones have many classes.
+// Feeds that are hopeless after some photographs are measured on no more.
+func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdict, error) {
+	s, err := t.answering()
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer s.close()
+	e := &Evidence{Classes: t.Spec.Classes, Numberings: make([][]int64, len(q.Numberings))}
+	alive := make([]int, len(q.Feeds))
+	for i := range alive {
+		alive[i] = i
+	}
+	unreadable, done := 0, 0
+	for next := 0; next < len(photos) && len(alive) > 0; {
+		round := max(firstRound, len(e.Groups))
+		if len(e.Groups) > 0 {
+			round = min(round, (q.Passes-done)/len(alive))
+		}
+		if round <= 0 {
+			break
+		}
+		for last := min(len(photos), next+round); next < last; {
+			some := photos[next:min(last, next+s.batch)]
+			next += len(some)
+			read := map[picture.Size][][]byte{}
+			kept := 0
+			for _, p := range some {
+				b, err := p.Image(q.Feeds[alive[0]].Size)
+				if err != nil {
+					unreadable++
+					continue
+				}
+				kept++
+				first := q.Feeds[alive[0]].Size
+				read[first] = append(read[first], b)
+				for _, f := range alive {
+					if size := q.Feeds[f].Size; len(read[size]) < kept {
+						if b, err = p.Image(size); err != nil {
+							return Verdict{}, err
+						}
+						read[size] = append(read[size], b)
+					}
+				}
+				e.Groups = append(e.Groups, p.Group)
+				for i, l := range p.Labels {
+					e.Numberings[i] = append(e.Numberings[i], l)
+				}
+			}
+			if kept == 0 {
+				continue
+			}
+			for _, f := range alive {
+				rows, err := s.answers(ctx, q.Feeds[f], read[q.Feeds[f].Size])
+				if err != nil {
+					return Verdict{}, err
+				}
+				e.Add(f, rows...)
+				done += kept
+			}
+			if q.Progress != nil {
+				q.Progress(done, max(done, min(q.Passes, len(photos)*len(q.Feeds))))
+			}
+		}
+		if len(e.Groups) > 0 {
+			v := e.verdict(q)
+			behind := map[int]float64{}
+			for _, h := range v.Hypotheses {
+				if b, ok := behind[h.Feed]; !ok || h.Behind < b {
+					behind[h.Feed] = h.Behind
+				}
+			}
+			alive = slices.DeleteFunc(alive, func(f int) bool {
+				return behind[f] > hopeless && v.others[f] > hopeless
+			})
+		}
+	}
+	if len(e.Groups) == 0 {
+		return Verdict{}, errNothingToMeasure
+	}
+	v := e.verdict(q)
+	v.Unreadable = unreadable
+	return v, nil
+}
+
+// verdict weighs all hypotheses by the answers so far.
+func (e *Evidence) verdict(q Question) Verdict {
+	v := Verdict{Images: len(e.Groups), others: make([]float64, len(q.Feeds))}
+	likeliest, most := -1, 0
+	for f := range q.Feeds {
+		all, other := e.likelihoods(f, len(e.fed[f].logits))
+		v.others[f] = other
+		most = max(most, len(e.fed[f].logits))
+		for k, l := range all {
+			v.Hypotheses = append(v.Hypotheses, Hypothesis{Feed: f, Numbering: k, Likelihood: l})
+		}
+	}
+	for i, h := range v.Hypotheses {
+		if h.Images == most && (likeliest < 0 || h.Log > v.Hypotheses[likeliest].Log) {
+			likeliest = i
+		}
+	}
+	if likeliest < 0 { // there is no numbering
+		return v
+	}
+	top := v.Hypotheses[likeliest]
+	total := 0.0
+	for i := range v.Hypotheses {
+		h := &v.Hypotheses[i]
+		if i != likeliest {
+			h.Behind = max(0, e.lead(top.Likelihood, h.Likelihood))
+		}
+		h.Posterior = q.Feeds[h.Feed].Prior * q.Numberings[h.Numbering] * math.Exp(-h.Behind)
+		total += h.Posterior
+	}
+	for f := range q.Feeds {
+		v.others[f] = top.Log - v.others[f] // how far it is behind
+		if len(e.fed[f].logits) == most {
+			v.Other += q.Other * q.Feeds[f].Prior * math.Exp(-max(0, v.others[f]))
+		} else {
+			v.others[f] = math.Inf(1)
+		}
+	}
+	total += v.Other
+	v.Other /= total
+	for i := range v.Hypotheses {
+		v.Hypotheses[i].Posterior /= total
+	}
+	slices.SortStableFunc(v.Hypotheses, func(a, b Hypothesis) int {
+		return cmp.Or(cmp.Compare(b.Posterior, a.Posterior), cmp.Compare(a.Behind, b.Behind))
+	})
+	v.PerClass = e.perClass(v.Hypotheses[0])
+	v.Groups = len(v.PerClass)
+	return v
+}
+
+// perClass counts by group the images on which a hypothesis is right.
+func (e *Evidence) perClass(h Hypothesis) [][2]int {
+	count := make([][2]int, slices.Max(e.Groups)+1)
+	for i, row := range e.fed[h.Feed].logits {
+		if int64(argmax(row)) == e.Numberings[h.Numbering][i] {
+			count[e.Groups[i]][0]++
+		}
+		count[e.Groups[i]][1]++
+	}
+	return count
+}
+
+// RunsAt reports whether the model has as many classes on square images of a side.
+func (t *Trial) RunsAt(ctx context.Context, side int) bool {
+	s, err := t.answering()
+	return err == nil && runsAt(ctx, s.model, side, side)
+}
+
+// answering runs a model that is fed in several ways.
+type answering struct {
+	model  modelfile.Model
+	batch  int
+	probes map[probeKey]*program.Probe // the graph depends on channel order and size
+}
+
+type probeKey struct {
+	order         string
+	height, width int
+}
+
+func (t *Trial) answering() (*answering, error) {
 	payload, err := t.model.Load(0)
 	if err != nil {
 		return nil, err
@@ -37,88 +268,72 @@ func (t *Trial) Accuracies(ctx context.Context, images [][]byte, labels []int64)
 	if err != nil {
 		return nil, err
 	}
-	batch := max(1, m.Spec.Batch)
-	probes := map[string]*program.Probe{} // by channel order, on which the graph depends
-	defer func() {
-		for _, p := range probes {
-			p.Close()
-		}
-	}()
-	var out []Accuracy
-	for _, preset := range modelfile.Presets() {
-		spec := m.Spec
-		if err := setPreprocessing(&spec, ONNXParams{Preset: preset.Name, Order: "auto"}); err != nil {
+	return &answering{m, max(1, m.Spec.Batch), map[probeKey]*program.Probe{}}, nil
+}
+
+func (s *answering) close() {
+	for _, p := range s.probes {
+		p.Close()
+	}
+}
+
+// answers returns a row of scores, like logits, for each of at most a batch of images.
+func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]float32, error) {
+	spec := s.model.Spec
+	if !f.Size.IsZero() {
+		spec.Height, spec.Width = f.Size.H, f.Size.W
+	}
+	if err := setPreprocessing(&spec, f.params()); err != nil {
+		return nil, err
+	}
+	key := probeKey{spec.Order, spec.Height, spec.Width}
+	if s.probes[key] == nil {
+		p, err := program.NewProbe(modelfile.Model{Spec: spec, ONNX: s.model.ONNX}, s.batch)
+		if err != nil {
 			return nil, err
 		}
-		if probes[spec.Order] == nil {
-			if probes[spec.Order], err = program.NewProbe(modelfile.Model{Spec: spec, ONNX: m.ONNX},
-				batch); err != nil {
-				delete(probes, spec.Order)
-				return nil, err
-			}
-		}
-		a := Accuracy{Preset: preset.Name, Images: len(images)}
-		fed := make([]float32, spec.Size()*batch)
-		for from := 0; from < len(images); from += batch {
-			some := images[from:min(from+batch, len(images))]
-			for i, b := range some {
-				image, err := stages.DecodeTensor(b)
-				if err != nil {
-					return nil, err
-				}
-				if err := spec.Normalise(image, fed[i*spec.Size():]); err != nil {
-					return nil, err
-				}
-			}
-			answers, err := probes[spec.Order].Answer(ctx, fed)
-			if err != nil {
-				return nil, err
-			}
-			for i := range some {
-				a.add(answers.Data[i*spec.Classes:(i+1)*spec.Classes], labels[from+i])
-			}
-		}
-		a.Gap /= float64(max(1, len(images)))
-		out = append(out, a)
+		s.probes[key] = p
 	}
-	return out, nil
-}
-
-// add adds a model's answer to an image.
-func (a *Accuracy) add(answer []float32, label int64) {
-	largest := float32(math.Inf(-1))
-	best := -1
-	for class, v := range answer {
-		if v > largest {
-			largest, best = v, class
+	fed := make([]float32, spec.Size()*s.batch)
+	for i, b := range images {
+		image, err := stages.DecodeTensor(b)
+		if err != nil {
+			return nil, err
+		}
+		if err := spec.Normalise(image, fed[i*spec.Size():]); err != nil {
+			return nil, err
 		}
 	}
-	if int64(best) == label {
-		a.Correct++
+	answer, err := s.probes[key].Answer(ctx, fed)
+	if err != nil {
+		return nil, err
 	}
-	a.Gap += float64(largest - answer[label])
+	width := len(answer.Data) / s.batch
+	rows := make([][]float32, len(images))
+	for i := range images {
+		rows[i] = scores(answer.Data[i*width:(i+1)*width], spec)
+	}
+	return rows, nil
 }
 
-// minCorrect is the number of images that must be classified correctly: one or two may be chance.
-const minCorrect = 3
+// leastProbability is what a probability of 0, which may be a rounded one, counts as.
+const leastProbability = 1e-7
 
-// Best returns the preset with the most correct images, among equals the one with the smallest gap, then
-// guess. It returns false if none is clearly better than chance: at least minCorrect images, and more than
-// twice the expected number.
-func Best(measured []Accuracy, classes int, guess string) (Accuracy, bool) {
-	if len(measured) == 0 {
-		return Accuracy{}, false
+// scores returns what a softmax makes probabilities of: logits as they are, and logarithms of probabilities.
+// A single number is the score of class 1 against class 0.
+func scores(row []float32, spec modelfile.Spec) []float32 {
+	out := slices.Clone(row)
+	if spec.Probabilities {
+		for i, p := range row {
+			out[i] = float32(math.Log(max(float64(p), leastProbability)))
+		}
 	}
-	best := slices.MinFunc(measured, func(a, b Accuracy) int {
-		return cmp.Or(cmp.Compare(b.Correct, a.Correct), cmp.Compare(a.Gap, b.Gap),
-			differs(a.Preset, guess)-differs(b.Preset, guess))
-	})
-	return best, best.Correct >= minCorrect && best.Correct*classes > 2*best.Images
-}
-
-func differs(a, b string) int {
-	if a == b {
-		return 0
+	if len(row) == 1 {
+		none := 0.0
+		if spec.Probabilities {
+			none = math.Log(max(1-float64(row[0]), leastProbability))
+		}
+		out = []float32{float32(none), out[0]}
 	}
-	return 1
+	return out
 }

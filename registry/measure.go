@@ -1,0 +1,112 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/model"
+)
+
+// A Measured is what a model's answers to labelled photographs tell of how it's fed and how its classes are
+// numbered.
+type Measured struct {
+	model.Verdict
+	*dataset.Sample // of the folder, with the numberings of its classes
+	Feeds           []model.Feed
+	Of              int // classes of the model
+}
+
+// measuring is the number of multiply-adds that it may take to measure, about ten seconds of a core.
+const measuring = 500e9
+
+// Measure weighs all ways to feed an inspected model and to number its classes by labelled photographs of a
+// folder. Without a way to number the classes, or where the folder is Nested, nothing is measured.
+func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder,
+	progress func(done, total int)) (*Measured, error) {
+	classes := max(x.Feed.Classes, 2) // one output has two
+	s, err := dataset.SampleOf(folder, dataset.Net{File: file, Classes: classes, Names: x.Declared.Names})
+	if err != nil {
+		return nil, err
+	}
+	m := &Measured{Sample: s, Of: classes}
+	if s.Len() == 0 || s.Nested != nil || len(s.Numberings) == 0 {
+		return m, nil
+	}
+	p := l.params(file)
+	p.Layout = x.Feed.Layout
+	if x.OpenSize || l.Size != "" {
+		p.Size.H, p.Size.W = x.Feed.Height, x.Feed.Width
+	}
+	t, err := model.NewTrial(ctx, *p)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if l.Size == "" {
+		m.Feeds = x.Feeds(s.Side, func(side int) bool { return t.RunsAt(ctx, side) })
+	} else {
+		m.Feeds = x.Feeds(0, func(int) bool { return false })
+	}
+	q := model.Question{Feeds: m.Feeds, Other: s.Unplaced, Progress: progress,
+		Passes: int(measuring / float64(max(x.MultiplyAdds, 1e6)))}
+	for _, n := range s.Numberings {
+		q.Numberings = append(q.Numberings, n.Prior)
+	}
+	photos := make([]model.Labelled, s.Len())
+	for i := range photos {
+		photos[i] = model.Labelled{Group: s.Group(i), Image: s.Reader(i)}
+		for k := range s.Numberings {
+			photos[i].Labels = append(photos[i].Labels, s.Label(i, k))
+		}
+	}
+	m.Verdict, err = t.Weigh(ctx, q, photos)
+	return m, err
+}
+
+// Unanswered returns why nothing could be measured, nil if something was.
+func (m *Measured) Unanswered() error {
+	switch {
+	case len(m.Hypotheses) > 0:
+		return nil
+	case m.Len() == 0:
+		return errors.New("no image has a class")
+	case len(m.Numberings) == 0:
+		return fmt.Errorf("the images have %d classes and the model has %d: %s", len(m.Classes), m.Of,
+			strings.Join(slices.Compact(slices.Clone(m.Refused)), "; "))
+	}
+	return errors.New("nothing was measured")
+}
+
+// FeedName returns how a hypothesis feeds the model, with the size where several were tried.
+func (m *Measured) FeedName(h model.Hypothesis) string {
+	f := m.Feeds[h.Feed]
+	if slices.ContainsFunc(m.Feeds, func(g model.Feed) bool { return g.Size != f.Size }) {
+		return fmt.Sprintf("%v of %d×%d pixels", f, f.Size.H, f.Size.W)
+	}
+	return f.String()
+}
+
+// Name returns what distinguishes a hypothesis from another.
+func (m *Measured) Name(h, from model.Hypothesis) string {
+	switch {
+	case h.Numbering == from.Numbering:
+		return m.FeedName(h)
+	case h.Feed == from.Feed:
+		return "classes " + m.Numberings[h.Numbering].Text
+	}
+	return m.FeedName(h) + " with classes " + m.Numberings[h.Numbering].Text
+}
+
+// Unplaced returns what to do where no numbering of the classes fits.
+func (m *Measured) Unplaced() string {
+	if len(m.Classes) < m.Of {
+		return fmt.Sprintf("which of the model's %d classes are the %d of the images? names: FILE of dataset/folder "+
+			"places them, a text file with the model's classes, a line each", m.Of, len(m.Classes))
+	}
+	return "are its classes numbered as theirs are, and is it fed in one of these ways? names: FILE of " +
+		"dataset/folder numbers them, a text file with the model's classes, a line each"
+}

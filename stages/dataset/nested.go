@@ -1,0 +1,92 @@
+package dataset
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Nested is a data set whose folders hold folders of classes, as those of a split do.
+type Nested struct {
+	Inside  string   // the folder that holds Folders, relative to the data set's, "" for that itself
+	Folders []string // such as train and val
+	Classes int      // different names of folders in them
+	Best    string   // the one to take for an experiment, with Inside
+}
+
+func (n *Nested) String() string {
+	each := ""
+	if len(n.Folders) > 1 {
+		each = " each"
+	}
+	plural := "s"
+	if len(n.Folders) == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("%d folder%s (%s) of %d class folders%s", len(n.Folders), plural,
+		strings.Join(n.Folders, ", "), n.Classes, each)
+}
+
+// A NestedError tells that the folders of a data set are its parts, and no classes.
+type NestedError struct {
+	Folder string
+	Nested
+}
+
+func (e *NestedError) Error() string {
+	at := filepath.ToSlash(filepath.Join(e.Folder, filepath.FromSlash(e.Best)))
+	return fmt.Sprintf("%q holds %v, which are parts of a data set: path: %s takes one of them; names lists them if "+
+		"they are classes", filepath.Join(e.Folder, filepath.FromSlash(e.Inside)), &e.Nested, at)
+}
+
+// firstSplits are the parts of data sets to explain models on first.
+var firstSplits = []string{"val", "valid", "validation", "valset", "test", "testing", "testset", "eval", "dev", "holdout"}
+
+// nested returns how a data set of one folder a class is nested, nil if it isn't: its top folders hold no
+// image themselves, and are called as parts of data sets are, or it's those in them that are as many as the
+// model's classes.
+func nested(ids []string, classes int) *Nested {
+	inside := ""
+	for {
+		below := map[string]map[string]bool{}
+		for _, id := range ids {
+			rest := strings.TrimPrefix(id, inside)
+			top, rest, _ := strings.Cut(rest, "/")
+			inner, _, deeper := strings.Cut(rest, "/")
+			if !deeper {
+				return nil // an image
+			}
+			if below[top] == nil {
+				below[top] = map[string]bool{}
+			}
+			below[top][inner] = true
+		}
+		n := &Nested{Inside: inside, Folders: slices.Sorted(maps.Keys(below))}
+		all := map[string]bool{}
+		parts := true
+		for top, inner := range below {
+			maps.Copy(all, inner)
+			parts = parts && called(splitNames, top)
+		}
+		n.Classes = len(all)
+		best := slices.MinFunc(n.Folders, func(a, b string) int { return splitRank(a) - splitRank(b) })
+		n.Best = path.Join(inside, best)
+		switch {
+		case parts || len(n.Folders) != classes && n.Classes == classes:
+			return n
+		case len(n.Folders) > 1:
+			return nil
+		}
+		inside = n.Best + "/"
+	}
+}
+
+func splitRank(name string) int {
+	if i := slices.Index(firstSplits, strings.ToLower(name)); i >= 0 {
+		return i
+	}
+	return len(firstSplits)
+}
