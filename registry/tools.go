@@ -9,11 +9,14 @@ import (
 
 // What the command borrows from families: types and functions are theirs, and documented there.
 type (
-	Runtime    = model.Runtime     // the ONNX Runtime that was found
-	Hypothesis = model.Hypothesis  // of how a model is fed, and how its classes are numbered
-	Numbering  = dataset.Numbering // of a data set's classes
-	NodeCount  = model.NodeCount   // how many nodes of an operator a model has
-	Folder     = dataset.Content   // what a folder of images holds
+	Runtime     = model.Runtime       // the ONNX Runtime that was found
+	Hypothesis  = model.Hypothesis    // of how a model is fed, and how its classes are numbered
+	Nested      = dataset.Nested      // a data set whose folders hold those of classes
+	NestedError = dataset.NestedError // the folders of a data set are its parts, and no classes
+	Numbering   = dataset.Numbering   // of a data set's classes
+	Candidate   = model.Candidate     // an output that may have the classes
+	NodeCount   = model.NodeCount     // how many nodes of an operator a model has
+	Folder      = dataset.Content     // what a folder of images holds
 )
 
 // ONNX Runtime: where it is, and whether there is one.

@@ -85,6 +85,16 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err != nil {
 		return err
 	}
+	if look.Output == "" && parts == nil {
+		if output := suitable(x.Candidates, folder.Classes); x.Problem != "" && output != "" {
+			look.Output = output
+			if x, err = inspected(ctx, model, look); err != nil {
+				return err
+			}
+			fmt.Fprintf(u.out, "output %s: the only one with a number for each of the %d classes of the images\n", output,
+				folder.Classes)
+		}
+	}
 	if x.Problem != "" {
 		return fmt.Errorf("%s: %s", model, x.Problem)
 	}
@@ -129,6 +139,20 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	}
 	s.report(u)
 	return nil
+}
+
+// suitable returns the only output that has a number of classes, "" if there are none or several.
+func suitable(outputs []registry.Candidate, classes int) (name string) {
+	for _, c := range outputs {
+		if c.Classes != classes {
+			continue
+		}
+		if name != "" {
+			return ""
+		}
+		name = c.Output
+	}
+	return name
 }
 
 // report tells what was written, and on what grounds.

@@ -12,6 +12,7 @@ type Content struct {
 	Path     string
 	Images   int    // files with an image's extension
 	Labelled int    // images with a class
+	Classes  int    // of these, different ones
 	Masks    string // the folder with a mask for each image, "" without one
 	Boxes    string // the folder with a file of boxes for each image, "" without one
 
@@ -67,11 +68,14 @@ func Inspect(folder string) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
+	classes := map[int64]bool{}
 	for _, s := range sources {
 		if label, err := noteLabel(s); err == nil && label >= 0 {
 			c.Labelled++
+			classes[label] = true
 		}
 	}
+	c.Classes = len(classes)
 	return c, nil
 }
 
