@@ -23,6 +23,9 @@ type Measured struct {
 // measuring is the number of multiply-adds that it may take to measure, about ten seconds of a core.
 const measuring = 500e9
 
+// perValue is the number of multiply-adds that take as long as reading and normalising a number of an image.
+const perValue = 1000
+
 // Measure weighs all ways to feed an inspected model and to number its classes by labelled photographs of a
 // folder. Without a way to number the classes, or where the folder is Nested, nothing is measured.
 func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder,
@@ -52,7 +55,7 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Fol
 		m.Feeds = x.Feeds(0, func(int) bool { return false })
 	}
 	q := model.Question{Feeds: m.Feeds, Other: s.Unplaced, Progress: progress,
-		Passes: int(measuring / float64(max(x.MultiplyAdds, 1e6)))}
+		Passes: int(measuring / float64(x.MultiplyAdds+perValue*int64(x.Feed.Size())))}
 	for _, n := range s.Numberings {
 		q.Numberings = append(q.Numberings, n.Prior)
 	}
