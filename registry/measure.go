@@ -24,7 +24,7 @@ type Measured struct {
 const measuring = 500e9
 
 // perValue is the number of multiply-adds that take as long as reading and normalising a number of an image.
-const perValue = 1000
+const perValue = 2000
 
 // Measure weighs all ways to feed an inspected model and to number its classes by labelled photographs of a
 // folder. Without a way to number the classes, or where the folder is Nested, nothing is measured.
