@@ -172,7 +172,7 @@ func answersOf(t *testing.T, runtime *ort.Runtime, file []byte) []float32 {
 	return out[0].Data
 }
 
-// TestFunctionsRefused holds that functions which can't be inlined are errors that say so, and that a few
+// TestFunctionsRefused holds that functions which can't be inlined are errors that name the reason, and that a few
 // bytes don't become endless nodes.
 func TestFunctionsRefused(t *testing.T) {
 	calls := func(name string, others ...string) *onnxpb.FunctionProto {
@@ -214,7 +214,7 @@ func TestFunctionsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsOpened holds, by strace, that a net whose constants stand in a file beside it opens nothing
+// TestNothingElseIsOpened holds, by strace, that a net whose constants stand in a file next to it opens nothing
 // else of that name: neither in the working folder, where ONNX Runtime looks for what functions name, nor
 // later, when the file may be another.
 func TestNothingElseIsOpened(t *testing.T) {
@@ -252,7 +252,7 @@ func TestNothingElseIsOpened(t *testing.T) {
 		}
 	}
 	if within == 0 {
-		t.Error("the file beside the model wasn't read, or strace saw nothing")
+		t.Error("the file next to the model wasn't read, or strace saw nothing")
 	}
 }
 
@@ -305,7 +305,7 @@ func readsExternal(t *testing.T) {
 	data := modeltest.Model(t, p)
 	plain := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, net.model(onnx.Free)), Preset: "unit"})
 	if a, b := predictions(t, data), predictions(t, plain); a != b {
-		t.Errorf("answers %s, want those of the file beside the model, %s", a, b)
+		t.Errorf("answers %s, want those of the file next to the model, %s", a, b)
 	}
 }
 

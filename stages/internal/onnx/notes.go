@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A Note is a key with a value that a file has beside its graph.
+// A Note is a key with a value that a file has next to its graph.
 type Note struct{ Key, Value string }
 
 // Notes returns the metadata of the model and of its graph, in the file's order.
@@ -28,8 +28,8 @@ func (m *Model) Notes() []Note {
 // Doc returns what an input or an output says about itself in words, or "".
 func Doc(v *onnxpb.ValueInfoProto) string { return firstText(v, valueDoc) }
 
-// Denotation returns what a value is said to mean, such as IMAGE, and each of its dimensions, such as
-// DATA_CHANNEL; "" where that isn't said.
+// Denotation returns what a value means by the file, such as IMAGE, and each of its dimensions, such as
+// DATA_CHANNEL; "" where that isn't stated.
 func Denotation(v *onnxpb.ValueInfoProto) (value string, dimensions []string) {
 	for _, d := range v.GetType().GetTensorType().GetShape().GetDim() {
 		dimensions = append(dimensions, firstText(d, dimensionDenotation))
