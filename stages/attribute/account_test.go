@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -21,7 +23,7 @@ func TestIncomplete(t *testing.T) {
 		warned bool
 	}{
 		"DeepLIFT": {DeepLIFT, func(f *onnx.Fragment, _ *onnx.Model, z string) string {
-			return f.Op("Tanh", []string{z})
+			return f.Op("Asinh", []string{z})
 		}, false},
 		"DeepLIFT, Round": {DeepLIFT, func(f *onnx.Fragment, _ *onnx.Model, z string) string {
 			return f.Op("Add", []string{f.Op("Mul", []string{z, f.Floats("some", []float32{0.2})}),
@@ -32,7 +34,7 @@ func TestIncomplete(t *testing.T) {
 			return f.Op("Add", []string{f.Op("Mul", []string{z, f.Floats("little", []float32{0.02})}), mask})
 		}, true},
 		"integrated gradients": {IntegratedGradients, func(f *onnx.Fragment, _ *onnx.Model, z string) string {
-			return f.Op("Tanh", []string{z})
+			return f.Op("Asinh", []string{z})
 		}, false},
 		"integrated gradients, Floor": {IntegratedGradients,
 			func(f *onnx.Fragment, _ *onnx.Model, z string) string {
@@ -41,7 +43,7 @@ func TestIncomplete(t *testing.T) {
 			}, true},
 	} {
 		in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
-		in["model"] = []stages.Data{behind(t, "smallcnn", tt.end)}
+		in["model"] = []stages.Data{statedLogits(t, tt.end)}
 		r := stagetest.Run(t, tt.method, nil, in)
 		if tt.warned != (len(r.Warnings) > 0) || tt.warned && !strings.Contains(r.Warnings[0],
 			"the map is not complete: its values sum to ") {
@@ -57,4 +59,19 @@ func TestIncomplete(t *testing.T) {
 			t.Errorf("%v: incomplete %t", tt, !tt.want)
 		}
 	}
+}
+
+// statedLogits returns smallcnn with an end whose output is stated to be logits.
+func statedLogits(t *testing.T, end func(f *onnx.Fragment, m *onnx.Model, z string) string) stages.Data {
+	t.Helper()
+	m, err := onnx.ReadFile(modeltest.OfficialPath(t, "smallcnn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := m.Fragment()
+	out := end(f, m, m.Outputs()[0].Name)
+	m.After(f)
+	m.SetOutputs(onnx.Value{Name: out, Elem: onnxpb.TensorProto_FLOAT})
+	return modeltest.Model(t,
+		model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Kind: "logits"})
 }

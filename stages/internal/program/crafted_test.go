@@ -41,7 +41,7 @@ func small3of(t *testing.T, batch int, opset int64, weights []*onnxpb.TensorProt
 	if err != nil {
 		t.Fatal(err)
 	}
-	return net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}), b
+	return net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Kind: "logits"}), b
 }
 
 // TestNoLength holds that where a vector is 0 its length has the derivative 0, as in PyTorch, and so has what

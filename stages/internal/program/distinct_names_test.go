@@ -22,7 +22,7 @@ func linear3(before, behind string) ([]*onnxpb.TensorProto, []*onnxpb.NodeProto)
 			onnx.NewNode("relu", "Relu", []string{"r"}, []string{"a"}),
 			onnx.NewNode("matmul", "MatMul", []string{"a", "w"}, []string{"mm"}),
 			onnx.NewNode("bias", "Add", []string{"mm", "k"}, []string{"l"}),
-			onnx.NewNode("active", "Tanh", []string{"l"}, []string{"t"}),
+			onnx.NewNode("active", "Asinh", []string{"l"}, []string{"t"}),
 			onnx.NewNode("image", "Reshape", []string{"t", behind}, []string{"c"}),
 		}
 }

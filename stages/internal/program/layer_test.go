@@ -24,7 +24,7 @@ func TestLayer(t *testing.T) {
 		onnx.NewNode("tokens", "Reshape", []string{"d", "tokens"}, []string{"t"}),
 		onnx.NewNode("linear", "MatMul", []string{"t", "v"}, []string{"l"}),
 		onnx.NewNode("bias", "Add", []string{"l", "b"}, []string{"e"}),
-		onnx.NewNode("active", "Tanh", []string{"e"}, []string{"a"}),
+		onnx.NewNode("active", "Asinh", []string{"e"}, []string{"a"}),
 		onnx.NewNode("back", "Reshape", []string{"a", "high"}, []string{"c"}))
 	slot := threaded{1, stagetest.NewSlot()}
 	for layer, want := range map[string]string{"r": "r", "i": "r", "d": "r", "f": "f",

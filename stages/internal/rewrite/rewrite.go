@@ -43,8 +43,8 @@ func converters() []converter {
 	return slices.Concat(
 		attention, averagePool, batchNormalization, cast, clip, col2Im, dropout, einsum, fused, gelu,
 		gridSample, gru, imageScaler, lstm,
-		matMulNBits, meanVarianceNormalization, mish, mod, multiHeadAttention, pad, quantizeLinear, rangeOf, reduce,
-		resize, rmsNormalization, rnn, roiAlign, rotaryEmbedding, scatter,
+		matMulNBits, meanVarianceNormalization, mish, mod, multiHeadAttention, pad, quantizeLinear, rangeOf,
+		reduce, resize, rmsNormalization, rnn, roiAlign, rotaryEmbedding, scatter,
 		sequence, skipLayerNormalization, slice, softmax, spaceToDepth, split, squeeze, swish, topK,
 		upsample,
 	)
