@@ -319,8 +319,8 @@ func (n *node) lower(batch int) bool {
 	}
 }
 
-// smallerBatch returns the batch to try after an error of a batch, given that of the one before; 0 if a smaller
-// one doesn't help.
+// smallerBatch returns the batch to try after an error of a batch, given that of the one before; 0 if a
+// smaller one doesn't help.
 func smallerBatch(err error, batch int, before *stages.BatchError) int {
 	if !errors.Is(err, stages.ErrOutOfMemory) {
 		return 0

@@ -143,8 +143,8 @@ func (a *account) wait(ctx context.Context, t *ticket) error {
 	}
 }
 
-// How much room a run asks for: twice of what all may take, so that a look from before is good enough; as much
-// as they may take; or, alone, as much as it is likely to take.
+// How much room a run asks for: twice of what all may take, so that a look from before is good enough; as
+// much as they may take; or, alone, as much as it is likely to take.
 type roominess int
 
 const (

@@ -190,8 +190,8 @@ func TestAccountCountsWhatIsKept(t *testing.T) {
 	})
 }
 
-// TestAccountEndsRuns holds that the largest run ends, for lack of memory, when nothing is left because of what
-// this process takes.
+// TestAccountEndsRuns holds that the largest run ends, for lack of memory, when nothing is left because of
+// what this process takes.
 func TestAccountEndsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeRoom{size: 1000 << 20}

@@ -28,8 +28,8 @@ type measured struct {
 // measuring is the environment variable that has a process of the tests measure a program.
 const measuring = "RUNEXP_TEST_NEED"
 
-// TestNeedHolds holds that runs of programs take no more memory than 3.5 times what they were said to need, as
-// package ort assumes, and 16 MB; each program is measured in a process of its own.
+// TestNeedHolds holds that runs of programs take no more memory than 3.5 times what they were said to
+// need, as package ort assumes, and 16 MB; each program is measured in a process of its own.
 func TestNeedHolds(t *testing.T) {
 	nets := modeltest.Nets(t, true)
 	if of := os.Getenv(measuring); of != "" {
