@@ -30,11 +30,11 @@ const (
 // Probabilities between these bounds tell logits of different scales apart.
 const clearLow, clearHigh = 0.005, 0.995
 
-// matchLogits returns the value nearest to the image whose Softmax or Sigmoid gives the answers in rows,
-// false if there is none. Values are tried in order.
+// matchLogits returns the last value whose Softmax or Sigmoid gives the answers in rows, false if there is
+// none: what stands before it may do so on some images alone.
 func matchLogits(values []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) (best match, ok bool) {
-	for _, value := range values {
+	for _, value := range slices.Backward(values) {
 		v := seen[value].rows
 		if len(v) != len(rows) || len(v) == 0 || len(v[0]) == 0 ||
 			len(v[0])*len(rows[0]) > mostNumbers || len(v[0]) < len(rows[0]) {
@@ -53,6 +53,23 @@ func matchLogits(values []string, seen map[string]view, rows [][]float32, g guar
 		}
 	}
 	return best, ok
+}
+
+// unshifted returns the match in front of views of a matched value, and of what subtracts the same from all
+// classes, as the largest of them in a stable Softmax.
+func (all *guarantees) unshifted(m match, values []string, seen map[string]view, rows [][]float32, g guarantee,
+	tolerance float64) match {
+	for {
+		n, ok := all.makers[m.value]
+		if !ok || !isView(n) && n.OpType != "Sub" || !slices.Contains(values, n.In(0)) {
+			return m
+		}
+		before, ok := matchLogits([]string{n.In(0)}, seen, rows, g, tolerance)
+		if !ok || before.own != m.own {
+			return m
+		}
+		m = before
+	}
 }
 
 // matches compares answers with the Softmax or Sigmoid of a value.

@@ -260,7 +260,7 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 		}
 		if m, ok := matchLogits(values, r.seen, rows, hint, tolerance); ok && !(m.columns != nil && !m.own &&
 			len(m.columns) < len(r.seen[m.value].rows[0])) {
-			v.look(r, m)
+			v.look(r, r.all.unshifted(m, values, r.seen, rows, hint, tolerance))
 			return
 		}
 		if m, ok := r.all.matchItself(values, r.seen, rows, false); ok {

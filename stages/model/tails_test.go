@@ -520,7 +520,7 @@ func harmless(g *tailed) bool {
 	for _, op := range g.ops {
 		switch op {
 		case "relu", "background", "some", "superclasses", "complement", "own scales", "quantised", "whole",
-			"two decimals", "minus largest", "sharpened":
+			"two decimals", "minus largest", "sharpened", "pair":
 		default:
 			i := slices.IndexFunc(pieces, func(p piece) bool { return p.name == op })
 			if pieces[i].bends {
