@@ -263,7 +263,8 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 			v.look(r, r.all.unshifted(m, values, r.seen, rows, hint, tolerance))
 			return
 		}
-		if m, ok := r.all.matchItself(values, r.seen, rows, false); ok {
+		if m, ok := r.all.matchItself(values, r.seen, rows, false); ok && !slices.ContainsFunc(
+			r.all.between(m.value, v.value, nodes), r.all.decides) {
 			v.look(r, m)
 			return
 		}

@@ -93,6 +93,11 @@ func (all *guarantees) bends(n onnx.Node) bool {
 	return false
 }
 
+// decides reports whether what a node makes can't be the numbers of classes.
+func (all *guarantees) decides(n onnx.Node) bool {
+	return len(n.Output) > 0 && all.of[n.Output[0]].never != ""
+}
+
 // bending are the operators made of pieces.
 var bending = []string{"Clip", "Relu", "LeakyRelu", "PRelu", "Elu", "Celu", "Selu", "ThresholdedRelu", "Max",
 	"Min", "Where", "HardSigmoid", "HardSwish", "Abs", "Shrink"}
