@@ -27,7 +27,7 @@ chance is the mean over equally many pixels drawn at random; with thresholds are
 quantile it's the score of a constant map. Pixels that the mask ignores are left out.
 Undefined for a mask without object or without background, and for a map without
 relevance.`,
-	Version:  1,
+	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9},
 	Check:    oneObject[IoUParams],

@@ -29,7 +29,7 @@ Relevance inside the mask divided by all relevance: 1 if all of it is on the obj
 the object's share of the image for a constant map. Pixels that the mask ignores are
 left out. Undefined for a mask without object or without background, on which all maps
 are equal, and for a map without relevance. Arras et al., Information Fusion 2022.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},

@@ -23,7 +23,7 @@ hits if its centre is at most tolerance pixels from that of one of the object's.
 is the share of the image that would hit, the score of a constant map. Pixels that the
 mask ignores are left out. Undefined where no pixel or every pixel would hit, and for a
 map without relevance. Zhang et al., ECCV 2016.`,
-	Version:  1,
+	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: PointingGameParams{LocalisationParams: LocalisationParams{metric.Positive}},
 	Check:    oneObject[PointingGameParams],

@@ -23,7 +23,7 @@ mean over all choices counts. chance is the object's share of the image, which i
 of mass accuracy too, and the score of a constant map. Pixels that the mask ignores are
 left out. Undefined for a mask without object or without background, and for a map
 without relevance. Arras et al., Information Fusion 2022.`,
-	Version:  1,
+	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: RankAccuracyParams{LocalisationParams{metric.Positive}},
 	Check:    oneObject[RankAccuracyParams],
