@@ -33,7 +33,6 @@ var strangers = flag.Int("strangers", 24, "how many random nets and folders Test
 type stranger struct {
 	preset, order, layout string
 	numbering             string // how folders or labels tell classes
-	declared              bool   // the file has the names of its classes
 	classes, side         int
 	first                 int     // class of the first folder: 1 behind a background
 	sharp, noise          float64 // of the net, of the pictures
