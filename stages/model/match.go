@@ -34,6 +34,9 @@ const clearLow, clearHigh = 0.005, 0.995
 // none: what stands before it may do so on some images alone.
 func matchLogits(values []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) (best match, ok bool) {
+	if len(rows) == 0 || len(rows[0]) == 0 {
+		return best, false
+	}
 	for _, value := range slices.Backward(values) {
 		v := seen[value].rows
 		if len(v) != len(rows) || len(v) == 0 || len(v[0]) == 0 ||

@@ -259,7 +259,8 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 			hint.unit, hint.log = 0, false
 		}
 		if m, ok := matchLogits(values, r.seen, rows, hint, tolerance); ok && !(m.columns != nil && !m.own &&
-			len(m.columns) < len(r.seen[m.value].rows[0])) {
+			len(m.columns) < len(r.seen[m.value].rows[0])) && (m.apart <= exactTolerance || !g.rounds ||
+			r.unrounded(m, values)) {
 			v.look(r, r.all.unshifted(m, values, r.seen, rows, hint, tolerance))
 			return
 		}
@@ -284,6 +285,17 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 	default:
 		v.refuse(g)
 	}
+}
+
+// unrounded reports whether a match that rounding hides is exact for the last value before it is rounded.
+func (r *reader) unrounded(m match, values []string) bool {
+	for _, v := range slices.Backward(values) {
+		if g := r.all.of[v]; !g.rounds && g.probability() {
+			_, ok := matchLogits([]string{m.value}, r.seen, r.seen[v].rows, g, exactTolerance)
+			return ok
+		}
+	}
+	return false
 }
 
 // cause names the node that normalises, or says how it was noticed.

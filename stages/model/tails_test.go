@@ -58,7 +58,7 @@ func (n *tailed) likely() bool {
 			"exp/(1+exp)":
 			is = true
 		case "log-softmax", "log", "exp", "tanh", "softsign", "erf", "normed", "negative", "offset",
-			"minus log-sum-exp", "minus largest", "minus mean", "superclasses":
+			"minus log-sum-exp", "minus largest", "over largest", "minus mean", "superclasses":
 			is = false
 		}
 	}
@@ -464,6 +464,9 @@ func disagrees(net *program.Net, row, answer []float32, x model.Inspection, g *t
 		}
 		slices.SortFunc(p, func(a, b float64) int { return cmp.Compare(b, a) })
 		for i, a := range answer {
+			if x.Feed.Sides { // of which one is returned
+				break
+			}
 			want := float64(a) / x.Head.Scale
 			if x.Head.Kind == "log-probabilities" {
 				want = math.Exp(want)
