@@ -71,13 +71,18 @@ type guarantees struct {
 func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
 	all := &guarantees{map[string]guarantee{"": constant}, map[string]onnx.Node{}, shapes,
 		map[string]*onnxpb.TensorProto{}}
-	g := m.Proto.Graph
+	for _, v := range m.Inputs() {
+		all.of[v.Name] = unbounded
+	}
+	all.derive(m.Proto.Graph)
+	return all
+}
+
+// derive derives the guarantees of the values of a graph or of a branch.
+func (all *guarantees) derive(g *onnxpb.GraphProto) {
 	for _, t := range g.Initializer {
 		all.fixed[t.Name] = t
 		all.of[t.Name] = ofConstant(t)
-	}
-	for _, v := range m.Inputs() {
-		all.of[v.Name] = unbounded
 	}
 	for _, proto := range g.Node {
 		n := onnx.Node{NodeProto: proto}
@@ -87,6 +92,10 @@ func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
 		if n.OpType == "Constant" && len(n.Attribute) == 1 && n.Attribute[0].T != nil && len(n.Output) == 1 {
 			all.fixed[n.Output[0]] = n.Attribute[0].T
 			all.of[n.Output[0]] = ofConstant(n.Attribute[0].T)
+			continue
+		}
+		if n.OpType == "If" {
+			all.branched(n)
 			continue
 		}
 		out := all.made(n)
@@ -99,7 +108,25 @@ func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
 			}
 		}
 	}
-	return all
+}
+
+// branched gives the outputs of an If what both of its branches guarantee. Values of one branch may be called
+// like those of the other.
+func (all *guarantees) branched(n onnx.Node) {
+	chosen := all.of[n.In(0)].varies
+	for k, branch := range onnx.Bodies(n.NodeProto) {
+		all.derive(branch)
+		for i, v := range n.Output {
+			out := unknown(n)
+			if i < len(branch.Output) {
+				out = all.of[branch.Output[i].Name]
+			}
+			if out.varies = out.varies || chosen; k > 0 {
+				out = either(all.of[v], out)
+			}
+			all.of[v] = out
+		}
+	}
 }
 
 // mostNumbers limits the constants whose numbers are read.

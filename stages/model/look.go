@@ -70,7 +70,8 @@ func scene(image []float32, s modelfile.Spec, k int) {
 
 // look runs a model on several images and returns some of its values. It is an error if the model answers
 // with NaN, otherwise at a second call, or otherwise in a batch of other images. The values are those
-// called first and others; the first is the answer.
+// called first and others; the first is the answer. Others that have more numbers for one image than for
+// another are left out.
 func look(ctx context.Context, m modelfile.Model, first string, others ...string) (map[string]view, error) {
 	m.Spec.Output = first
 	names := append([]string{first}, others...)
@@ -80,7 +81,7 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 		return nil, err
 	}
 	defer p.Close()
-	out := map[string]view{}
+	out, uneven := map[string]view{}, map[string]bool{}
 	images := looked(m.Spec)
 	size := m.Spec.Size()
 	for some := range slices.Chunk(images, size*batch) {
@@ -90,9 +91,17 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 		}
 		for i, r := range all {
 			v := out[names[i]]
-			if v.rows != nil && !slices.Equal(v.shape, r.Shape) {
+			switch {
+			case uneven[names[i]]:
+				continue
+			case v.rows == nil || slices.Equal(v.shape, r.Shape):
+			case i == 0:
 				return nil, judged("the output has shape %v for one image and %v for another", v.shape,
 					r.Shape)
+			default: // a list of what is in the image
+				uneven[names[i]] = true
+				delete(out, names[i])
+				continue
 			}
 			if v.shape = r.Shape; len(r.Data)%batch == 0 && onnx.Size(r.Shape) == len(r.Data) {
 				for row := range slices.Chunk(r.Data, max(1, len(r.Data)/batch)) {

@@ -37,7 +37,7 @@ func TestAtOnce(t *testing.T) {
 		}}
 		m.SetInputs(onnx.Value{Name: "input", Elem: float, Shape: []int{images, 3, 224, 224}, Known: true})
 		m.SetOutputs(onnx.Value{Name: "logits", Elem: float, Shape: []int{images, 2}, Known: true})
-		return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"}
+		return model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Kind: "logits"}
 	}
 	// 224 neurons have 8.4 million weights, and there are 75,714 activations.
 	light, heavy, fixed := net(t, dense(-1, 32)), net(t, dense(-1, 224)), net(t, dense(5, 224))
