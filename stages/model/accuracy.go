@@ -64,6 +64,8 @@ const (
 	hopeless = 12.0
 	// firstRound is the number of photographs that every feed is measured on.
 	firstRound = 12
+	// eachRead is the number of photographs that are read at once.
+	eachRead = 32
 )
 
 // Best returns the most probable hypothesis; false where it's about as probable that classes are numbered
@@ -106,6 +108,11 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 	for i := range alive {
 		alive[i] = i
 	}
+	slices.SortStableFunc(alive, func(i, k int) int { // those that one graph answers in a row
+		f, g := q.Feeds[i], q.Feeds[k]
+		return cmp.Or(cmp.Compare(f.Size.H, g.Size.H), cmp.Compare(f.Size.W, g.Size.W),
+			cmp.Compare(f.order(), g.order()))
+	})
 	unreadable, done := 0, 0
 	for next := 0; next < len(photos) && len(alive) > 0; {
 		round := max(firstRound, len(e.Groups))
@@ -116,7 +123,7 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 			break
 		}
 		for last := min(len(photos), next+round); next < last; {
-			some := photos[next:min(last, next+s.batch)]
+			some := photos[next:min(last, next+max(s.batch, eachRead))]
 			next += len(some)
 			read := map[picture.Size][][]byte{}
 			kept := 0
@@ -146,11 +153,13 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 				continue
 			}
 			for _, f := range alive {
-				rows, err := s.answers(ctx, q.Feeds[f], read[q.Feeds[f].Size])
-				if err != nil {
-					return Verdict{}, err
+				for b := range slices.Chunk(read[q.Feeds[f].Size], s.batch) {
+					rows, err := s.answers(ctx, q.Feeds[f], b)
+					if err != nil {
+						return Verdict{}, err
+					}
+					e.Add(f, rows...)
 				}
-				e.Add(f, rows...)
 				done += kept
 			}
 			if q.Progress != nil {
@@ -247,11 +256,13 @@ func (t *Trial) RunsAt(ctx context.Context, side int) bool {
 	return err == nil && runsAt(ctx, s.model, side, side)
 }
 
-// answering runs a model that is fed in several ways.
+// answering runs a model that is fed in several ways. It keeps a single probe, for the graph depends on channel
+// order and size, and whoever has a process of [ort.Isolated] must not wait for a second one.
 type answering struct {
-	model  modelfile.Model
-	batch  int
-	probes map[probeKey]*program.Probe // the graph depends on channel order and size
+	model modelfile.Model
+	batch int
+	probe *program.Probe // nil at first
+	fed   probeKey       // how probe is fed
 }
 
 type probeKey struct {
@@ -268,13 +279,14 @@ func (t *Trial) answering() (*answering, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answering{m, max(1, m.Spec.Batch), map[probeKey]*program.Probe{}}, nil
+	return &answering{model: m, batch: max(1, m.Spec.Batch)}, nil
 }
 
 func (s *answering) close() {
-	for _, p := range s.probes {
-		p.Close()
+	if s.probe != nil {
+		s.probe.Close()
 	}
+	s.probe = nil
 }
 
 // answers returns a row of scores, like logits, for each of at most a batch of images.
@@ -287,12 +299,13 @@ func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]f
 		return nil, err
 	}
 	key := probeKey{spec.Order, spec.Height, spec.Width}
-	if s.probes[key] == nil {
+	if s.probe == nil || s.fed != key {
+		s.close()
 		p, err := program.NewProbe(modelfile.Model{Spec: spec, ONNX: s.model.ONNX}, s.batch)
 		if err != nil {
 			return nil, err
 		}
-		s.probes[key] = p
+		s.probe, s.fed = p, key
 	}
 	fed := make([]float32, spec.Size()*s.batch)
 	for i, b := range images {
@@ -304,7 +317,7 @@ func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]f
 			return nil, err
 		}
 	}
-	answer, err := s.probes[key].Answer(ctx, fed)
+	answer, err := s.probe.Answer(ctx, fed)
 	if err != nil {
 		return nil, err
 	}

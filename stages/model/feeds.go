@@ -33,6 +33,9 @@ func (f Feed) String() string {
 	return s
 }
 
+// order returns the channel order, the preset's if none is set.
+func (f Feed) order() string { return cmp.Or(f.Order, presetOrder(f.Preset)) }
+
 // params returns the parameters that set the feed.
 func (f Feed) params() ONNXParams {
 	p := ONNXParams{Preset: f.Preset, Order: "auto", Size: f.Size}
@@ -119,7 +122,7 @@ func (x *Inspection) ranges() (feeds []Feed) {
 	}
 	if order := x.Declared.Order; order != "" {
 		for i, f := range feeds {
-			if own := cmp.Or(f.Order, presetOrder(f.Preset)); own == order {
+			if f.order() == order {
 				feeds[i].Unlikely = ""
 			} else {
 				feeds[i].Prior, feeds[i].Unlikely = f.Prior/contradicted, "contradicts what the file says"

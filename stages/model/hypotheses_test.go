@@ -34,6 +34,7 @@ type stranger struct {
 	preset, order, layout string
 	numbering             string // how folders or labels tell classes
 	classes, side         int
+	open                  bool    // the net leaves the size of images open
 	first                 int     // class of the first folder: 1 behind a background
 	sharp, noise          float64 // of the net, of the pictures
 	per                   []int   // pictures by class, 0 for a class without any
@@ -125,9 +126,13 @@ func (s stranger) net(t *testing.T, r *rand.Rand) string {
 		return t.Name
 	}
 	in := fmt.Sprintf("x%d", r.IntN(1e9))
-	x, shape := in, []int{-1, 3, s.side, s.side}
+	side := s.side
+	if s.open {
+		side = -1
+	}
+	x, shape := in, []int{-1, 3, side, side}
 	if s.layout == modelfile.NHWC {
-		shape = []int{-1, s.side, s.side, 3}
+		shape = []int{-1, side, side, 3}
 		x = g.op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
 	}
 	x = g.op("Conv", []string{x, weight(undo, 6, 3, 1, 1), weight(bias, 6)})
