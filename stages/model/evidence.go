@@ -10,10 +10,9 @@ import (
 // labels under the model's probabilities.
 //
 // Nets are rarely calibrated, and much less so when fed wrongly: each hypothesis gets the temperature that
-// suits it best, at a price for those far from 1, so that how answers compare counts, and how certain they are
-// hardly does. Images of a class are much
-// alike, and what is said of one holds for all of them: n of them count as n/(1+(n−1)·alike), at most
-// 1/alike (Kish's effective sample size).
+// suits it best, at a price for those far from 1, so that how answers compare counts, and how certain they
+// are hardly does. Images of a class are much alike, and what is said of one holds for all of them: n of them
+// count as n/(1+(n−1)·alike), at most 1/alike (Kish's effective sample size).
 type Evidence struct {
 	Classes    int       // of the model
 	Groups     []int     // which of the data set's classes each image has, from 0
@@ -28,7 +27,7 @@ const alike = 0.25
 // A fed holds what a model answers to the first images when it is fed in one way.
 type fed struct {
 	logits [][]float32
-	broken bool // an answer isn't a number
+	broken bool // an answer is NaN or +∞
 }
 
 // A Likelihood is how well a hypothesis explains labels.
@@ -50,7 +49,7 @@ func (e *Evidence) Add(feed int, logits ...[]float32) {
 	}
 	f := &e.fed[feed]
 	for _, row := range logits {
-		f.broken = f.broken || slices.ContainsFunc(row, func(v float32) bool { return v != v })
+		f.broken = f.broken || slices.ContainsFunc(row, func(v float32) bool { return v != v || v > math.MaxFloat32 })
 	}
 	f.logits = append(f.logits, logits...)
 }
@@ -92,7 +91,7 @@ func (e *Evidence) likelihoods(feed, n int) (all []Likelihood, other float64) {
 	chance := -total * math.Log(float64(e.Classes))
 	if f.broken {
 		for q := range all {
-			all[q] = Likelihood{Log: math.Inf(-1), Images: n, byImage: slices.Repeat([]float64{math.Inf(-1)}, n)}
+			all[q] = Likelihood{Log: math.Inf(-1), Images: n}
 		}
 		return all, chance
 	}
@@ -138,6 +137,10 @@ func (e *Evidence) likelihoods(feed, n int) (all []Likelihood, other float64) {
 	}
 	other = max(chance, unplaced-e.logNumberings(n))
 	for q := range all {
+		if math.IsInf(all[q].Log, -1) { // a label has the probability 0
+			all[q].Gain = all[q].Log
+			continue
+		}
 		lucky := max(chance, e.permuted(f, n, w, e.Numberings[q], sharpest[q]))
 		all[q].Gain = all[q].Log - lucky
 		other = max(other, lucky)
@@ -232,16 +235,17 @@ func (e *Evidence) permuted(f *fed, n int, w []float64, labels []int64, b float6
 }
 
 // lead returns by how much a's log-likelihood exceeds b's on the images that both have, no more than the
-// scatter over images supports: a difference of z standard errors is evidence of z²/2.
+// scatter over images supports: a difference of z standard errors is evidence of z²/2. An impossible b is
+// infinitely far behind.
 func (e *Evidence) lead(a, b Likelihood) float64 {
+	if math.IsInf(b.Log, -1) { // its feed is broken, or a label impossible
+		return math.Inf(1)
+	}
 	n := min(len(a.byImage), len(b.byImage))
 	w := e.weights(n)
 	gap, total := 0.0, 0.0
 	for i := range n {
 		d := a.byImage[i] - b.byImage[i]
-		if math.IsInf(d, 0) || math.IsNaN(d) {
-			return a.Log - b.Log
-		}
 		gap += w[i] * d
 		total += w[i]
 	}
