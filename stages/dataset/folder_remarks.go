@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/archive"
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
@@ -88,11 +89,17 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 			filepath.Base(p.List),
 			unlisted, counted(unlisted+len(used), "image"), folder))
 	}
-	for _, n := range append(texts, p.nextTo()...) {
-		if text := p.wouldList(n.file, used); text != "" {
+	find := &finder{folder: p.Path}
+	for _, n := range texts {
+		if text := p.wouldList(n.file, path.Join(folder, n.id), find, used); text != "" {
 			told = append(told, text)
-		} else if n.id != "" {
+		} else {
 			w.image(n)
+		}
+	}
+	for _, n := range p.nextTo(folder) {
+		if text := p.wouldList(n.file, n.id, find, used); text != "" {
+			told = append(told, text)
 		}
 	}
 	if others := w.left.of(false); len(others) > 0 {
@@ -145,14 +152,19 @@ func mayList(name string) bool {
 	return false
 }
 
-// nextTo returns the files next to the folder that may be lists of its images.
-func (p FolderParams) nextTo() (files []node) {
-	parent := filepath.Dir(filepath.Clean(p.Path))
-	list, _ := os.ReadDir(parent) // not to be read: there is no list
+// nextTo returns the files next to the folder, or to the archive that it is the content of, that may be lists
+// of its images. Their ids are their paths as users know them.
+func (p FolderParams) nextTo(folder string) (files []node) {
+	parent := filepath.Dir(filepath.Clean(filepath.FromSlash(folder)))
+	real, err := archive.Path(parent)
+	if err != nil {
+		return nil
+	}
+	list, _ := os.ReadDir(real) // not to be read: there is no list
 	for _, e := range list {
-		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
+		if file := filepath.Join(real, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
 			!p.annotates(file) {
-			files = append(files, node{file: file})
+			files = append(files, node{file: file, id: filepath.ToSlash(filepath.Join(parent, e.Name()))})
 		}
 	}
 	return files
@@ -164,8 +176,9 @@ const (
 	listStart = 1 << 16
 )
 
-// wouldList tells that a file is a list of the folder's images which isn't read, "" if it isn't one.
-func (p FolderParams) wouldList(file string, images map[string]bool) string {
+// wouldList tells that a file is a list of the folder's images which isn't read, "" if it isn't one. Users know
+// it by the path known; find has the index of the folder, for one list after the other.
+func (p FolderParams) wouldList(file, known string, find *finder, images map[string]bool) string {
 	f, err := stages.OpenFile(file)
 	if err != nil {
 		return ""
@@ -182,7 +195,7 @@ func (p FolderParams) wouldList(file string, images map[string]bool) string {
 	if err != nil || len(entries) == 0 {
 		return ""
 	}
-	find := finder{folder: p.Path, list: file, entries: entries[:1]}
+	find.list, find.entries, find.prefix = file, entries[:1], nil
 	if id, err := find.find(entries[0]); err != nil || !images[id] {
 		return ""
 	}
@@ -191,8 +204,7 @@ func (p FolderParams) wouldList(file string, images map[string]bool) string {
 		what = strings.TrimSuffix(strings.TrimPrefix(told[0], filepath.Base(file)+": "), " are read")
 		what = "has " + what
 	}
-	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what,
-		filepath.ToSlash(file))
+	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what, known)
 }
 
 // doubtfulClasses tells of class folders that look like something else.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"image/color"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,5 +140,33 @@ func TestWhite(t *testing.T) {
 	}
 	if told := Folder.Remarks(p); told != nil {
 		t.Errorf("told %q", told)
+	}
+}
+
+// TestRemarksOfArchives has an archive tell what its folder tells, by paths that users know: review folders
+// repeat it, and are the same on every machine.
+func TestRemarksOfArchives(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	px := dot(2, 2, color.Black)
+	dir := folderOf(t, map[string]string{"val/a/1.png": px, "val/b/1.png": px, "val/b/1.gif": "GIF89a",
+		"val/own.csv": "image_id,label\na/1.png,3\n", "beside.csv": "file,label\na/1.png,3\n", "other/x": "x"})
+	file := zipOf(t, dir)
+	remarks := func(top string) (told []string) {
+		for _, text := range Folder.Remarks(defaults(filepath.Join(top, "val"))) {
+			told = append(told, strings.ReplaceAll(text, filepath.ToSlash(top), "TOP"))
+		}
+		return told
+	}
+	told, want := remarks(file), remarks(dir)
+	if len(want) != 3 || !slices.Equal(told, want) {
+		t.Errorf("of an archive %q is told, and of the folder in it %q", told, want)
+	}
+	next := filepath.Join(filepath.Dir(zipOf(t, filepath.Join(dir, "val"))), "next.csv")
+	if err := os.WriteFile(next, []byte("file,label\na/1.png,3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	alone := strings.Join(Folder.Remarks(defaults(filepath.Join(filepath.Dir(next), "photos.zip"))), "\n")
+	if !strings.Contains(alone, "list: "+filepath.ToSlash(next)+" reads it") {
+		t.Errorf("a list next to an archive isn't told: %q", alone)
 	}
 }
