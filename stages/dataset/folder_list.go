@@ -171,6 +171,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	l := &listing{classes: classes, named: named, told: told, listed: true}
 	find := finder{folder: p.Path, list: p.List, entries: entries}
 	var gone []error
+	var first entry // of gone
 	seen := map[string]int{}
 	byName := map[string]int{} // classes that were looked up
 	for _, e := range entries {
@@ -183,6 +184,9 @@ func readList(p FolderParams, names []string) (*listing, error) {
 			err = fmt.Errorf("%s:%d: %w", p.List, e.line, err)
 		}
 		if errors.As(err, new(absent)) {
+			if gone == nil {
+				first = e
+			}
 			gone = append(gone, err)
 			continue
 		}
@@ -193,9 +197,9 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		if several {
 			id = itemOf(id, label, classes)
 		}
-		if first := seen[id]; first > 0 {
+		if before := seen[id]; before > 0 {
 			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file,
-				first)
+				before)
 		}
 		seen[id] = e.line
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
@@ -212,7 +216,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		if p.Absent == "fail" || len(l.sources) == 0 {
 			return nil, fmt.Errorf("%w (%s; absent: skip leaves such files out)", gone[0], text)
 		}
-		l.told = append(l.told, fmt.Sprintf("%s and are left out: %v", text, gone[0]))
+		l.told = append(l.told, fmt.Sprintf("%s and are left out, first %q on line %d", text, first.file, first.line))
 	}
 	return l, nil
 }

@@ -16,21 +16,23 @@ import (
 )
 
 // folderRemarks tells in sentences which files of the folder aren't used, and what was taken otherwise than
-// it is written. It says nothing where the sources can't be listed, which is an error of its own.
+// it is written. It says nothing where the sources can't be listed, which is an error of its own. Review
+// folders repeat it, so files and folders are called by their names: paths depend on the machine, and on the
+// folder that the command runs in.
 func folderRemarks(p FolderParams) (told []string) {
-	known := filepath.ToSlash(p.Path)
+	path, name := p.Path, nameOf(p.Path)
 	err := unpacked(p.files(), func() error {
 		l, err := listFolder(p)
 		if err != nil {
 			return err
 		}
-		if told, err = p.unused(l, known); err != nil {
+		if told, err = p.unused(l, path); err != nil {
 			return err
 		}
 		told = append(told, l.told...)
-		told = append(told, doubtfulClasses(l, known)...)
-		told = append(told, p.orderRemark(l, known)...)
-		told = append(told, pairs(l.sources, known)...)
+		told = append(told, doubtfulClasses(l, name)...)
+		told = append(told, p.orderRemark(l, name)...)
+		told = append(told, pairs(l.sources, name)...)
 		if white, text := p.white(l.sources); white != 0 {
 			told = append(told, text)
 		}
@@ -51,13 +53,21 @@ func folderRemarks(p FolderParams) (told []string) {
 	return told
 }
 
-// unused tells of the files in the folder, and in those of masks and boxes, that nothing reads.
-func (p FolderParams) unused(l *listing, folder string) (told []string, err error) {
-	if p.List == "" {
-		if p.findList(); p.List != "" { // as listFolder does
-			return p.unused(l, folder)
-		}
+// nameOf returns the name of a folder, also of the working folder.
+func nameOf(folder string) string {
+	if at, err := filepath.Abs(folder); err == nil {
+		folder = at
 	}
+	return filepath.Base(folder)
+}
+
+// unused tells of the files in the folder, and in those of masks and boxes, that nothing reads. known is the
+// path of the folder as users know it, which may be in an archive.
+func (p FolderParams) unused(l *listing, known string) (told []string, err error) {
+	if p.List == "" {
+		p.findList() // as listFolder does
+	}
+	folder := nameOf(known)
 	used, unlisted := map[string]bool{}, 0
 	for _, s := range l.sources {
 		used[imageOf(s)] = true
@@ -90,16 +100,16 @@ func (p FolderParams) unused(l *listing, folder string) (told []string, err erro
 			unlisted, counted(unlisted+len(used), "image"), folder))
 	}
 	find := &finder{folder: p.Path}
-	for _, n := range texts {
-		if text := p.wouldList(n.file, path.Join(folder, n.id), find, used); text != "" {
-			told = append(told, text)
-		} else {
-			w.image(n)
+	for _, n := range append(texts, p.nextTo(known)...) {
+		where := "in"
+		if n.id == "" {
+			where = "next to"
 		}
-	}
-	for _, n := range p.nextTo(folder) {
-		if text := p.wouldList(n.file, n.id, find, used); text != "" {
-			told = append(told, text)
+		if what := p.wouldList(n.file, find, used); what != "" {
+			told = append(told, fmt.Sprintf("%s %s %q %s, and isn't read: list takes it", n.name, where,
+				folder, what))
+		} else if n.id != "" {
+			w.image(n)
 		}
 	}
 	if others := w.left.of(false); len(others) > 0 {
@@ -153,18 +163,17 @@ func mayList(name string) bool {
 }
 
 // nextTo returns the files next to the folder, or to the archive that it is the content of, that may be lists
-// of its images. Their ids are their paths as users know them.
+// of its images. They have no ids.
 func (p FolderParams) nextTo(folder string) (files []node) {
-	parent := filepath.Dir(filepath.Clean(filepath.FromSlash(folder)))
-	real, err := archive.Path(parent)
+	parent, err := archive.Path(filepath.Dir(filepath.Clean(folder)))
 	if err != nil {
 		return nil
 	}
-	list, _ := os.ReadDir(real) // not to be read: there is no list
+	list, _ := os.ReadDir(parent) // not to be read: there is no list
 	for _, e := range list {
-		if file := filepath.Join(real, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
+		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
 			!p.annotates(file) {
-			files = append(files, node{file: file, id: filepath.ToSlash(filepath.Join(parent, e.Name()))})
+			files = append(files, node{name: e.Name(), file: file})
 		}
 	}
 	return files
@@ -176,9 +185,9 @@ const (
 	listStart = 1 << 16
 )
 
-// wouldList tells that a file is a list of the folder's images which isn't read, "" if it isn't one. Users know
-// it by the path known; find has the index of the folder, for one list after the other.
-func (p FolderParams) wouldList(file, known string, find *finder, images map[string]bool) string {
+// wouldList tells what a file has that may be a list of the folder's images, "" if it isn't one. find has the
+// index of the folder, for one list after the other.
+func (p FolderParams) wouldList(file string, find *finder, images map[string]bool) string {
 	f, err := stages.OpenFile(file)
 	if err != nil {
 		return ""
@@ -199,12 +208,10 @@ func (p FolderParams) wouldList(file, known string, find *finder, images map[str
 	if id, err := find.find(entries[0]); err != nil || !images[id] {
 		return ""
 	}
-	what := "lists images of the folder with their labels"
 	if len(told) > 0 {
-		what = strings.TrimSuffix(strings.TrimPrefix(told[0], filepath.Base(file)+": "), " are read")
-		what = "has " + what
+		return "has " + strings.TrimSuffix(strings.TrimPrefix(told[0], filepath.Base(file)+": "), " are read")
 	}
-	return fmt.Sprintf("%s %s, and isn't read: list: %s reads it", filepath.Base(file), what, known)
+	return "lists images of the folder with their labels"
 }
 
 // doubtfulClasses tells of class folders that look like something else.
@@ -276,7 +283,7 @@ func pairs(sources []stages.Source, folder string) (told []string) {
 			continue
 		}
 		const text = "%d of %d images are named like others with %q in the place of the extension, and are " +
-			"read as images: if they are masks, masks: %s and mask_suffix: %s take them for masks"
+			"read as images: if they are masks, masks, the folder %q too, with mask_suffix: %s takes them"
 		told = append(told, fmt.Sprintf(text, n[ending], len(stems), ending, folder, ending))
 	}
 	return told
