@@ -18,7 +18,7 @@
 //	decode      parameters from the tree into the implementation's struct
 //	check       what is wrong with a cell as a whole: Validate, Check, Fits, parameters that name axes
 //	implied     the stages that ports put in (Via, Else)
-//	warnings    what isn't wrong and is probably not meant
+//	warnings    what isn't wrong and is probably not meant; what stages remark on their files
 //	plan        the result: Plan, Step, Cell, Input, Edge
 //
 // Of a Plan: selector finds cells by name, upto a part, files the missing files, resolved writes it as one

@@ -20,9 +20,8 @@ func ruleOf(n onnx.Node) guaranteeRule {
 }
 
 // guaranteeRules has the operators that occur behind the last linear layer, and linear layers.
-var guaranteeRules = map[string]guaranteeRule{}
-
-func init() {
+var guaranteeRules = func() map[string]guaranteeRule {
+	table := map[string]guaranteeRule{}
 	for _, group := range []struct {
 		rule guaranteeRule
 		ops  []string
@@ -39,11 +38,11 @@ func init() {
 		{sumRule, []string{"ReduceSum"}},
 	} {
 		for _, op := range group.ops {
-			guaranteeRules[op] = group.rule
+			table[op] = group.rule
 		}
 	}
 	for op, f := range functions {
-		guaranteeRules[op] = func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
+		table[op] = func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
 			return mapped(n, in[0], f(n))
 		}
 	}
@@ -52,19 +51,22 @@ func init() {
 		"OneHot": "chooses a class", "Sign": "keeps nothing but signs",
 		"TopK":              sorts,
 		"NonMaxSuppression": "selects boxes: the model is a detector",
-		"LpNormalization":   "makes all vectors equally long, as of an embedding", "LayerNormalization": normalises,
-		"SimplifiedLayerNormalization": normalises, "SkipLayerNormalization": normalises,
-		"RMSNormalization": normalises, "InstanceNormalization": normalises, "GroupNormalization": normalises,
+		"LpNormalization":   "makes all vectors equally long, as of an embedding",
+
+		"LayerNormalization": normalises, "SimplifiedLayerNormalization": normalises,
+		"SkipLayerNormalization": normalises, "RMSNormalization": normalises,
+		"InstanceNormalization": normalises, "GroupNormalization": normalises,
 		"MeanVarianceNormalization": normalises, "LRN": normalises,
 	} {
-		guaranteeRules[op] = func(_ *guarantees, n onnx.Node, _ []guarantee) guarantee {
+		table[op] = func(_ *guarantees, n onnx.Node, _ []guarantee) guarantee {
 			return decides(n, why)
 		}
 	}
 	for op, rule := range operatorRules {
-		guaranteeRules[op] = rule
+		table[op] = rule
 	}
-}
+	return table
+}()
 
 // sorts is what TopK does.
 const sorts = "sorts: its columns are ranks, not classes"

@@ -14,7 +14,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -280,7 +279,7 @@ func (s *scanner) message(end int64, visit func(field protowire.Number, end int6
 const deepest = 1000
 
 // tensors visits the tensors in a message of that kind, wherever its fields lead to one.
-func (s *scanner) tensors(kind protoreflect.MessageDescriptor, end int64, depth int,
+func (s *scanner) tensors(kind onnxpb.Kind, end int64, depth int,
 	visit func(*onnxpb.TensorProto) error) error {
 	if kind.FullName() == tensorName {
 		t, err := s.tensor(end)
