@@ -191,7 +191,7 @@ func (d *download) begin(f *os.File, p piece) error {
 		return err
 	}
 	b := begun{URL: d.address.url(d.Hub).String(), Bytes: p.total}
-	if p.etag == strong(p.etag) {
+	if p.etag == opaque(p.etag) {
 		b.ETag = p.etag
 	}
 	text, err := json.Marshal(b)

@@ -55,7 +55,7 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 			return p, errOther
 		}
 	case http.StatusNotModified:
-		if w.unless == "" || w.from > 0 || etag != "" && strong(etag) != strong(w.unless) {
+		if w.unless == "" || w.from > 0 || etag != "" && opaque(etag) != opaque(w.unless) {
 			return p, errors.New("the server says that a file hasn't changed, of which nothing was told")
 		}
 		return p, errUnchanged
@@ -88,5 +88,5 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 
 var errNoLength = errors.New("the server doesn't tell how long the file is, nor where it ends")
 
-// strong returns an ETag as it is compared with itself: weak or not.
-func strong(etag string) string { return strings.TrimPrefix(etag, "W/") }
+// opaque returns an ETag without the mark of a weak one.
+func opaque(etag string) string { return strings.TrimPrefix(etag, "W/") }

@@ -6,5 +6,6 @@
 // Methods of backward passes state these (backward.go, relevant.go), shared_forward.go runs those of all
 // methods at once, and the method combines the results. Other methods run forward passes at paths, masks or
 // layers (layer_values.go, view.go, attention.go, baselines.go). Values become planes (tapped.go), are
-// resized (resize.go) and reduced to one channel, and common.go puts the map.
+// resized (resize.go) and reduced to one channel, and common.go puts the map. account.go warns
+// where its sum isn't what theory says.
 package attribute

@@ -91,8 +91,8 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 			excess += v
 		}
 		e.Put("completeness", i, stages.Scalar(excess))
-		warnIncomplete(e, i, excess, responses[1], responses[0], "more steps bring it nearer, unless the model "+
-			"jumps, as at Round, Floor and the masks of comparisons")
+		warnIncomplete(e, i, excess, responses[1], responses[0], "more steps reduce the error, unless the "+
+			"model jumps, as at Round, Floor and the masks of comparisons")
 		if err := p.put(e, i, n, values, path.Shape()); err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func TestRemarksOfArchives(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	px := dot(2, 2, color.Black)
 	dir := folderOf(t, map[string]string{"val/a/1.png": px, "val/b/1.png": px, "val/b/1.gif": "GIF89a",
-		"val/own.csv": "image_id,label\na/1.png,3\n", "beside.csv": "file,label\na/1.png,3\n", "other/x": "x"})
+		"val/own.csv": "image_id,label\na/1.png,3\n", "outside.csv": "file,label\na/1.png,3\n", "other/x": "x"})
 	file := zipOf(t, dir)
 	remarks := func(top string) []string { return Folder.Remarks(defaults(filepath.Join(top, "val"))) }
 	told, want := remarks(file), remarks(dir)

@@ -25,7 +25,7 @@ type Numbering struct {
 	Listed []string // names of the model's classes that are in no text file yet
 
 	Prior  float64 // what is known of it before the model answers; with that of no numbering all add up to 1
-	Text   string  // what it is, in words
+	Text   string  // the hypothesis in words
 	labels []int64 // by source, -1 for an image without a class
 }
 

@@ -62,15 +62,6 @@ func (d Declared) Range() (black, white float64, ok bool) {
 // IsZero reports whether the file says nothing that could be understood.
 func (d Declared) IsZero() bool { return len(d.Said) == 0 }
 
-// DeclaredBy returns what the file with this path says.
-func DeclaredBy(path string) (Declared, error) {
-	m, _, err := readFile(path)
-	if err != nil {
-		return Declared{}, err
-	}
-	return declaredOf(m, ""), nil
-}
-
 // With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say is
 // as in the preset with this name.
 func (d Declared) With(preset string) []string {

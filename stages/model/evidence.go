@@ -11,7 +11,7 @@ import (
 //
 // Nets are rarely calibrated, and much less so when fed wrongly: each hypothesis gets the temperature that
 // suits it best, at a price for those far from 1, so that how answers compare counts, and how certain they
-// are hardly does. Images of a class are much alike, and what is said of one holds for all of them: n of them
+// are hardly does. Images of a class are much alike, and what one tells all of them tell: n of them
 // count as n/(1+(n−1)·alike), at most 1/alike (Kish's effective sample size).
 type Evidence struct {
 	Classes    int       // of the model

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
 // A guarantee is what a graph ensures of a value's numbers, whatever the image: interval arithmetic tells
@@ -203,7 +204,7 @@ func (all *guarantees) made(n onnx.Node) guarantee {
 	if rule == nil || len(in) == 0 {
 		if varies || len(in) == 0 {
 			g := unknown(n)
-			g.varies = varies || random(n)
+			g.varies = varies || rewrite.Random(n)
 			return g
 		}
 		return constant
@@ -224,12 +225,6 @@ func (all *guarantees) made(n onnx.Node) guarantee {
 		out.high = math.Inf(1)
 	}
 	return out
-}
-
-// random reports whether a node draws numbers.
-func random(n onnx.Node) bool {
-	return slices.Contains([]string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-		"Bernoulli", "Multinomial"}, n.OpType)
 }
 
 // mapped returns the guarantee of a nondecreasing function of single numbers.

@@ -41,10 +41,10 @@ func size(bytes int64) string {
 // for waits for them; one that the room is too small for is refused.
 //
 // What runs took, the library keeps for others, if they are small: that is free for them as well. What large
-// ones took goes back to the system.
+// ones took the system has again.
 type account struct {
 	room    func() Room
-	process func() int64 // bytes that the process takes beside the account's
+	process func() int64 // bytes of the process that aren't Go's or a loaded model's
 	release func()       // gives back to the system what nobody uses
 	busy    func() bool  // whether others than runs take memory, for now
 	most    int64        // bytes that a run may need, 0 if that doesn't matter
@@ -188,7 +188,7 @@ func (a *account) look(lately bool) {
 }
 
 // kept returns how many bytes the library keeps for small runs, at least: no more than these ever needed at
-// once, and no more than the process takes beside all else.
+// once, and no more than the process takes that nothing else explains.
 func (a *account) kept() int64 { return max(0, min(a.highest, a.process())) }
 
 func (a *account) leave(t *ticket) {
@@ -242,7 +242,7 @@ func goMemory() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// Needs are the bytes that a program needs at least: beside what is loaded in a run, and for good once it is
+// Needs are the bytes that a program needs at least: in a run, apart from what is loaded, and for good once it is
 // loaded. The zero value is a program of which nothing is known.
 type Needs struct{ Run, Kept int64 }
 
@@ -320,7 +320,7 @@ func theAccount() (*account, error) {
 }
 
 // memoryLimit returns the limit of memory for a process of its own that has so many bytes already: it may
-// take what is free besides, or what $RUNEXP_MODEL_MEMORY says in all.
+// take what is free too, or what $RUNEXP_MODEL_MEMORY says in all.
 func memoryLimit(has int64) (l Limits, err error) {
 	most, err := mostMemory()
 	if err != nil || most > 0 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Room is how much more memory this process may take, in bytes, and what says so.
+// A Room is how much more memory this process may take, in bytes, and by which limit.
 type Room struct {
 	Free int64 // math.MaxInt64 where nothing says
 	Size int64 // with what is taken of it

@@ -140,8 +140,8 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	return s, nil
 }
 
-// sessionOptions returns the options of a program on a device. Its memory, if it isn't pooled, goes back
-// to the system after every run.
+// sessionOptions returns the options of a program on a device. Its memory, if it isn't pooled, is the
+// system's again after every run.
 func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {

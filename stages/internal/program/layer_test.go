@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestLayer holds which value a name of the file is in the simplified graph, and what is said of names that
+// TestLayer holds which value a name of the file is in the simplified graph, and the errors of names that
 // stand for none: those inside what was fused, and tokens that are no sure grid.
 func TestLayer(t *testing.T) {
 	modeltest.Runtime(t)

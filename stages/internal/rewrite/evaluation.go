@@ -41,6 +41,9 @@ func own(n onnx.Node) bool { return n.Domain == "" || n.Domain == "ai.onnx" }
 var random = []string{"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
 	"RandomUniformLike"}
 
+// Random reports whether a node itself makes other numbers at every call.
+func Random(n onnx.Node) bool { return own(n) && slices.Contains(random, n.OpType) }
+
 // Deterministic refuses a model of which a value is other at every call, since something random is added to
 // it or chooses from it.
 func Deterministic(m *onnx.Model, value string) error {
@@ -73,7 +76,7 @@ func Deterministic(m *onnx.Model, value string) error {
 // randomIn returns what makes random numbers in a node: itself, or a node inside it; nil if nothing does.
 func randomIn(proto *onnxpb.NodeProto) *onnx.Node {
 	n := &onnx.Node{NodeProto: proto}
-	if own(*n) && slices.Contains(random, n.OpType) {
+	if Random(*n) {
 		return n
 	}
 	for _, g := range onnx.Bodies(proto) {

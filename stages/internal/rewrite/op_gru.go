@@ -7,7 +7,7 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 //	z, r = σ(x·Wᵀ + h·Rᵀ + b), n = tanh(x·Wᵀ + (r∘h)·Rᵀ + b)
 //	h ← (1 − z)∘n + z∘h
 //
-// or, where linear_before_reset says so, as cuDNN and PyTorch have it, n = tanh(x·Wᵀ + b + r∘(h·Rᵀ + c)).
+// or, with linear_before_reset, as cuDNN and PyTorch have it, n = tanh(x·Wᵀ + b + r∘(h·Rᵀ + c)).
 var gru = []converter{{"GRU", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	after := n.Int("linear_before_reset", 0) != 0
 	m, err := e.memory(n,
