@@ -2,7 +2,8 @@
 // a [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
 // reference text and the README's table (reference.go) and the JSON schema of the experiment language
 // (schema.go). It loads models to tell which stages fit them (models.go) and what reads them
-// (inspect.go), measures how they are fed (measure.go), and hands the command what it borrows from families (tools.go).
+// (inspect.go), measures how they are fed (measure.go), and hands the command what it borrows from families
+// (tools.go).
 package registry
 
 import (

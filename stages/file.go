@@ -14,9 +14,9 @@ import (
 var ErrNotRegular = errors.New("not a regular file")
 
 // OpenFile opens a regular file for reading, following links. A pointer that Git LFS or git-annex leaves in
-// place of a file is an error that tells how to fetch the file. Every file named by an experiment is opened by
-// OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening either may
-// have side effects.
+// place of a file is an error that tells how to fetch the file. Every file named by an experiment is opened
+// by OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening either
+// may have side effects.
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -33,8 +33,8 @@ func OpenFile(path string) (*os.File, error) {
 	return Regular(f)
 }
 
-// Regular returns f if it is a regular file and no pointer, and closes it otherwise. Callers that open files without
-// [OpenFile] must use O_NONBLOCK.
+// Regular returns f if it is a regular file and no pointer, and closes it otherwise. Callers that open files
+// without [OpenFile] must use O_NONBLOCK.
 func Regular(f *os.File) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {

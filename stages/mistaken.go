@@ -106,8 +106,8 @@ var texts = []struct {
 	is    string
 }{
 	{regexp.MustCompile(`(?i)^(<!--.*?-->\s*)?<(!doctype\s+html|html|head|body)\b`),
-		"a web page, not the file: download the file itself, where GitHub's addresses have /raw/ and Hugging " +
-			"Face's /resolve/ in place of /blob/"},
+		"a web page, not the file: download the file itself, where GitHub's addresses have /raw/ and " +
+			"Hugging Face's /resolve/ in place of /blob/"},
 	{regexp.MustCompile(`(?s)^<\?xml.*<net\b`), "OpenVINO's graph: take the .onnx file that it was made from"},
 	{regexp.MustCompile(`(?s)^(<\?xml.*)?<Error>`), "a server's message of an error, not the file: download it again"},
 	{regexp.MustCompile(`^<svg\b`), "an SVG picture"},

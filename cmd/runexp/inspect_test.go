@@ -16,10 +16,10 @@ func TestInspectedClasses(t *testing.T) {
 	}{
 		{5, false, false, "5; logits"},
 		{5, false, true, "5; probabilities, whose logarithms count as logits"},
-		{2, true, false, "2, of one output: 1 that it answers for, 0 against it; a logit, whose sigmoid is the " +
-			"probability; a regression would look the same"},
-		{2, true, true, "2, of one output: 1 that it answers for, 0 against it; a probability, whose logarithm " +
-			"counts as logit"},
+		{2, true, false, "2, of one output: 1 that it answers for, 0 against it; a logit, whose sigmoid is " +
+			"the probability; a regression would look the same"},
+		{2, true, true, "2, of one output: 1 that it answers for, 0 against it; a probability, whose " +
+			"logarithm counts as logit"},
 	} {
 		var x registry.Inspection
 		x.Feed.Classes, x.Feed.Sides, x.Feed.Probabilities = tt.classes, tt.sides, tt.probabilities

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// readers are the files that read what somebody else may have written, with the constants that bound what all
-// of it takes, not only each part; SECURITY.md tells the bounds. After "own" stands why nobody else writes it,
-// or who reads it within a bound.
+// readers are the files that read what somebody else may have written, with the constants that bound what
+// all of it takes, not only each part; SECURITY.md tells the bounds. After "own" stands why nobody else
+// writes it, or who reads it within a bound.
 var readers = map[string]string{
 	"cmd/runexp/build.go":                "own: this program's file",
 	"cmd/runexp/pin.go":                  "own: the experiment, which was parsed within maxExperimentBytes",
@@ -64,8 +64,9 @@ var readers = map[string]string{
 var reads = regexp.MustCompile(`^(os\.(ReadFile|Open|ReadDir)|io\.ReadAll|fs\.ReadDir|` +
 	`stages\.(OpenFile|ReadFile|ReadAll)|(csv|zip|gzip|tar)\.NewReader|(json|xml|yaml)\.NewDecoder|bufio\.NewScanner)$`)
 
-// TestReadersAreBounded: a file that opens or parses what others wrote is listed above, with constants that its
-// package has. pipeline/store, whose records have lengths and checksums of their own, tests its readers itself.
+// TestReadersAreBounded: a file that opens or parses what others wrote is listed above, with constants that
+// its package has. pipeline/store, whose records have lengths and checksums of their own, tests its readers
+// itself.
 func TestReadersAreBounded(t *testing.T) {
 	found := map[string]bool{}
 	for _, top := range []string{"stages", "pipeline", "cmd"} {

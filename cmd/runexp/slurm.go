@@ -65,8 +65,8 @@ func (c *slurm) option(names ...string) (value string, given bool) {
 	return value, given
 }
 
-// find returns the argument that gives an option, and its value. As sbatch does, it takes the beginning of a long
-// name for the name, and letters of options without a value before a short one.
+// find returns the argument that gives an option, and its value. As sbatch does, it takes the beginning of a
+// long name for the name, and letters of options without a value before a short one.
 func (c *slurm) find(names ...string) (arg, value string, given bool) {
 	for i, at := range c.options {
 		for _, name := range names {

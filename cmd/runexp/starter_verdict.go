@@ -77,8 +77,8 @@ type row struct {
 	Posterior       string
 }
 
-// Rows returns the hypotheses worth a look: those that are likely, those that images don't tell from these, and
-// the most probable of each numbering.
+// Rows returns the hypotheses worth a look: those that are likely, those that images don't tell from these,
+// and the most probable of each numbering.
 func (s *starter) Rows() (rows []row) {
 	if s.Measured == nil {
 		return nil
@@ -219,8 +219,8 @@ func (s *starter) verdict(u *ui) {
 	}
 }
 
-// namesFrom returns the path of the names of the model's classes as seen from the experiment's folder, "" where
-// the order of classes needs none. Names that only the model's file has are written there.
+// namesFrom returns the path of the names of the model's classes as seen from the experiment's folder, ""
+// where the order of classes needs none. Names that only the model's file has are written there.
 func (s *starter) namesFrom(dir string) (string, error) {
 	switch {
 	case s.Numbering == nil || s.Numbering.Names == "" && s.Numbering.Listed == nil:

@@ -6,7 +6,8 @@
 // folder of its own, with the file under its own name, what a .onnx file of the hub keeps its weights in, and
 // a record of what was fetched (record.go). A process at a time fetches an address (lock.go). A download
 // (download.go) is resumed where it was cut, within the process and by the next one, over requests that go
-// along redirects with care (request.go) and answers that are held against what was asked (judge.go); what fails says what to do (errors.go).
+// along redirects with care (request.go) and answers that are held against what was asked (judge.go); what
+// fails says what to do (errors.go).
 //
 // The digest is that of the file that is read: of a .gz file, but not of a .tar.gz archive, that is the file
 // inside (unpack.go).

@@ -129,8 +129,8 @@ const (
 )
 
 // retry calls do until it succeeds, or fails with an error that isn't transient, or too often, and tells why
-// it does so again. do returns whether it got further. A server that was never reached isn't tried again: there
-// is no network.
+// it does so again. do returns whether it got further. A server that was never reached isn't tried again:
+// there is no network.
 func (c *Cache) retry(ctx context.Context, a Address, do func() (further bool, err error)) error {
 	wait, tried := c.wait, 0
 	for n := range allAttempts {

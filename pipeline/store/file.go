@@ -343,8 +343,8 @@ func (s *Store) setAside(path, name string) error {
 	return s.writeErr(s.fs.Rename(path, filepath.Join(dir, name)))
 }
 
-// makeFolder makes a folder in the store. It is open to whom the store is, whatever the umask of who makes it:
-// in a store that a group shares, others must be able to remove what stands in it.
+// makeFolder makes a folder in the store. It is open to whom the store is, whatever the umask of who makes
+// it: in a store that a group shares, others must be able to remove what stands in it.
 func (s *Store) makeFolder(dir string) error {
 	var made []string // of the folders above, too
 	for at := dir; len(at) > len(s.dir); at = filepath.Dir(at) {

@@ -67,15 +67,12 @@ func (t tally) total() (n int) {
 var (
 	imageExtensions = words("jpg jpeg jpe jfif jfi jif pjpeg pjp png apng webp bmp dib tif tiff")
 	otherExtensions = words("txt csv tsv xml json jsonl yaml yml toml ini cfg md rst html htm py ipynb sh " +
-		"m log tex " +
-		"bib pdf doc docx xls xlsx npy npz mat pkl pt pth onnx h5 hdf5 parquet db zip tar gz tgz bz2 xz " +
-		"7z rar mp4 " +
-		"avi mov mkv webm wav mp3")
+		"m log tex bib pdf doc docx xls xlsx npy npz mat pkl pt pth onnx h5 hdf5 parquet db zip tar gz tgz " +
+		"bz2 xz 7z rar mp4 avi mov mkv webm wav mp3")
 	// Pictures whose content may not tell it.
 	pictureExtensions = words("gif heic heif avif svg jxl jp2 j2k jpx dcm dicom psd exr hdr ico cur ppm " +
-		"pgm pbm pnm " +
-		"fits fit nii npy tga pcx sgi xcf raw dng nef nrw cr2 cr3 arw sr2 srf orf rw2 raf pef srw 3fr iiq " +
-		"erf kdc dcr")
+		"pgm pbm pnm fits fit nii npy tga pcx sgi xcf raw dng nef nrw cr2 cr3 arw sr2 srf orf rw2 raf pef " +
+		"srw 3fr iiq erf kdc dcr")
 )
 
 func words(list string) map[string]bool {

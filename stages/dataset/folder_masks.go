@@ -99,8 +99,7 @@ func (r maskRule) apply(m *picture.Indices) (*picture.RGB, error) {
 	switch {
 	case r.alpha && m.Alpha == nil:
 		return nil, &unclearMask{"its alpha channel is the same everywhere, and object: alpha takes the " +
-			"object " +
-			"from it"}
+			"object from it"}
 	case r.alpha:
 		pix = m.Alpha
 	default:

@@ -238,13 +238,13 @@ func doubtfulClasses(l *listing, folder string) (told []string) {
 		}
 	}
 	if len(masks) > 0 && len(masks)+len(images) == len(l.classes) {
-		const text = "the folders %s are read as classes: if they hold masks, masks: names their folder, and " +
-			"path that of the images"
+		const text = "the folders %s are read as classes: if they hold masks, masks: names their folder, " +
+			"and path that of the images"
 		told = append(told, fmt.Sprintf(text, quoted(slices.Concat(images, masks))))
 	}
 	if deep && len(inner) > len(l.classes) {
-		const text = "the %d folders in %q are the classes, %s, not the %d folders in these: path names one of " +
-			"them if its folders are the classes"
+		const text = "the %d folders in %q are the classes, %s, not the %d folders in these: path names " +
+			"one of them if its folders are the classes"
 		told = append(told, fmt.Sprintf(text, len(l.classes), folder, someOf(l.classes), len(inner)))
 	}
 	return told

@@ -10,11 +10,9 @@ import (
 // What folders are called that hold parts of a data set, and those that hold what belongs to its images.
 var (
 	splitNames = words("train training trainset val valid validation valset dev eval test testing testset " +
-		"holdout " +
-		"unlabeled unlabelled train_val trainval")
+		"holdout unlabeled unlabelled train_val trainval")
 	maskNames = words("mask masks segmentation segmentations seg segs gt groundtruth ground_truth " +
-		"annotation " +
-		"annotations label labels trimap trimaps bbox bboxes boxes")
+		"annotation annotations label labels trimap trimaps bbox bboxes boxes")
 	imageNames = words("image images img imgs photo photos picture pictures jpegimages data")
 )
 

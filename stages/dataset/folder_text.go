@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// parseEntries reads the text of a list, whose format its name and its first line tell: CSV, or lines of text with
-// a file and a label, a file below its class's folder, or a number each.
+// parseEntries reads the text of a list, whose format its name and its first line tell: CSV, or lines of
+// text with a file and a label, a file below its class's folder, or a number each.
 func parseEntries(p FolderParams, b []byte) (entries []entry, told []string, err error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	if !strings.EqualFold(filepath.Ext(p.List), ".txt") || strings.Contains(first, ",") {

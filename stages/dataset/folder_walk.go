@@ -107,7 +107,8 @@ type walker struct {
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
 
-// maxListed bounds what is listed: links make a few folders any number of paths. ImageNet has 1.3 million files.
+// maxListed bounds what is listed: links make a few folders any number of paths. ImageNet has 1.3 million
+// files.
 const maxListed = 1 << 24
 
 // A node is a file or folder; id is its path relative to the top, with slashes.

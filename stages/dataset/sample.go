@@ -76,8 +76,8 @@ type Net struct {
 // mostSampled limits the photographs of a sample.
 const mostSampled = 1000
 
-// SampleOf returns up to mostSampled photographs of a folder with all ways in which its classes may be numbered
-// for a model. A sample without a numbering has the reasons in Refused.
+// SampleOf returns up to mostSampled photographs of a folder with all ways in which its classes may be
+// numbered for a model. A sample without a numbering has the reasons in Refused.
 func SampleOf(c Content, net Net) (s *Sample, err error) {
 	p := *Folder.NewParams().(*FolderParams)
 	p.Path, p.Masks, p.Boxes, p.White = c.Path, c.Masks, c.Boxes, cmp.Or(c.White, p.White)

@@ -45,8 +45,8 @@ type Said struct {
 
 func (s Said) String() string { return s.Text + ": " + s.Source }
 
-// Range returns what a black and a white pixel are fed as, over all channels; false where the file doesn't say
-// it.
+// Range returns what a black and a white pixel are fed as, over all channels; false where the file doesn't
+// say it.
 func (d Declared) Range() (black, white float64, ok bool) {
 	if d.Scale == 0 {
 		return 0, 0, false
@@ -62,8 +62,8 @@ func (d Declared) Range() (black, white float64, ok bool) {
 // IsZero reports whether the file says nothing that could be understood.
 func (d Declared) IsZero() bool { return len(d.Said) == 0 }
 
-// With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say is
-// as in the preset with this name.
+// With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say
+// is as in the preset with this name.
 func (d Declared) With(preset string) []string {
 	p, ok := modelfile.PresetNamed(preset)
 	if !ok {
@@ -386,9 +386,9 @@ func letters(key string) string {
 var noteReaders = func() map[string]func(*declaration, literal, string) {
 	out := map[string]func(*declaration, literal, string){}
 	for keys, read := range map[string]func(*declaration, literal, string){
-		"names classnames classes classlabels labels labelnames labelmap id2label label2id idxtoclass idx2label " +
-			"indextoclass classtoidx label2idx categories categorynames targetnames character characters " +
-			"charset vocab": (*declaration).readNames,
+		"names classnames classes classlabels labels labelnames labelmap id2label label2id idxtoclass " +
+			"idx2label indextoclass classtoidx label2idx categories categorynames targetnames character " +
+			"characters charset vocab": (*declaration).readNames,
 		"imgsz imgsize imagesize inputsize inputshape resolution cropsize testinputsize": (*declaration).readSize,
 		"imagebitmappixelformat colormode colororder colororders channelorder channelsorder colorformat " +
 			"colorspace colorchannelorder pixelformat imageformat imagemode inputcolor inputcolororder " +

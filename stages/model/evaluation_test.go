@@ -31,8 +31,9 @@ func boolean(name string, v byte) *onnxpb.TensorProto {
 	return &onnxpb.TensorProto{Name: name, DataType: int32(onnxpb.TensorProto_BOOL), RawData: []byte{v}}
 }
 
-// TestDropoutInTrainingMode holds that a Dropout in training mode changes nothing, in the trial, in what model/
-// predict answers and in gradients, and that it is told; one in evaluation mode leaves the file as it is.
+// TestDropoutInTrainingMode holds that a Dropout in training mode changes nothing, in the trial, in what
+// model/ predict answers and in gradients, and that it is told; one in evaluation mode leaves the file as it
+// is.
 func TestDropoutInTrainingMode(t *testing.T) {
 	modeltest.Runtime(t)
 	want := predictions(t, modeltest.Model(t,

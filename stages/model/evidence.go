@@ -75,8 +75,8 @@ var inverseTemperatures = func() (b []float64) {
 	return b
 }()
 
-// price returns what an inverse temperature costs, in nats: half of the square of its distance from 1, of which
-// the unit is a factor of 4.
+// price returns what an inverse temperature costs, in nats: half of the square of its distance from 1, of
+// which the unit is a factor of 4.
 func price(b float64) float64 { return math.Pow(math.Log(b)/math.Log(4), 2) / 2 }
 
 // likelihoods returns those of all numberings on the first n images, for a way to feed, and that of the best

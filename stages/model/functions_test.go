@@ -29,8 +29,9 @@ import (
 // own is the domain of functions in tests.
 const own = "pkg.own"
 
-// intoFunction moves nodes from…to of a model into a function that one node calls. Weights that only they take
-// may become constants there, and a number of theirs an attribute of the call, stated or by its default.
+// intoFunction moves nodes from…to of a model into a function that one node calls. Weights that only they
+// take may become constants there, and a number of theirs an attribute of the call, stated or by its
+// default.
 func intoFunction(r *rand.Rand, m *onnx.Model, from, to int) {
 	g := m.Proto.Graph
 	number := len(m.Proto.Functions)
@@ -103,8 +104,8 @@ func withFunctions(r *rand.Rand, m *onnx.Model) *onnx.Model {
 }
 
 // TestFunctionsAreTheGraphsOwn moves nodes of a net that ends with a Softmax into functions of functions, at
-// random: what is read is the net that it was, the head among it, and to the bit the answers that ONNX Runtime
-// gives for the file with the functions.
+// random: what is read is the net that it was, the head among it, and to the bit the answers that ONNX
+// Runtime gives for the file with the functions.
 func TestFunctionsAreTheGraphsOwn(t *testing.T) {
 	runtime := modeltest.Runtime(t)
 	net := tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
@@ -172,8 +173,8 @@ func answersOf(t *testing.T, runtime *ort.Runtime, file []byte) []float32 {
 	return out[0].Data
 }
 
-// TestFunctionsRefused holds that functions which can't be inlined are errors that name the reason, and that a few
-// bytes don't become endless nodes.
+// TestFunctionsRefused holds that functions which can't be inlined are errors that name the reason, and that
+// a few bytes don't become endless nodes.
 func TestFunctionsRefused(t *testing.T) {
 	calls := func(name string, others ...string) *onnxpb.FunctionProto {
 		f := &onnxpb.FunctionProto{Domain: own, Name: name, Input: []string{"a"}, Output: []string{"b"}}
@@ -214,9 +215,9 @@ func TestFunctionsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsOpened holds, by strace, that a net whose constants stand in a file next to it opens nothing
-// else of that name: neither in the working folder, where ONNX Runtime looks for what functions name, nor
-// later, when the file may be another.
+// TestNothingElseIsOpened holds, by strace, that a net whose constants stand in a file next to it opens
+// nothing else of that name: neither in the working folder, where ONNX Runtime looks for what functions
+// name, nor later, when the file may be another.
 func TestNothingElseIsOpened(t *testing.T) {
 	modeltest.Runtime(t)
 	if os.Getenv("RUNEXP_TEST_READS") != "" {

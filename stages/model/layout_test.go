@@ -86,8 +86,8 @@ func TestLayoutIsAsked(t *testing.T) {
 	begins(onnxpb.TensorProto_FLOAT, []int{free, free, free, free})(net)
 	p.Path = modeltest.File(t, net)
 	for layout, want := range map[string]string{
-		modelfile.NHWC: "fails on images as nhwc with 3 channels: a Conv gets 6 channels and takes 3; the layout " +
-			"may be nchw",
+		modelfile.NHWC: "fails on images as nhwc with 3 channels: a Conv gets 6 channels and takes 3; the " +
+			"layout may be nchw",
 		"auto": "neither layout works",
 	} {
 		p.Layout = layout

@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// described returns a file of a net for images of 8×8 pixels, whose axes it leaves open and takes in a layout,
-// with these keys and values of metadata.
+// described returns a file of a net for images of 8×8 pixels, whose axes it leaves open and takes in a
+// layout, with these keys and values of metadata.
 func described(t *testing.T, nhwc bool, notes ...string) string {
 	t.Helper()
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
@@ -44,8 +44,8 @@ func described(t *testing.T, nhwc bool, notes ...string) string {
 	return modeltest.File(t, m)
 }
 
-// TestStanzaInTheFilesWords holds that the lines for an experiment feed pixels as the file says, in the layout
-// that it takes, and that a file which says nothing is fed as before.
+// TestStanzaInTheFilesWords holds that the lines for an experiment feed pixels as the file says, in the
+// layout that it takes, and that a file which says nothing is fed as before.
 func TestStanzaInTheFilesWords(t *testing.T) {
 	modeltest.Runtime(t)
 	winML := []string{"Image.BitmapPixelFormat", "Bgr8", "Image.NominalPixelRange", "NominalRange_0_255"}

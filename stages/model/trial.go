@@ -15,8 +15,8 @@ import (
 type Trial struct {
 	Spec modelfile.Spec
 
-	// Notes are what a user should know of how the model is read, such as where parameters contradict what the
-	// file says.
+	// Notes are what a user should know of how the model is read, such as where parameters contradict what
+	// the file says.
 	Notes []string
 
 	model stages.Data

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// A Liar is a server of a file of several versions that answers as it likes, whatever was asked: any status, any
-// part of any version, with headers that are missing, are of another answer, or contradict each other. What it
-// never does is to call the bytes of one version those of another; unless Forges is set, and then it does that,
-// too, so that only a digest tells.
+// A Liar is a server of a file of several versions that answers as it likes, whatever was asked: any status,
+// any part of any version, with headers that are missing, are of another answer, or contradict each other.
+// What it never does is to call the bytes of one version those of another; unless Forges is set, and then it
+// does that, too, so that only a digest tells.
 type Liar struct {
 	Versions [][]byte
 	Forges   bool

@@ -448,9 +448,9 @@ func TestFoldersCount(t *testing.T) {
 	}
 }
 
-// TestChangedBytes holds that what an archive's checksums cover is never unpacked with other bytes: an archive
-// of which a byte changed, of which some are missing or to which some were added, gives the same content or an
-// error. Tar files have checksums of headers alone; a zip file's directory has none.
+// TestChangedBytes holds that what an archive's checksums cover is never unpacked with other bytes: an
+// archive of which a byte changed, of which some are missing or to which some were added, gives the same
+// content or an error. Tar files have checksums of headers alone; a zip file's directory has none.
 func TestChangedBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	noise := make([]byte, 3000)

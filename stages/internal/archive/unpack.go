@@ -56,8 +56,8 @@ type unpacking struct {
 	folders map[string]bool // that were made
 }
 
-// folderBytes is what a folder counts among the bytes, being what it takes on a disk: a short archive can name
-// very many.
+// folderBytes is what a folder counts among the bytes, being what it takes on a disk: a short archive can
+// name very many.
 const folderBytes = 4 << 10
 
 // unpack writes the members of an archive into a new folder, without hidden files.

@@ -69,8 +69,8 @@ func OpenMember(m *zip.File) (io.ReadCloser, error) {
 	return &checked{r, m.CRC32, crc32.NewIEEE()}, nil
 }
 
-// whole returns an error if the archive isn't all of the file: its first member at the start, and the end of its
-// directory at the end. Of archives that were joined, a directory has the members of one alone.
+// whole returns an error if the archive isn't all of the file: its first member at the start, and the end of
+// its directory at the end. Of archives that were joined, a directory has the members of one alone.
 func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 	end := make([]byte, 4)
 	at := size - 22 - int64(len(z.Comment))
@@ -88,8 +88,8 @@ func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 	head := make([]byte, 30)
 	if _, err := f.ReadAt(head, 0); len(z.File) > 0 && (err != nil || string(head[:4]) != "PK\x03\x04" ||
 		first != 30+int64(binary.LittleEndian.Uint16(head[26:]))+int64(binary.LittleEndian.Uint16(head[28:]))) {
-		return errors.New("something comes before its first member: if archives were joined, unpack them, and " +
-			"name the folder")
+		return errors.New("something comes before its first member: if archives were joined, unpack them, " +
+			"and name the folder")
 	}
 	return nil
 }

@@ -11,9 +11,9 @@
 // The files in the order of the table: distinct_names, verbatim, interface (inputs and outputs),
 // constant_branches, simplify, infer_shapes (both with detach_weights, which keeps large weights from ONNX
 // Runtime meanwhile), emission_opset; channels_first, sides, fold_batchnorm, sink_gather, gemm_alpha,
-// pad_channels; reference (of comparisons), layer, preprocess, answer; attention, backward (with seed), audit;
-// batch_invariant (one file a family of operators); ort_workarounds. Passes that rewrite models without
-// knowing their types are in package rewrite. Survey tells what a file needs before it is lowered.
+// pad_channels; reference (of comparisons), layer, preprocess, answer; attention, backward (with seed),
+// audit; batch_invariant (one file a family of operators); ort_workarounds. Passes that rewrite models
+// without knowing their types are in package rewrite. Survey tells what a file needs before it is lowered.
 package lower
 
 import (

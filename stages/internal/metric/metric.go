@@ -1,7 +1,7 @@
 // Package metric has the arithmetic of the metrics, without files, ports and networks. A map becomes one
 // value per pixel (values.go, reduction.go), its pixels are ordered (values.go), the responses along that
-// order become a curve (mas.go, metric.go, removal.go, pic.go) or the values meet a mask (localisation.go, mass.go), and a
-// score results. enlarge.go resizes maps of layers.
+// order become a curve (mas.go, metric.go, removal.go, pic.go) or the values meet a mask (localisation.go,
+// mass.go), and a score results. enlarge.go resizes maps of layers.
 //
 // All numbers are float64, and sums are taken in the order of their terms: equal inputs give equal bits
 // everywhere.

@@ -19,10 +19,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReadFile reads a model with all that it keeps in other files, so that none is opened later. Those files must
-// be in the model's folder or below it, links followed: that is what relative names count from, in functions
-// too, for which ONNX Runtime itself takes the folder that the command runs in. A hard link is as good as the
-// file: nothing tells which of its names was first, and the bytes count, under whatever name.
+// ReadFile reads a model with all that it keeps in other files, so that none is opened later. Those files
+// must be in the model's folder or below it, links followed: that is what relative names count from, in
+// functions too, for which ONNX Runtime itself takes the folder that the command runs in. A hard link is as
+// good as the file: nothing tells which of its names was first, and the bytes count, under whatever name.
 func ReadFile(path string) (*Model, error) {
 	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {

@@ -56,8 +56,8 @@ func Parse(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// settle makes a model that has all its weights inside one that the rest of the project can read: no weight is
-// sparse, each fills its shape, and nothing is left that another file would be read for.
+// settle makes a model that has all its weights inside one that the rest of the project can read: no weight
+// is sparse, each fills its shape, and nothing is left that another file would be read for.
 func (m *Model) settle() error {
 	if err := makeDense(m.Proto); err != nil {
 		return err

@@ -216,8 +216,8 @@ func external(t *testing.T, location, offset, length string) string {
 		t.Fatal(err)
 	}
 	for name, b := range map[string][]byte{"m.onnx": encode(t, p), "sub/w.bin": []byte("0123abcdefgh"),
-		"../outside.bin": make([]byte, 100), "lfs.bin": []byte("version https://git-lfs.github.com/spec/v1\n" +
-			"oid sha256:00\nsize 8\n")} {
+		"../outside.bin": make([]byte, 100), "lfs.bin": []byte("version " +
+			"https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 8\n")} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}

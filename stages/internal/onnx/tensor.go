@@ -63,8 +63,8 @@ func storedSize(t *onnxpb.TensorProto) (int64, error) {
 	return (n*bits + 7) / 8, nil
 }
 
-// narrow are the bits of an element of types that no other code reads, as ONNX numbers them: floats of 8 bits,
-// integers and floats of 4, integers of 2.
+// narrow are the bits of an element of types that no other code reads, as ONNX numbers them: floats of 8
+// bits, integers and floats of 4, integers of 2.
 var narrow = map[int32]int64{17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 
 // listed returns how many elements t has outside its raw data.

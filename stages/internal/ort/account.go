@@ -242,8 +242,8 @@ func goMemory() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// Needs are the bytes that a program needs at least: in a run, apart from what is loaded, and for good once it is
-// loaded. The zero value is a program of which nothing is known.
+// Needs are the bytes that a program needs at least: in a run, apart from what is loaded, and for good once
+// it is loaded. The zero value is a program of which nothing is known.
 type Needs struct{ Run, Kept int64 }
 
 // How many times as much as the values that live at once a run takes at most, as measured: kernels have

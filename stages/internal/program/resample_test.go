@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestResample holds that a Resize that filters, or keeps the aspect ratio, has as derivative the weights that
-// ONNX Runtime's own Resize shows at images of a single pixel, for drawn modes, scales and sizes; a
+// TestResample holds that a Resize that filters, or keeps the aspect ratio, has as derivative the weights
+// that ONNX Runtime's own Resize shows at images of a single pixel, for drawn modes, scales and sizes; a
 // CenterCropPad behind it crops or pads what it returns.
 func TestResample(t *testing.T) {
 	modeltest.Runtime(t)

@@ -15,10 +15,10 @@ import (
 // endless nodes.
 const mostInlined = 1 << 18
 
-// InlineFunctions replaces the nodes that call a function of the model's own by what the function consists of,
-// so that all other code sees the graph that ONNX Runtime runs. Left are calls of functions that are written
-// in other versions of operators than the model, and functions named like operators that ONNX Runtime has
-// itself, which it prefers.
+// InlineFunctions replaces the nodes that call a function of the model's own by what the function consists
+// of, so that all other code sees the graph that ONNX Runtime runs. Left are calls of functions that are
+// written in other versions of operators than the model, and functions named like operators that ONNX
+// Runtime has itself, which it prefers.
 func InlineFunctions(m *onnx.Model) error {
 	if len(m.Proto.Functions) == 0 {
 		return nil

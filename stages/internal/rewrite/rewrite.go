@@ -4,9 +4,10 @@
 //
 // The way of the data: [InlineFunctions] and [Evaluation] when a file is read; then [KernelShapes],
 // [TopologicalOrder], [SinglePrecision], [Dequantise], [GroupNormalization], [InlineBranches],
-// [SeparatePads], [ToOpset], each in a file of its name but the last, which is in rewrite.go: a table of converters converts operators to one opset, one file for each operator
-// that changed its meaning between versions or that only others have (op_*.go). A converter gets a node and
-// writes its replacement. Nodes that no converter can express are reported all at once, by their names.
+// [SeparatePads], [ToOpset], each in a file of its name but the last, which is in rewrite.go: a table of
+// converters converts operators to one opset, one file for each operator that changed its meaning between
+// versions or that only others have (op_*.go). A converter gets a node and writes its replacement. Nodes
+// that no converter can express are reported all at once, by their names.
 package rewrite
 
 import (
