@@ -377,10 +377,14 @@ func (all *guarantees) quotient(n onnx.Node, x, y guarantee) guarantee {
 		return out
 	}
 	if x.low >= 0 && all.exceeds(n.In(1), n.In(0), 8) {
-		summed := all.sums(n.In(1), n.In(0), 8)
+		summed := all.row(n.In(0)) && all.sums(n.In(1), n.In(0), 8)
 		return guarantee{high: 1, unit: 1, own: !summed, whole: summed, by: n.Label(), rounds: x.rounds}
 	}
-	return decides(n, "divides by a number that depends on the image")
+	out := decides(n, "divides by a number that depends on the image")
+	if x.never != "" {
+		out.never, out.label = x.never, x.label
+	}
+	return out
 }
 
 func reciprocal(y guarantee) guarantee {
@@ -436,6 +440,19 @@ func (all *guarantees) sums(sum, part string, depth int) bool {
 		return all.sums(n.In(0), part, depth-1)
 	}
 	return false
+}
+
+// row reports whether a value has no more than one axis beside that of the images, so that what normalises it
+// normalises all of its numbers together.
+func (all *guarantees) row(value string) bool {
+	long := 0
+	shape, known := all.shapes[value]
+	for _, d := range shape[min(1, len(shape)):] {
+		if d > 1 {
+			long++
+		}
+	}
+	return known && long <= 1
 }
 
 // normaliser reports whether a value is the logarithm of the sum of the exponentials of another.

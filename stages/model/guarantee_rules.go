@@ -200,11 +200,11 @@ func less(v float64) float64 {
 
 // operatorRules are those of single operators.
 var operatorRules = map[string]guaranteeRule{
-	"Softmax": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
-		return guarantee{high: 1, unit: 1, whole: true, by: n.Label()}
+	"Softmax": func(all *guarantees, n onnx.Node, in []guarantee) guarantee {
+		return guarantee{high: 1, unit: 1, whole: all.row(n.In(0)), by: n.Label()}
 	},
-	"QLinearSoftmax": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
-		return guarantee{high: 1, unit: 1, whole: true, by: n.Label(), rounds: true}
+	"QLinearSoftmax": func(all *guarantees, n onnx.Node, in []guarantee) guarantee {
+		return guarantee{high: 1, unit: 1, whole: all.row(n.In(0)), by: n.Label(), rounds: true}
 	},
 	"LogSoftmax": func(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
 		return guarantee{low: math.Inf(-1), unit: 1, log: true, by: n.Label()}

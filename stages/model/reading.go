@@ -234,7 +234,8 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 	}
 	nodes := nodesOf(r.m)
 	values := slices.DeleteFunc(r.ordered(r.all.tail(v.value), v.value), func(from string) bool {
-		return slices.ContainsFunc(r.all.between(from, v.value, nodes), r.all.bends)
+		between := r.all.between(from, v.value, nodes)
+		return slices.ContainsFunc(between, r.all.bends) || r.all.joined(between, from)
 	})
 	sum, whole := rowSum(rows)
 	_, logs := rowSum(exponentials(rows, 1))

@@ -66,6 +66,20 @@ func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
 	return out
 }
 
+// joined reports whether nodes that lie behind a value take something else that depends on the image, which may
+// have been the same for the images tried.
+func (all *guarantees) joined(nodes []onnx.Node, from string) bool {
+	behind := map[string]bool{from: true}
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			behind[v] = true
+		}
+	}
+	return slices.ContainsFunc(nodes, func(n onnx.Node) bool {
+		return slices.ContainsFunc(n.Input, func(v string) bool { return all.of[v].varies && !behind[v] })
+	})
+}
+
 // bends reports whether a node may change numbers that no image tried has shown: a bound below or above which
 // they are others. Bounds that probabilities don't reach change nothing.
 func (all *guarantees) bends(n onnx.Node) bool {
