@@ -31,8 +31,9 @@ const (
 const clearLow, clearHigh = 0.005, 0.995
 
 // matchLogits returns the last value whose Softmax or Sigmoid gives the answers in rows, false if there is
-// none: what stands before it may do so on some images alone.
-func matchLogits(values []string, seen map[string]view, rows [][]float32, g guarantee,
+// none: what stands before it may do so on some images alone. A Softmax is only looked for in front of what
+// takes all classes together.
+func matchLogits(values, together []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) (best match, ok bool) {
 	if len(rows) == 0 || len(rows[0]) == 0 {
 		return best, false
@@ -48,6 +49,9 @@ func matchLogits(values []string, seen map[string]view, rows [][]float32, g guar
 				continue
 			}
 			for _, own := range []bool{false, true} {
+				if !own && !slices.Contains(together, value) {
+					continue
+				}
 				if m, found := matches(value, v, rows, g, own, log, tolerance); found &&
 					(!ok || m.apart < best.apart/4 && best.apart > exactTolerance) {
 					best, ok = m, true
@@ -58,16 +62,18 @@ func matchLogits(values []string, seen map[string]view, rows [][]float32, g guar
 	return best, ok
 }
 
-// unshifted returns the match in front of views of a matched value, and of what subtracts the same from all
-// classes, as the largest of them in a stable Softmax.
+// unshifted returns the match in front of views of a matched value, and in front of what subtracts the same from
+// all classes, as the largest of them in a stable Softmax.
 func (all *guarantees) unshifted(m match, values []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) match {
 	for {
 		n, ok := all.makers[m.value]
-		if !ok || !isView(n) && n.OpType != "Sub" || !slices.Contains(values, n.In(0)) {
+		shift := ok && n.OpType == "Sub" && !m.own &&
+			onnx.Size(all.shapes[n.In(1)])*len(seen[n.In(0)].rows[0]) == onnx.Size(all.shapes[n.In(0)])
+		if !ok || !isView(n) && !shift || !slices.Contains(values, n.In(0)) {
 			return m
 		}
-		before, ok := matchLogits([]string{n.In(0)}, seen, rows, g, tolerance)
+		before, ok := matchLogits([]string{n.In(0)}, values, seen, rows, g, tolerance)
 		if !ok || before.own != m.own {
 			return m
 		}

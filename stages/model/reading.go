@@ -259,9 +259,12 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 		if !hint.probability() {
 			hint.unit, hint.log = 0, false
 		}
-		if m, ok := matchLogits(values, r.seen, rows, hint, tolerance); ok && !(m.columns != nil && !m.own &&
-			len(m.columns) < len(r.seen[m.value].rows[0])) && (m.apart <= exactTolerance || !g.rounds ||
-			r.unrounded(m, values)) {
+		together := slices.DeleteFunc(slices.Clone(values), func(from string) bool {
+			return !slices.ContainsFunc(r.all.between(from, v.value, nodes), mixes)
+		})
+		m, ok := matchLogits(values, together, r.seen, rows, hint, tolerance)
+		part := m.columns != nil && !m.own && len(m.columns) < len(r.seen[m.value].rows[0])
+		if ok && !part && (m.apart <= exactTolerance || !g.rounds || r.unrounded(m, values)) {
 			v.look(r, r.all.unshifted(m, values, r.seen, rows, hint, tolerance))
 			return
 		}
@@ -292,7 +295,7 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 func (r *reader) unrounded(m match, values []string) bool {
 	for _, v := range slices.Backward(values) {
 		if g := r.all.of[v]; !g.rounds && g.probability() {
-			_, ok := matchLogits([]string{m.value}, r.seen, r.seen[v].rows, g, exactTolerance)
+			_, ok := matchLogits([]string{m.value}, []string{m.value}, r.seen, r.seen[v].rows, g, exactTolerance)
 			return ok
 		}
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
@@ -105,6 +106,11 @@ func (all *guarantees) bends(n onnx.Node) bool {
 		}
 	}
 	return false
+}
+
+// mixes reports whether a node computes a number from those of several classes, as any Softmax does.
+func mixes(n onnx.Node) bool {
+	return isLayer(n) || strings.HasPrefix(n.OpType, "Reduce") || strings.HasSuffix(n.OpType, "Softmax")
 }
 
 // decides reports whether what a node makes can't be the numbers of classes.
