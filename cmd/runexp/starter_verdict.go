@@ -214,9 +214,26 @@ func (s *starter) verdict(u *ui) {
 				"way that isn't among those tried", s.Right()))
 		}
 		if m.Unreadable > 0 {
-			u.warn(fmt.Sprintf("%d photographs can't be read and weren't measured on", m.Unreadable))
+			u.warn(fmt.Sprintf("not measured on, as it can't be read: %d of %d photographs; the first: %v",
+				m.Unreadable, m.Unreadable+m.Images, m.Unread))
+		}
+		if feeds := s.nan(); feeds != "" {
+			u.warn("the model answers NaN to some of the images if it is fed as " + feeds +
+				": these can't be the answer, and one of them would be the right one of a model that is defective")
 		}
 	}
+}
+
+// nan returns the names of the feeds with which the model answers NaN, but for unlikely ones.
+func (s *starter) nan() string {
+	var names []string
+	for _, i := range s.Measured.NaN {
+		if f := s.Measured.Feeds[i]; f.Unlikely == "" {
+			names = append(names, f.String())
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 // namesFrom returns the path of the names of the model's classes as seen from the experiment's folder, ""

@@ -49,6 +49,8 @@ type Verdict struct {
 	Groups     int          // classes of these
 	PerClass   [][2]int     // by group: images on which the most probable hypothesis is right, and all
 	Unreadable int          // photographs that can't be read
+	Unread     error        // why the first of them can't
+	NaN        []int        // feeds with which the model answers NaN to some image
 
 	others []float64 // by feed: how far the best numbering that wasn't tried is behind
 }
@@ -114,6 +116,7 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 			cmp.Compare(f.order(), g.order()))
 	})
 	unreadable, done := 0, 0
+	var unread error
 	for next := 0; next < len(photos) && len(alive) > 0; {
 		round := max(firstRound, len(e.Groups))
 		if len(e.Groups) > 0 {
@@ -131,6 +134,7 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 				b, err := p.Image(q.Feeds[alive[0]].Size)
 				if err != nil {
 					unreadable++
+					unread = cmp.Or(unread, err)
 					continue
 				}
 				kept++
@@ -175,7 +179,11 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 				}
 			}
 			alive = slices.DeleteFunc(alive, func(f int) bool {
-				return behind[f] > hopeless && v.others[f] > hopeless
+				ends := behind[f] > hopeless && v.others[f] > hopeless
+				if ends { // later images can't bring it back: it doesn't answer to them
+					e.fed[f].behind = behind[f]
+				}
+				return ends
 			})
 		}
 	}
@@ -183,7 +191,12 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 		return Verdict{}, errNothingToMeasure
 	}
 	v := e.verdict(q)
-	v.Unreadable = unreadable
+	v.Unreadable, v.Unread = unreadable, unread
+	for f, fed := range e.fed {
+		if fed.broken {
+			v.NaN = append(v.NaN, f)
+		}
+	}
 	return v, nil
 }
 
@@ -212,7 +225,7 @@ func (e *Evidence) verdict(q Question) Verdict {
 	for i := range v.Hypotheses {
 		h := &v.Hypotheses[i]
 		if i != likeliest {
-			h.Behind = max(0, e.lead(top.Likelihood, h.Likelihood))
+			h.Behind = max(e.fed[h.Feed].behind, e.lead(top.Likelihood, h.Likelihood))
 		}
 		h.Posterior = q.Feeds[h.Feed].Prior * q.Numberings[h.Numbering] * math.Exp(-h.Behind)
 		total += h.Posterior
@@ -329,7 +342,8 @@ func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]f
 	return rows, nil
 }
 
-// leastProbability is what a probability of 0, which may be a rounded one, counts as.
+// leastProbability is what a probability of 0, which may be a rounded one, counts as; of logits, beside the
+// largest.
 const leastProbability = 1e-7
 
 // scores returns what a softmax makes probabilities of: logits as they are, and logarithms of probabilities.
@@ -339,6 +353,11 @@ func scores(row []float32, spec modelfile.Spec) []float32 {
 	if spec.Probabilities {
 		for i, p := range row {
 			out[i] = float32(math.Log(max(float64(p), leastProbability)))
+		}
+	}
+	if lowest := slices.Max(out) + float32(math.Log(leastProbability)); math.IsInf(float64(slices.Min(out)), -1) {
+		for i, v := range out {
+			out[i] = max(v, lowest)
 		}
 	}
 	if len(row) == 1 {

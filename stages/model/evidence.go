@@ -27,7 +27,8 @@ const alike = 0.25
 // A fed holds what a model answers to the first images when it is fed in one way.
 type fed struct {
 	logits [][]float32
-	broken bool // an answer is NaN or +∞
+	broken bool    // an answer is NaN or +∞
+	behind float64 // how far it was behind when measuring it ended; 0 while it goes on
 }
 
 // A Likelihood is how well a hypothesis explains labels.

@@ -103,6 +103,9 @@ func answer(ctx context.Context, m modelfile.Model, images []float32,
 func near(a, b []float32) bool {
 	largest, apart := 0.0, 0.0
 	for i := range a {
+		if a[i] == b[i] && math.IsInf(float64(a[i]), 0) {
+			continue
+		}
 		largest = math.Max(largest, math.Abs(float64(a[i])))
 		apart = math.Max(apart, math.Abs(float64(a[i])-float64(b[i])))
 	}
