@@ -107,8 +107,9 @@ func (m *Measured) Name(h, from model.Hypothesis) string {
 // Unplaced returns what to do where no numbering of the classes fits.
 func (m *Measured) Unplaced() string {
 	if len(m.Classes) < m.Of {
-		return fmt.Sprintf("which of the model's %d classes are the %d of the images? names: FILE of dataset/folder "+
-			"places them, a text file with the model's classes, a line each", m.Of, len(m.Classes))
+		return fmt.Sprintf("which of the model's %d classes are the %d of the images? names: FILE of "+
+			"dataset/folder places them, a text file with the model's classes, a line "+
+			"each", m.Of, len(m.Classes))
 	}
 	return "are its classes numbered as theirs are, and is it fed in one of these ways? names: FILE of " +
 		"dataset/folder numbers them, a text file with the model's classes, a line each"

@@ -118,7 +118,8 @@ func TestTiesAreOfTheScores(t *testing.T) {
 					"scores": contest(counts, unit, order)})
 				for port, payloads := range want.Payloads {
 					if port != "answer" && port != "alpha" {
-						sameNumbers(t, fmt.Sprintf("%s of %s in %s, %d images", port, c.stage.Name, what, images),
+						sameNumbers(t, fmt.Sprintf("%s of %s in %s, %d images", port, c.stage.Name, what,
+							images),
 							payloads[0], got.Payloads[port][0])
 					}
 				}
@@ -158,7 +159,8 @@ func sameNumbers(t *testing.T, what string, a, b []byte) {
 		for k, x := range row.Numbers {
 			y := got.Rows[i].Numbers[k]
 			if name := want.Numbers[k].Name; !slices.Contains(ofUnit, name) &&
-				!(math.Abs(float64(x-y)) <= 1e-12*max(1, math.Abs(float64(x)))) && !(math.IsNaN(float64(x)) && math.IsNaN(float64(y))) {
+				!(math.Abs(float64(x-y)) <= 1e-12*max(1, math.Abs(float64(x)))) &&
+				!(math.IsNaN(float64(x)) && math.IsNaN(float64(y))) {
 				t.Errorf("%s: %s of %q is %v, not %v", what, name, row.Keys, y, x)
 			}
 		}

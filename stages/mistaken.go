@@ -48,7 +48,8 @@ const longestPointer = 1 << 10
 var lfs = regexp.MustCompile(`\nsize (\d+)`)
 
 func pointer(head []byte) error {
-	for _, begin := range []string{"version https://git-lfs.github.com/", "version https://hawser.github.com/",
+	for _, begin := range []string{"version https://git-lfs.github.com/",
+		"version https://hawser.github.com/",
 		"version http://git-media.io/"} {
 		if !bytes.HasPrefix(head, []byte(begin)) {
 			continue
@@ -108,8 +109,10 @@ var texts = []struct {
 	{regexp.MustCompile(`(?i)^(<!--.*?-->\s*)?<(!doctype\s+html|html|head|body)\b`),
 		"a web page, not the file: download the file itself, where GitHub's addresses have /raw/ and " +
 			"Hugging Face's /resolve/ in place of /blob/"},
-	{regexp.MustCompile(`(?s)^<\?xml.*<net\b`), "OpenVINO's graph: take the .onnx file that it was made from"},
-	{regexp.MustCompile(`(?s)^(<\?xml.*)?<Error>`), "a server's message of an error, not the file: download it again"},
+	{regexp.MustCompile(`(?s)^<\?xml.*<net\b`),
+		"OpenVINO's graph: take the .onnx file that it was made from"},
+	{regexp.MustCompile(`(?s)^(<\?xml.*)?<Error>`),
+		"a server's message of an error, not the file: download it again"},
 	{regexp.MustCompile(`^<svg\b`), "an SVG picture"},
 	{regexp.MustCompile(`^<\?xml\b`), "XML"},
 }
@@ -136,7 +139,8 @@ func zipped(head []byte) string {
 // firstWords returns the beginning of a text in one line.
 func firstWords(text []byte) string {
 	const shown = 80
-	r := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), 400)]), "?")), " "))
+	r := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(string(text[:min(len(text), 400)]), "?")),
+		" "))
 	if len(r) > shown {
 		return fmt.Sprintf("%q …", string(r[:shown]))
 	}

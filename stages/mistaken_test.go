@@ -28,8 +28,10 @@ func TestMistaken(t *testing.T) {
 	safetensors := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header
 	for _, tt := range []struct{ name, head, want string }{
 		{"LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:00ff\nsize 2400\n",
-			"a pointer of Git LFS to a file of 2400 bytes, the file itself isn't here: git lfs pull fetches it"},
-		{"LFS with Windows' lines", "version https://git-lfs.github.com/spec/v1\r\noid sha256:0\r\nsize 7\r\n",
+			"a pointer of Git LFS to a file of 2400 bytes, the file itself isn't here: git lfs pull " +
+				"fetches it"},
+		{"LFS with Windows' lines", "version https://git-lfs.github.com/spec/v1\r\noid sha256:0\r\nsize " +
+			"7\r\n",
 			"to a file of 7 bytes"},
 		{"git-annex", "/annex/objects/SHA256E-s31390--f50d.onnx\n", "git annex get"},
 		{"a page", "\n<!DOCTYPE html>\n<html lang=en>", "a web page"},
@@ -37,7 +39,8 @@ func TestMistaken(t *testing.T) {
 		{"a page with a comment", "<!-- made by -->\n<html>", "a web page"},
 		{"S3's message", `<?xml version="1.0"?>` + "\n<Error><Code>AccessDenied</Code>", "server's message"},
 		{"OpenVINO", `<?xml version="1.0"?>` + "\n" + `<net name="a" version="11">`, "OpenVINO"},
-		{"JSON", `{"error": "Repository  not found"}`, `message in place of a file: "{\"error\": \"Repository not`},
+		{"JSON", `{"error": "Repository  not found"}`,
+			`message in place of a file: "{\"error\": \"Repository not`},
 		{"PyTorch", zipOf("archive/data.pkl"), "torch.onnx.export"},
 		{"PyTorch, newer", zipOf("resnet/data.pkl"), "torch.onnx.export"},
 		{"Keras", zipOf("metadata.json"), "Keras"},

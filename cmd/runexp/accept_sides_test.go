@@ -164,7 +164,8 @@ func TestOneOutputHasTwoSides(t *testing.T) {
 						t.Fatalf("%s: %v", name, err)
 					}
 					all[name+" "+row[0]+" "+rows[0][k+1]] = x
-					if right := rows[0][k+1] != "cats/5.png"; strings.Contains(row[0], "accuracy") && (x == 1) != right {
+					if right := rows[0][k+1] != "cats/5.png"; strings.Contains(row[0], "accuracy") &&
+						(x == 1) != right {
 						t.Errorf("%s of %s is %v", row[0], rows[0][k+1], x)
 					}
 				}

@@ -471,8 +471,10 @@ func TestReservedOptions(t *testing.T) {
 			}
 		}
 	}
-	for _, form := range []string{"-p", "-pgpu", "--partition=gpu", "--part=gpu", "--time=4", "-t4", "--nodes=1",
-		"--wait-all-nodes=1", "--nodelist=a", "--wckey=x", "--error=a", "--gres=gpu:1", "-Aname", "-c4", "-xa",
+	for _, form := range []string{"-p", "-pgpu", "--partition=gpu", "--part=gpu", "--time=4", "-t4",
+		"--nodes=1",
+		"--wait-all-nodes=1", "--nodelist=a", "--wckey=x", "--error=a", "--gres=gpu:1", "-Aname", "-c4",
+		"-xa",
 		"--comment=--array", "--hold", "--verbose", "--mail-user=a", "--open"} {
 		if refused(form) != (form == "--open") {
 			t.Errorf("%s is judged wrong", form)

@@ -91,7 +91,8 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 			if x, err = inspected(ctx, model, look); err != nil {
 				return err
 			}
-			fmt.Fprintf(u.out, "output %s: the only one with a number for each of the %d classes of the images\n", output,
+			fmt.Fprintf(u.out, "output %s: the only one with a number for each of the %d classes of the "+
+				"images\n", output,
 				folder.Classes)
 		}
 	}

@@ -16,12 +16,13 @@ import (
 // all of it takes, not only each part; SECURITY.md tells the bounds. After "own" stands why nobody else
 // writes it, or who reads it within a bound.
 var readers = map[string]string{
-	"cmd/runexp/build.go":                "own: this program's file",
-	"cmd/runexp/pin.go":                  "own: the experiment, which was parsed within maxExperimentBytes",
-	"cmd/runexp/quickstart.go":           "own: files of the quickstart, which are compared",
-	"cmd/runexp/sharelog.go":             "own: the log of a share",
-	"pipeline/fetch/download.go":         "maxBytes mostRestarts allAttempts",
-	"pipeline/fetch/hub.go":              "own: the user's token, and refs of the hub's tools, each within a limit",
+	"cmd/runexp/build.go":        "own: this program's file",
+	"cmd/runexp/pin.go":          "own: the experiment, which was parsed within maxExperimentBytes",
+	"cmd/runexp/quickstart.go":   "own: files of the quickstart, which are compared",
+	"cmd/runexp/sharelog.go":     "own: the log of a share",
+	"pipeline/fetch/download.go": "maxBytes mostRestarts allAttempts",
+	"pipeline/fetch/hub.go": "own: the user's token, and refs of the hub's tools, each " +
+		"within a limit",
 	"pipeline/fetch/record.go":           "own: the cache's records",
 	"pipeline/fetch/unpack.go":           "maxBytes",
 	"pipeline/plan/files.go":             "own: names alone",
@@ -62,7 +63,8 @@ var readers = map[string]string{
 }
 
 var reads = regexp.MustCompile(`^(os\.(ReadFile|Open|ReadDir)|io\.ReadAll|fs\.ReadDir|` +
-	`stages\.(OpenFile|ReadFile|ReadAll)|(csv|zip|gzip|tar)\.NewReader|(json|xml|yaml)\.NewDecoder|bufio\.NewScanner)$`)
+	`stages\.(OpenFile|ReadFile|ReadAll)|(csv|zip|gzip|tar)\.NewReader|` +
+	`(json|xml|yaml)\.NewDecoder|bufio\.NewScanner)$`)
 
 // TestReadersAreBounded: a file that opens or parses what others wrote is listed above, with constants that
 // its package has. pipeline/store, whose records have lengths and checksums of their own, tests its readers
@@ -70,7 +72,8 @@ var reads = regexp.MustCompile(`^(os\.(ReadFile|Open|ReadDir)|io\.ReadAll|fs\.Re
 func TestReadersAreBounded(t *testing.T) {
 	found := map[string]bool{}
 	for _, top := range []string{"stages", "pipeline", "cmd"} {
-		err := filepath.WalkDir(filepath.Join("../..", top), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join("../..", top), func(path string, d fs.DirEntry,
+			err error) error {
 			name := filepath.ToSlash(strings.TrimPrefix(path, "../../"))
 			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
 				strings.HasPrefix(name, "pipeline/store/") {

@@ -39,7 +39,8 @@ const closing = "-close"
 
 // reserved are the options of sbatch that aren't the user's to choose.
 var reserved = []string{"-a", "--array", "-d", "--dependency", "-J", "--job-name", "--parsable", "--wrap",
-	"-o", "--output", "--open-mode", "--signal", "-W", "--wait", "--no-requeue", "-h", "--help", "--usage", "-V",
+	"-o", "--output", "--open-mode", "--signal", "-W", "--wait", "--no-requeue", "-h", "--help",
+	"--usage", "-V",
 	"--version", "--test-only"}
 
 // flagLetters are the short options of sbatch without a value: behind one, others may follow in one argument.

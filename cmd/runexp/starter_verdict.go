@@ -137,7 +137,8 @@ func (s *starter) PerClass() (words []string) {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share(a), share(b)) })
 	const most = 12
 	for _, g := range order[:min(most, len(order))] {
-		words = append(words, fmt.Sprintf("%s %d/%d", printable(m.Classes[g]), m.PerClass[g][0], m.PerClass[g][1]))
+		words = append(words, fmt.Sprintf("%s %d/%d", printable(m.Classes[g]), m.PerClass[g][0],
+			m.PerClass[g][1]))
 	}
 	if len(order) > most {
 		words = append(words, fmt.Sprintf("%d more", len(order)-most))
@@ -210,8 +211,8 @@ func (s *starter) verdict(u *ui) {
 	}
 	if m := s.Measured; s.Model.Measured != nil {
 		if best, _ := m.Best(); 2*best.Right < best.Images {
-			u.warn(fmt.Sprintf("the model is wrong on most images even so (right on %s): it's weak on them, or fed in a "+
-				"way that isn't among those tried", s.Right()))
+			u.warn(fmt.Sprintf("the model is wrong on most images even so (right on %s): it's weak on "+
+				"them, or fed in a way that isn't among those tried", s.Right()))
 		}
 		if m.Unreadable > 0 {
 			u.warn(fmt.Sprintf("not measured on, as it can't be read: %d of %d photographs; the first: %v",

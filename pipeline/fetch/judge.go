@@ -68,14 +68,15 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 		return p, statusError(r)
 	}
 	if told := r.metadata.size; told >= 0 && p.total >= 0 && told != p.total {
-		return p, &transientError{error: fmt.Errorf("the hub says that the file has %d bytes, and its server "+
-			"%d", told, p.total)}
+		return p, &transientError{error: fmt.Errorf("the hub says that the file has %d bytes, and its "+
+			"server %d", told, p.total)}
 	} else if told >= 0 {
 		p.total = told
 	}
 	if encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding != "" &&
 		encoding != "identity" && !(r.address.packed() && strings.HasSuffix(encoding, "gzip")) {
-		return p, fmt.Errorf("the server sends it packed (Content-Encoding: %.40s), though it wasn't asked to",
+		return p, fmt.Errorf("the server sends it packed (Content-Encoding: %.40s), though it wasn't "+
+			"asked to",
 			plainText(encoding))
 	}
 	// Before HTTP/1.1, and without a length, the end of the connection is that of the file: whether it was

@@ -85,7 +85,8 @@ func TestAnswersWithoutLength(t *testing.T) {
 func TestPackedAnswers(t *testing.T) {
 	w := newWorld(t)
 	z := string(packed([]byte("abc")))
-	const head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s"
+	const head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: %s\r\nContent-Length: " +
+		"%d\r\n\r\n%s"
 	url := raw(t, fmt.Sprintf(head, "gzip", len(z), z))
 	w.refused(url, "Content-Encoding: gzip", "wasn't asked to")
 	// Servers tell as an encoding what the file itself is.
@@ -179,7 +180,8 @@ func TestDownloadsAreBounded(t *testing.T) {
 }
 
 func TestNamesAreShown(t *testing.T) {
-	for _, text := range []string{"https://host/a\u202egnp.exe", "https://host/a\u009b31m", "https://host/\xff",
+	for _, text := range []string{"https://host/a\u202egnp.exe", "https://host/a\u009b31m",
+		"https://host/\xff",
 		"hf://org/repo@main/a\u200b"} {
 		if _, err := Parse(text); err == nil || printable(err.Error()) != err.Error() {
 			t.Errorf("%q: %v", text, err)

@@ -47,7 +47,8 @@ func (c *Cache) request(ctx context.Context, method string, a Address, header ht
 			req.Header[name] = values
 		}
 		req.Header.Set("User-Agent", "runexp")
-		req.Header.Set("Accept-Encoding", "identity") // ranges, lengths and digests are of the file's own bytes
+		// Ranges, lengths and digests are of the file's own bytes.
+		req.Header.Set("Accept-Encoding", "identity")
 		// What another server leads to is no longer the hub's, though it be on its host.
 		ofHub = ofHub && c.Hub.is(u)
 		if out.token = ofHub && c.Hub.Token != ""; out.token {

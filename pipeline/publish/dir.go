@@ -263,7 +263,8 @@ func (t *tally) content(name string, b []byte) error {
 		return nil
 	}
 	if t.fields += int64(bytes.Count(b, []byte(",")) + bytes.Count(b, []byte("\n"))); t.fields > fieldsLimit {
-		return fmt.Errorf("the CSV files of %s have more than %d fields together: no review folder has", t.dir,
+		return fmt.Errorf("the CSV files of %s have more than %d fields together: no review folder has",
+			t.dir,
 			fieldsLimit)
 	}
 	if path.Dir(name) == "tables" {

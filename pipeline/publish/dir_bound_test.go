@@ -14,7 +14,8 @@ import (
 func TestReadingIsBounded(t *testing.T) {
 	needGit(t)
 	wide := strings.Repeat("c,", 200_000) + "c\n"
-	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 9\n"
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) +
+		"\nsize 9\n"
 	for name, c := range map[string]struct {
 		files map[string]string
 		sizes map[string]int64 // of files without blocks on the disk
@@ -26,7 +27,8 @@ func TestReadingIsBounded(t *testing.T) {
 			"items/c.csv": 1}, "bytes together"},
 		"fields": {map[string]string{"items/a.csv": strings.Repeat(strings.Repeat(",", 1<<20)+"\n", 8)}, nil,
 			"fields together"},
-		"columns":   {map[string]string{"tables/a.csv": wide + wide}, nil, "a line of more than 4096 columns"},
+		"columns": {map[string]string{"tables/a.csv": wide + wide}, nil, "a line of more than 4096 " +
+			"columns"},
 		"a pointer": {map[string]string{"cells/a.jsonl": pointer}, nil, "a pointer of Git LFS"},
 	} {
 		repo := t.TempDir()
@@ -61,7 +63,8 @@ func TestReadingIsBounded(t *testing.T) {
 		}
 		gitIn(t, repo, true, "add", ".")
 		gitIn(t, repo, true, "commit", "-q", "-m", "x")
-		if _, err := ReadRevision(t.Context(), "HEAD", dir); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ReadRevision(t.Context(), "HEAD", dir); err == nil || !strings.Contains(err.Error(),
+			c.want) {
 			t.Errorf("%s at a revision: %v, want %q", name, err, c.want)
 		}
 	}
@@ -100,7 +103,8 @@ func TestIncompleteClones(t *testing.T) {
 	for revision, want := range map[string]string{
 		"HEAD~2": "this clone is shallow", "none": "neither a folder nor a revision of git"} {
 		_, err := ReadRevision(t.Context(), revision, filepath.Join(repo, "shallow", "small"))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "exit status") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(),
+			"exit status") {
 			t.Errorf("%s: %v, want %q", revision, err, want)
 		}
 	}

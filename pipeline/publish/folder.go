@@ -29,7 +29,7 @@ type Folder struct {
 	Failed, Blocked []string // cells without a result
 	Notes           []string // of a folder that was read: what README.md tells of the run
 	Kept            []string // files of an earlier run that stay because something failed
-	Gone            []string // cells of an earlier run that the experiment no longer has, and that stay so, too
+	Gone            []string // cells of an earlier run that the experiment no longer has, kept likewise
 
 	place map[string]int // of the run's cells among those shown
 }

@@ -219,7 +219,8 @@ func TestFailed(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"**ig** ranks first", "an earlier run",
-		"> **No longer in the experiment**, but shown with the rest until nothing fails any more (2 cells): " +
+		"> **No longer in the experiment**, but shown with the rest until nothing fails any more (2 " +
+			"cells): " +
 			"`auc[method=random]`, `maps[method=random]`",
 		"**Failed** (1 cell): `maps[method=rise]` (shown as", "`auc[method=rise]`",
 		"tables/leaderboard.csv"} {

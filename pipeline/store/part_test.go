@@ -679,8 +679,9 @@ func TestVerifyPartsOfOthers(t *testing.T) {
 	s := open(t, dir, Options{})
 	s.fs = others{}
 	problems, err := s.Verify(t.Context())
-	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") && !strings.HasPrefix(
-		problems[1], "parts/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
+	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") &&
+		!strings.HasPrefix(
+			problems[1], "parts/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
 		t.Errorf("%q, %v", problems, err)
 	}
 }

@@ -20,8 +20,8 @@ func unconserved(share float64) bool { return share < leastConserved || share > 
 func warnUnconserved(e *stages.Env, i int, share float64) {
 	if unconserved(share) {
 		e.WarnItem(i, "relevance is not conserved: what arrives is %.2g times what it started with, where "+
-			"0.25 to 4 is usual; biases and stabilisers may take it, and sums that nearly cancel blow it up: "+
-			"attribute/lrp-conservation names the nodes", share)
+			"0.25 to 4 is usual; biases and stabilisers may take it, and sums that nearly cancel blow it "+
+			"up: attribute/lrp-conservation names the nodes", share)
 	}
 }
 
@@ -39,7 +39,7 @@ func incomplete(excess, response, reference float64) bool {
 // says what may be why.
 func warnIncomplete(e *stages.Env, i int, excess, response, reference float64, cause string) {
 	if incomplete(excess, response, reference) {
-		e.WarnItem(i, "the map is not complete: its values sum to %.3g, and the difference that they explain is "+
-			"%.3g; "+cause, excess+response-reference, response-reference)
+		e.WarnItem(i, "the map is not complete: its values sum to %.3g, and the difference that they "+
+			"explain is %.3g; "+cause, excess+response-reference, response-reference)
 	}
 }

@@ -30,7 +30,8 @@ func TestIncomplete(t *testing.T) {
 				f.Op("Round", []string{z})})
 		}, true},
 		"DeepLIFT, a mask": {DeepLIFT, func(f *onnx.Fragment, _ *onnx.Model, z string) string {
-			mask := f.Op("Cast", []string{f.Op("Greater", []string{z, f.Floats("zero", []float32{0})})}, float)
+			mask := f.Op("Cast", []string{f.Op("Greater", []string{z, f.Floats("zero", []float32{0})})},
+				float)
 			return f.Op("Add", []string{f.Op("Mul", []string{z, f.Floats("little", []float32{0.02})}), mask})
 		}, true},
 		"integrated gradients": {IntegratedGradients, func(f *onnx.Fragment, _ *onnx.Model, z string) string {

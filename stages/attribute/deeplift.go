@@ -92,8 +92,8 @@ func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 				excess += values[k]
 			}
 			e.Put("completeness", i, stages.Scalar(excess))
-			warnIncomplete(e, i, excess, response, reference, "what has no slope, such as Round, Floor and the "+
-				"masks of comparisons, counts as constant, and differences near 0 blow up pools")
+			warnIncomplete(e, i, excess, response, reference, "what has no slope, such as Round, Floor and "+
+				"the masks of comparisons, counts as constant, and differences near 0 blow up pools")
 			if err := p.put(e, i, n, values, d.Shape()); err != nil {
 				return err
 			}

@@ -38,7 +38,8 @@ func (p FolderParams) numbered(names []string) (numbers []int, classes []string,
 	for i, n := range found {
 		n += p.Offset - p.First
 		if n < 0 {
-			return nil, nil, stages.BadField("first", "first is %d, and %q has the number %d", p.First, names[i],
+			return nil, nil, stages.BadField("first", "first is %d, and %q has the number %d", p.First,
+				names[i],
 				found[i])
 		}
 		for len(classes) <= n { // a number that no name has
@@ -104,7 +105,8 @@ func (p FolderParams) orderRemark(l *listing, folder string) []string {
 	if slices.IsSorted(numbers) && !(whole && (numbers[0] > 1 || numbers[last]-numbers[0] != last)) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the classes %s of %q are numbered in the order of text, in which %q is class %d; "+
-		"order: number takes the numbers in their names, order: text the order of text without this warning",
+	return []string{fmt.Sprintf("the classes %s of %q are numbered in the order of text, in which %q is "+
+		"class %d; order: number takes the numbers in their names, order: text the order of text without "+
+		"this warning",
 		some(l.named), folder, l.named[last], last+p.Offset)}
 }

@@ -72,9 +72,8 @@ func checkLabels(list string, entries []entry, known []string) (numbers bool, er
 		}
 	}
 	if firstNumber != nil && firstName != nil && known == nil {
-		return false, fmt.Errorf("%s:%d: the label %q is a number, and on line %d %q is a name: labels "+
-			"are all "+
-			"numbers or all names", list, firstNumber.line, firstNumber.label, firstName.line,
+		return false, fmt.Errorf("%s:%d: the label %q is a number, and on line %d %q is a name: labels are "+
+			"all numbers or all names", list, firstNumber.line, firstNumber.label, firstName.line,
 			firstName.label)
 	}
 	return firstNumber != nil, nil

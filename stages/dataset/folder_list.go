@@ -216,7 +216,8 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		if p.Absent == "fail" || len(l.sources) == 0 {
 			return nil, fmt.Errorf("%w (%s; absent: skip leaves such files out)", gone[0], text)
 		}
-		l.told = append(l.told, fmt.Sprintf("%s and are left out, first %q on line %d", text, first.file, first.line))
+		l.told = append(l.told, fmt.Sprintf("%s and are left out, first %q on line %d", text, first.file,
+			first.line))
 	}
 	return l, nil
 }

@@ -38,8 +38,7 @@ func (v *Values) UnmarshalText(b []byte) error {
 	}
 	if _, err := v.ranges(); err != nil {
 		return fmt.Errorf("%q isn't values of pixels: expected numbers and ranges such as 1, [1, 3] or "+
-			"[1-254], up "+
-			"to 65535", b)
+			"[1-254], up to 65535", b)
 	}
 	*v = Values(strings.ReplaceAll(text, ",", ", "))
 	return nil
@@ -140,16 +139,13 @@ func (r maskRule) clear(m *picture.Indices) error {
 	switch {
 	case len(rest) > 0 && rest[0] != 0 && m.Alpha != nil:
 		return &unclearMask{fmt.Sprintf("its colours have no background, but its alpha channel differs "+
-			"from pixel to "+
-			"pixel: object: alpha takes the object from it; else %s", say)}
+			"from pixel to pixel: object: alpha takes the object from it; else %s", say)}
 	case len(rest) > 1 && rest[0] != 0:
-		return &unclearMask{fmt.Sprintf("no pixel of it is 0, the background, and its values are %s, as "+
-			"in a trimap: "+
-			"%s", listed(values), say)}
+		return &unclearMask{fmt.Sprintf("no pixel of it is 0, the background, and its values are %s, as in "+
+			"a trimap: %s", listed(values), say)}
 	case len(rest) > 2 && (len(rest) <= fewValues || m.Palette) && slices.Contains(rest, 255):
-		return &unclearMask{fmt.Sprintf("its values are %s, and 255 may be a border that doesn't count, "+
-			"as in VOC's "+
-			"masks: %s; ignore: 255, or object: 1-255", listed(values), say)}
+		return &unclearMask{fmt.Sprintf("its values are %s, and 255 may be a border that doesn't count, as "+
+			"in VOC's masks: %s; ignore: 255, or object: 1-255", listed(values), say)}
 	}
 	return nil
 }

@@ -338,8 +338,7 @@ func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 		return 0, ""
 	}
 	return white, fmt.Sprintf("the largest value of the %d 16-bit pictures looked at is %d, %.2g %% of "+
-		"white, %d: "+
-		"white: %d is their range if they have fewer bits", len(depths), largest,
+		"white, %d: white: %d is their range if they have fewer bits", len(depths), largest,
 		100*float64(largest)/float64(cmp.Or(p.White, wholeRange)), cmp.Or(p.White, wholeRange), white)
 }
 
@@ -405,8 +404,7 @@ func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err e
 func (l maskLook) remarks(p FolderParams) (told []string) {
 	if l.full > 0 {
 		told = append(told, fmt.Sprintf("%d of the %d masks looked at have no background, every pixel of "+
-			"them is object: "+
-			"no metric of localisation tells maps apart by such a mask", l.full, l.n))
+			"them is object: no metric of localisation tells maps apart by such a mask", l.full, l.n))
 	}
 	if l.n > 0 && l.without == l.n {
 		told = append(told, fmt.Sprintf("none of the %d masks looked at has a pixel on the object: their "+
@@ -415,8 +413,7 @@ func (l maskLook) remarks(p FolderParams) (told []string) {
 	}
 	if n := len(l.values); p.Object == "" && p.Ignore == "" && n > 2 && n <= fewValues {
 		told = append(told, fmt.Sprintf("the values of masks are %s, and all but 0 are taken for the "+
-			"object: object: "+
-			"says which are, 1-%d if all", listed(l.values), l.values[n-1]))
+			"object: object: says which are, 1-%d if all", listed(l.values), l.values[n-1]))
 	}
 	return told
 }

@@ -17,7 +17,8 @@ func TestRemarks(t *testing.T) {
 		want  []string // parts of sentences, in order; as many as there are sentences
 	}{
 		"nothing": {map[string]string{"a/1.png": px, "b/1.png": px, "a/.x": "", "Thumbs.db": ""}, nil},
-		"masks next to images": {map[string]string{"1.png": px, "1_mask.png": px, "2.png": px, "2_mask.png": px},
+		"masks next to images": {map[string]string{"1.png": px, "1_mask.png": px, "2.png": px,
+			"2_mask.png": px},
 			[]string{`2 of 4 images are named like others with "_mask.png" in the place of the extension`}},
 		"any ending": {map[string]string{"1.png": px, "1-q.png": px, "2.png": px, "2-q.png": px},
 			[]string{`"-q.png"`}},
@@ -149,7 +150,8 @@ func TestRemarksOfArchives(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	px := dot(2, 2, color.Black)
 	dir := folderOf(t, map[string]string{"val/a/1.png": px, "val/b/1.png": px, "val/b/1.gif": "GIF89a",
-		"val/own.csv": "image_id,label\na/1.png,3\n", "outside.csv": "file,label\na/1.png,3\n", "other/x": "x"})
+		"val/own.csv": "image_id,label\na/1.png,3\n", "outside.csv": "file,label\na/1.png,3\n",
+		"other/x": "x"})
 	file := zipOf(t, dir)
 	remarks := func(top string) []string { return Folder.Remarks(defaults(filepath.Join(top, "val"))) }
 	told, want := remarks(file), remarks(dir)

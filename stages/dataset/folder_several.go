@@ -125,7 +125,8 @@ func commasSeparate(entries []entry, known []string) bool {
 			continue
 		}
 		parts := partsOf(e.label, ",")
-		if allNumbers(parts) && !(len(parts) == 2 && strings.Trim(parts[1], "0") == "") || areKnown(parts, known) {
+		if allNumbers(parts) && !(len(parts) == 2 && strings.Trim(parts[1], "0") == "") || areKnown(parts,
+			known) {
 			return true
 		}
 	}
@@ -133,7 +134,8 @@ func commasSeparate(entries []entry, known []string) bool {
 }
 
 func allNumbers(parts []string) bool {
-	return len(parts) > 1 && !slices.ContainsFunc(parts, func(s string) bool { return !numeral.MatchString(s) })
+	return len(parts) > 1 && !slices.ContainsFunc(parts,
+		func(s string) bool { return !numeral.MatchString(s) })
 }
 
 // areKnown reports whether all of several parts are classes.
@@ -151,8 +153,8 @@ func checkCommas(list string, entries []entry) error {
 	for _, e := range entries {
 		parts := partsOf(e.label, ",")
 		if len(parts) > 1 && !slices.ContainsFunc(parts, func(s string) bool { return !alone[s] }) {
-			return fmt.Errorf("%s:%d: the label %q may be one class or %d: write %q for these, or name the classes "+
-				"with names", list, e.line, e.label, len(parts), strings.Join(parts, ";"))
+			return fmt.Errorf("%s:%d: the label %q may be one class or %d: write %q for these, or name the "+
+				"classes with names", list, e.line, e.label, len(parts), strings.Join(parts, ";"))
 		}
 	}
 	return nil

@@ -34,8 +34,9 @@ func splits(folder string, classes []string, found []found) error {
 			return nil
 		}
 		at := filepath.Join(folder, classes[len(classes)-1])
-		return fmt.Errorf("the folders %s of %q are parts of a data set and aren't classes: path: %s takes one of them; "+
-			"names lists them if they are classes", quoted(classes), folder, filepath.ToSlash(at))
+		return fmt.Errorf("the folders %s of %q are parts of a data set and aren't classes: path: %s takes "+
+			"one of them; names lists them if they are "+
+			"classes", quoted(classes), folder, filepath.ToSlash(at))
 	}
 	return nil
 }

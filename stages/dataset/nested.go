@@ -38,12 +38,14 @@ type NestedError struct {
 
 func (e *NestedError) Error() string {
 	at := filepath.ToSlash(filepath.Join(e.Folder, filepath.FromSlash(e.Best)))
-	return fmt.Sprintf("%q holds %v, which are parts of a data set: path: %s takes one of them; names lists them if "+
-		"they are classes", filepath.Join(e.Folder, filepath.FromSlash(e.Inside)), &e.Nested, at)
+	return fmt.Sprintf("%q holds %v, which are parts of a data set: path: %s takes one of them; names "+
+		"lists them if they are "+
+		"classes", filepath.Join(e.Folder, filepath.FromSlash(e.Inside)), &e.Nested, at)
 }
 
 // firstSplits are the parts of data sets to explain models on first.
-var firstSplits = []string{"val", "valid", "validation", "valset", "test", "testing", "testset", "eval", "dev", "holdout"}
+var firstSplits = []string{"val", "valid", "validation", "valset", "test", "testing", "testset", "eval",
+	"dev", "holdout"}
 
 // nested returns how a data set of one folder a class is nested, nil if it isn't: its top folders hold no
 // image themselves, and are called as parts of data sets are, or it's those in them that are as many as the

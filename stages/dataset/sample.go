@@ -193,7 +193,8 @@ func (s *Sample) number(net Net, base *listing, shown func(file string) string) 
 		unplaced = 0.03
 	}
 	for _, file := range s.lists(net) {
-		if s.try(net, Numbering{Names: file, Prior: 10, Text: fmt.Sprintf("by the names in %q", shown(file))}, shown) {
+		if s.try(net, Numbering{Names: file, Prior: 10, Text: fmt.Sprintf("by the names in %q",
+			shown(file))}, shown) {
 			unplaced = 0.03
 		}
 	}
@@ -205,7 +206,8 @@ func (s *Sample) number(net Net, base *listing, shown func(file string) string) 
 		s.try(net, Numbering{Prior: 1, Text: "as they are numbered"}, shown)
 		s.try(net, Numbering{First: 1, Prior: 1, Text: "as they are numbered, from 1"}, shown)
 		if len(s.Classes) < net.Classes {
-			s.try(net, Numbering{Offset: 1, Prior: 0.1 * spaced, Text: "as they are numbered, behind a background"},
+			s.try(net, Numbering{Offset: 1, Prior: 0.1 * spaced, Text: "as they are numbered, behind a " +
+				"background"},
 				shown)
 		}
 	} else {
@@ -309,7 +311,8 @@ func (s *Sample) lists(net Net) (files []string) {
 			info, err := os.Stat(file)
 			if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || archive.Hidden(e.Name()) ||
 				file == filepath.Clean(s.params.List) ||
-				!slices.Contains([]string{".txt", ".names", ".labels", ".lst"}, strings.ToLower(filepath.Ext(file))) {
+				!slices.Contains([]string{".txt", ".names", ".labels", ".lst"},
+					strings.ToLower(filepath.Ext(file))) {
 				continue
 			}
 			names, err := readNames(file)

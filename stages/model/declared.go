@@ -78,7 +78,8 @@ func (d Declared) With(preset string) []string {
 		lines = append(lines, "order: "+d.Order)
 	}
 	if told && !d.feedsAs(p) {
-		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+listed(d.Mean), "std: "+listed(d.Std))
+		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+listed(d.Mean),
+			"std: "+listed(d.Std))
 	}
 	return lines
 }
@@ -161,12 +162,14 @@ func (d Declared) contradictions(p ONNXParams, s modelfile.Spec, labels string) 
 		return out
 	}
 	if len(d.Names) != s.Classes {
-		return append(out, fmt.Sprintf("%s; the model has %d classes, so the names aren't used", says("names"),
+		return append(out, fmt.Sprintf("%s; the model has %d classes, so the names aren't used",
+			says("names"),
 			s.Classes))
 	}
 	for i, name := range strings.Split(labels, "\n") {
 		if own := strings.Join(strings.Fields(d.Names[i]), " "); labels != "" && !sameClass(own, name) {
-			return append(out, fmt.Sprintf("%s; class %d is %q there and %q in labels", says("names"), i, own, name))
+			return append(out, fmt.Sprintf("%s; class %d is %q there and %q in labels", says("names"), i,
+				own, name))
 		}
 	}
 	return out
@@ -389,7 +392,8 @@ var noteReaders = func() map[string]func(*declaration, literal, string) {
 		"names classnames classes classlabels labels labelnames labelmap id2label label2id idxtoclass " +
 			"idx2label indextoclass classtoidx label2idx categories categorynames targetnames character " +
 			"characters charset vocab": (*declaration).readNames,
-		"imgsz imgsize imagesize inputsize inputshape resolution cropsize testinputsize": (*declaration).readSize,
+		"imgsz imgsize imagesize inputsize inputshape resolution cropsize " +
+			"testinputsize": (*declaration).readSize,
 		"imagebitmappixelformat colormode colororder colororders channelorder channelsorder colorformat " +
 			"colorspace colorchannelorder pixelformat imageformat imagemode inputcolor inputcolororder " +
 			"inputcolorspace": (*declaration).readOrder,
@@ -397,7 +401,8 @@ var noteReaders = func() map[string]func(*declaration, literal, string) {
 		"rgb torgb bgrtorgb doconvertrgb":                readOrderFlag(modelfile.RGB, modelfile.BGR),
 		"imagenominalpixelrange pixelrange inputrange valuerange inputvaluerange inputpixelrange " +
 			"imagerange": (*declaration).readRange,
-		"layout dataformat inputlayout datalayout tensorlayout imagelayout inputformat imagedataformat": (*declaration).readLayout,
+		"layout dataformat inputlayout datalayout tensorlayout imagelayout inputformat " +
+			"imagedataformat": (*declaration).readLayout,
 		"mean imagemean inputmean meanvalues normmean pixelmean normalizemean meanrgb rgbmean " +
 			"means normalisationmean": readNumbers(func(r *declaration) *stated { return &r.mean }),
 		"std imagestd inputstd stdvalues scalevalues normstd pixelstd normalizestd stdrgb rgbstd stds " +
@@ -501,7 +506,10 @@ func (r *declaration) readSize(v literal, source string) {
 	}
 	if text, ok := v.(string); ok {
 		var list []literal
-		for _, w := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("x×*, ", c) }) {
+		for _, w := range strings.FieldsFunc(text, func(c rune) bool {
+			return strings.ContainsRune("x×*, "+
+				"", c)
+		}) {
 			n, err := strconv.Atoi(w)
 			if err != nil {
 				return
@@ -644,7 +652,10 @@ func readNumbers(of func(*declaration) *stated) func(*declaration, literal, stri
 	return func(r *declaration, v literal, source string) {
 		if text, ok := v.(string); ok {
 			var list []literal
-			for _, w := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(", ;", c) }) {
+			for _, w := range strings.FieldsFunc(text, func(c rune) bool {
+				return strings.ContainsRune(", "+
+					";", c)
+			}) {
 				n, err := strconv.ParseFloat(w, 64)
 				if err != nil {
 					return

@@ -57,10 +57,12 @@ func TestDeclared(t *testing.T) {
 			"Normalized_1_1"}, Declared{Channels: 1, Scale: 1, Mean: three(0.5), Std: three(0.5)}},
 		{"timm", []string{"pretrained_cfg", `{"url": "", "num_classes": 1000, "input_size": [3, 288, 256],
 			"interpolation": "bicubic", "crop_pct": 0.95, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.2, 0.1]}`},
-			Declared{Scale: 1, Mean: three(0.5, 0.4, 0.3), Std: three(0.2, 0.2, 0.1), Height: 288, Width: 256}},
+			Declared{Scale: 1, Mean: three(0.5, 0.4, 0.3), Std: three(0.2, 0.2, 0.1), Height: 288,
+				Width: 256}},
 		{"timm, as Python writes it", []string{"data_config", "{'input_size': (3, 224, 224), " +
 			"'interpolation': 'bicubic', 'mean': (0.5, 0.5, 0.5), 'std': (0.5, 0.5, 0.5), 'crop_pct': None}"},
-			Declared{Scale: 1, Mean: three(0.5, 0.5, 0.5), Std: three(0.5, 0.5, 0.5), Height: 224, Width: 224}},
+			Declared{Scale: 1, Mean: three(0.5, 0.5, 0.5), Std: three(0.5, 0.5, 0.5), Height: 224,
+				Width: 224}},
 		{"Transformers", []string{"preprocessor_config", `{"do_normalize": true, "do_rescale": true,
 			"rescale_factor": 0.00392156862745098, "image_mean": [0.5, 0.5, 0.5],
 			"image_std": [0.5, 0.5, 0.5], "size": {"height": 384, "width": 320}}`, "id2label",
@@ -222,7 +224,8 @@ func TestSpellings(t *testing.T) {
 		}
 		r.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
 		space := pick("", " ", "\n  ")
-		names := pick("{"+strings.Join(entries, ","+space)+"}", "["+space+strings.Join(list, ", ")+pick("", ",")+"]",
+		names := pick("{"+strings.Join(entries, ","+space)+"}", "["+space+strings.Join(list,
+			", ")+pick("", ",")+"]",
 			"("+strings.Join(list, ",")+")")
 		key := pick("names", "class_names", "Classes", "labels", "id2label", "CLASS-NAMES")
 		if distinct := slices.Compact(slices.Sorted(slices.Values(want.Names))); len(distinct) ==
@@ -236,7 +239,8 @@ func TestSpellings(t *testing.T) {
 		size := fmt.Sprintf(pick("[%d, %d]", "(3, %d, %d)", "%dx%d", "%d,%d", "[1, 3, %d, %d]",
 			`{"height": %d, "width": %d}`, "(%d, %d, 3)"), want.Height, want.Width)
 		ends := [][2]float64{{0, 1}, {0, 255}, {-1, 1}}[r.IntN(3)]
-		pixels := fmt.Sprintf(pick("[%v, %v]", "(%v,%v)", "%v-%v", "%v to %v", "%v..%v", "%v, %v"), ends[0], ends[1])
+		pixels := fmt.Sprintf(pick("[%v, %v]", "(%v,%v)", "%v-%v", "%v to %v", "%v..%v", "%v, %v"),
+			ends[0], ends[1])
 		notes := [][2]string{{key, names}, {pick("color_order", "channel_order", "color_mode",
 			"Image.BitmapPixelFormat"), order}, {pick("imgsz", "input_size", "image_size"), size},
 			{pick("input_range", "pixel_range", "Image.NominalPixelRange"), pixels}}
@@ -272,7 +276,8 @@ func TestContradictions(t *testing.T) {
 	for _, want := range []string{
 		`the file says that blue comes first (metadata "Image.BitmapPixelFormat" is "Bgr8"); with preset ` +
 			`imagenet red comes first`,
-		`fed as 0 to 255 (metadata "Image.NominalPixelRange" is "NominalRange_0_255"); with preset imagenet ` +
+		`fed as 0 to 255 (metadata "Image.NominalPixelRange" is "NominalRange_0_255");` +
+			` with preset imagenet ` +
 			`and what overrides it they are fed as -2.118 to 2.64`,
 		"2 classes are named cat, dog",
 		"the model has 3 classes, so the names aren't used",
@@ -312,7 +317,8 @@ func TestWith(t *testing.T) {
 
 // FuzzLiteral holds that no text ends the process, and that JSON is read as it is.
 func FuzzLiteral(f *testing.F) {
-	for _, s := range []string{`{0: 'a'}`, `["a", (1, 2)]`, `"\ud83d\ude00"`, `[[[[`, `{"a": [1e5, null]}`, `'\`} {
+	for _, s := range []string{`{0: 'a'}`, `["a", (1, 2)]`, `"\ud83d\ude00"`, `[[[[`,
+		`{"a": [1e5, null]}`, `'\`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

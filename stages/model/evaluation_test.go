@@ -16,7 +16,8 @@ import (
 var small = tiny{channels: 3, filters: 4, classes: 5, height: 6, width: 9, gain: 6}
 
 // between returns the net small with a node between its features and its linear layer.
-func between(opset int64, op string, inputs []string, attrs []onnx.Attr, weights ...*onnxpb.TensorProto) *onnx.Model {
+func between(opset int64, op string, inputs []string, attrs []onnx.Attr,
+	weights ...*onnxpb.TensorProto) *onnx.Model {
 	m := small.model(onnx.Free)
 	m.Proto.OpsetImport[0].Version = opset
 	g := m.Proto.Graph
@@ -44,13 +45,17 @@ func TestDropoutInTrainingMode(t *testing.T) {
 		model *onnx.Model
 		told  bool
 	}{
-		{"training", between(13, "Dropout", []string{"f", "ratio", "on"}, nil, ratio, boolean("on", 1)), true},
-		{"training, by the default ratio", between(13, "Dropout", []string{"f", "", "on"}, nil, boolean("on", 1)),
+		{"training", between(13, "Dropout", []string{"f", "ratio", "on"}, nil, ratio, boolean("on", 1)),
 			true},
-		{"evaluation", between(13, "Dropout", []string{"f", "ratio", "on"}, nil, ratio, boolean("on", 0)), false},
+		{"training, by the default ratio", between(13, "Dropout", []string{"f", "", "on"}, nil,
+			boolean("on", 1)),
+			true},
+		{"evaluation", between(13, "Dropout", []string{"f", "ratio", "on"}, nil, ratio, boolean("on", 0)),
+			false},
 	} {
-		p := model.ONNXParams{Path: modeltest.File(t, tt.model), Preset: "unit", Layout: "auto", Order: "auto",
-			Kind: "auto"}
+		p := model.ONNXParams{Path: modeltest.File(t, tt.model), Preset: "unit", Layout: "auto",
+			Order: "auto",
+			Kind:  "auto"}
 		for range 3 {
 			if got := predictions(t, modeltest.Model(t, p)); got != want {
 				t.Errorf("%s: answers %s, want those without Dropout, %s", tt.name, got, want)
@@ -61,7 +66,8 @@ func TestDropoutInTrainingMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		trial.Close()
-		if told := len(trial.Notes) == 1 && strings.Contains(trial.Notes[0], "training mode"); told != tt.told {
+		if told := len(trial.Notes) == 1 && strings.Contains(trial.Notes[0],
+			"training mode"); told != tt.told {
 			t.Errorf("%s: notes %q", tt.name, trial.Notes)
 		}
 		x, err := model.Inspect(t.Context(), p)
@@ -79,13 +85,15 @@ func TestRandomAnswersAreRefused(t *testing.T) {
 		"Bernoulli": {"p"}} {
 		m := between(15, op, inputs, nil)
 		if op == "Bernoulli" {
-			i := slices.IndexFunc(m.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool { return n.Name == "between" })
+			i := slices.IndexFunc(m.Proto.Graph.Node,
+				func(n *onnxpb.NodeProto) bool { return n.Name == "between" })
 			m.Proto.Graph.Node = slices.Insert(m.Proto.Graph.Node, i,
 				onnx.NewNode("p", "Sigmoid", []string{"f"}, []string{"p"}))
 		}
 		_, err := model.NewTrial(t.Context(), model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit",
 			Layout: "auto", Order: "auto", Kind: "auto"})
-		if err == nil || !strings.Contains(err.Error(), "node "+op+` "between" makes other numbers at every call`) {
+		if err == nil || !strings.Contains(err.Error(),
+			"node "+op+` "between" makes other numbers at every call`) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}

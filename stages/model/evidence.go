@@ -36,8 +36,9 @@ type Likelihood struct {
 	Log    float64 // the weighted sum of the logarithms, at the best temperature, less its price
 	Mean   float64 // of an image, weighted: comparable where numbers of images differ
 	Images int
-	Right  int     // images whose label has the largest answer
-	Gain   float64 // by how much Log exceeds chance: equal probabilities, or the same classes in random places
+	Right  int // images whose label has the largest answer
+	// Gain is by how much Log exceeds chance: equal probabilities, or the same classes in random places.
+	Gain float64
 
 	byImage []float64
 	price   float64 // of the temperature
@@ -50,7 +51,10 @@ func (e *Evidence) Add(feed int, logits ...[]float32) {
 	}
 	f := &e.fed[feed]
 	for _, row := range logits {
-		f.broken = f.broken || slices.ContainsFunc(row, func(v float32) bool { return v != v || v > math.MaxFloat32 })
+		f.broken = f.broken || slices.ContainsFunc(row, func(v float32) bool {
+			return v != v ||
+				v > math.MaxFloat32
+		})
 	}
 	f.logits = append(f.logits, logits...)
 }

@@ -24,7 +24,8 @@ func TestBrokenFeed(t *testing.T) {
 		}
 		e.Add(0, answers...)
 		e.Add(1, right...)
-		v := e.verdict(Question{Feeds: []Feed{{Prior: 0.9}, {Prior: 0.1}}, Numberings: []float64{0.9}, Other: 0.1})
+		v := e.verdict(Question{Feeds: []Feed{{Prior: 0.9}, {Prior: 0.1}}, Numberings: []float64{0.9},
+			Other: 0.1})
 		best, ok := v.Best()
 		if !ok || best.Feed != 1 || best.Posterior < 0.9 {
 			t.Errorf("%s: the best is %+v, %v, and others have %v", name, best, ok, v.Other)

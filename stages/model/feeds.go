@@ -143,7 +143,8 @@ func (x *Inspection) weighRanges(feeds []Feed) []Feed {
 		})
 		for k := range feeds {
 			if k != i {
-				feeds[k].Prior, feeds[k].Unlikely = feeds[k].Prior/contradicted, "contradicts what the file says"
+				feeds[k].Prior, feeds[k].Unlikely = feeds[k].Prior/contradicted,
+					"contradicts what the file says"
 			}
 		}
 		if i < 0 {
@@ -206,7 +207,8 @@ func (f Feed) Lines() []string {
 		lines = append(lines, "order: "+f.Order)
 	}
 	if d := f.Declared; d != nil {
-		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+listed(d.Mean), "std: "+listed(d.Std))
+		lines = append(lines, fmt.Sprintf("scale: %v", d.Scale), "mean: "+listed(d.Mean),
+			"std: "+listed(d.Std))
 	}
 	return lines
 }

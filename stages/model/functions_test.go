@@ -229,7 +229,8 @@ func TestNothingElseIsOpened(t *testing.T) {
 		t.Skip("skipped: strace isn't installed, which tells what files are opened")
 	}
 	log := filepath.Join(t.TempDir(), "log")
-	c := exec.Command(strace, "-f", "-e", "trace=open,openat,openat2,open_by_handle_at", "-o", log, os.Args[0],
+	c := exec.Command(strace, "-f", "-e", "trace=open,openat,openat2,open_by_handle_at", "-o", log,
+		os.Args[0],
 		"-test.run", "^TestNothingElseIsOpened$", "-test.v")
 	c.Env = append(os.Environ(), "RUNEXP_TEST_READS=1")
 	if out, err := c.CombinedOutput(); err != nil {
@@ -244,7 +245,8 @@ func TestNothingElseIsOpened(t *testing.T) {
 	}
 	within := 0
 	for line := range bytes.Lines(b) {
-		if !bytes.Contains(line, []byte("weights-of-a-function")) || bytes.Contains(line, []byte("O_WRONLY")) {
+		if !bytes.Contains(line, []byte("weights-of-a-function")) || bytes.Contains(line,
+			[]byte("O_WRONLY")) {
 			continue // of no interest, or the test's own writing
 		}
 		if within++; !bytes.Contains(line, []byte(`"weights-of-a-function.bin"`)) ||
@@ -304,7 +306,8 @@ func readsExternal(t *testing.T) {
 		t.Errorf("the key is made of %v, %v", sources, err)
 	}
 	data := modeltest.Model(t, p)
-	plain := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, net.model(onnx.Free)), Preset: "unit"})
+	plain := modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, net.model(onnx.Free)),
+		Preset: "unit"})
 	if a, b := predictions(t, data), predictions(t, plain); a != b {
 		t.Errorf("answers %s, want those of the file next to the model, %s", a, b)
 	}

@@ -325,8 +325,8 @@ func TestStrangers(t *testing.T) {
 		kinds[s.numbering+": "+string(o)]++
 		if o == wrong {
 			best, _ := m.Best()
-			t.Errorf("seed %d: %s, order %s, %s by %s, %d classes, %v: the answer is %v, classes %s, %d of %d right, "+
-				"posterior %.3g", seed, s.preset, s.order, s.layout, s.numbering, s.classes, s.per,
+			t.Errorf("seed %d: %s, order %s, %s by %s, %d classes, %v: the answer is %v, classes %s, %d of "+
+				"%d right, posterior %.3g", seed, s.preset, s.order, s.layout, s.numbering, s.classes, s.per,
 				m.FeedName(best), m.Numberings[best.Numbering].Text, best.Right, best.Images, best.Posterior)
 		}
 	}

@@ -131,7 +131,8 @@ func TestInspect(t *testing.T) {
 			func(x *model.Inspection) bool {
 				return slices.Equal(x.Leading, []string{"Sub", "Div"})
 			}},
-		{"an operator without gradient", model.ONNXParams{Path: altered(t, "smallcnn", hardened), Kind: "logits"},
+		{"an operator without gradient", model.ONNXParams{Path: altered(t, "smallcnn", hardened),
+			Kind: "logits"},
 			func(x *model.Inspection) bool {
 				return x.Problem == "" && strings.Contains(x.Gradient, "Hardmax") &&
 					slices.Contains(x.Nodes, model.NodeCount{Operator: "Hardmax", Count: 1}) &&

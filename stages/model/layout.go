@@ -88,8 +88,8 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err er
 	}
 	if ambiguous(in, p) && !errors.As(failed, new(*stages.FieldError)) && ctx.Err() == nil &&
 		!errors.Is(failed, stages.ErrOutOfMemory) {
-		failed = fmt.Errorf("%w; its input leaves open which axis is which, and neither layout works: set the "+
-			"parameters size and layout", failed)
+		failed = fmt.Errorf("%w; its input leaves open which axis is which, and neither layout works: set "+
+			"the parameters size and layout", failed)
 	}
 	return out, failed
 }
@@ -101,8 +101,9 @@ func alternative(ctx context.Context, m *onnx.Model, p ONNXParams, taken way, wa
 			continue
 		}
 		if _, err := readAs(ctx, m, p, other); err == nil {
-			return []string{fmt.Sprintf("the file doesn't tell the layout: the model takes images as %s and as "+
-				"%s, and %s is taken: set the parameter layout", taken.layout, other.layout, taken.layout)}
+			return []string{fmt.Sprintf("the file doesn't tell the layout: the model takes images as %s "+
+				"and as %s, and %s is taken: set the parameter "+
+				"layout", taken.layout, other.layout, taken.layout)}
 		}
 	}
 	return nil
@@ -123,6 +124,6 @@ func inOurWords(err error, w way) error {
 	if w.layout == other {
 		other = modelfile.NHWC
 	}
-	return fmt.Errorf("the model fails on images as %s with %d channels: a Conv gets %s channels and takes %s; "+
-		"the layout may be %s", w.layout, w.channels, found[1], found[2], other)
+	return fmt.Errorf("the model fails on images as %s with %d channels: a Conv gets %s channels and takes "+
+		"%s; the layout may be %s", w.layout, w.channels, found[1], found[2], other)
 }

@@ -26,7 +26,8 @@ func TestLayouts(t *testing.T) {
 		{modelfile.NCHW, 3, 6, 9}, {modelfile.NHWC, 3, 6, 9}, {modelfile.NCHW, 1, 6, 9},
 		{modelfile.NHWC, 1, 6, 9}, {modelfile.NCHW, 3, 6, 3}, {modelfile.NHWC, 3, 3, 6},
 	} {
-		net := tiny{channels: tt.channels, filters: 4, classes: 5, height: tt.height, width: tt.width, gain: 6}
+		net := tiny{channels: tt.channels, filters: 4, classes: 5, height: tt.height, width: tt.width,
+			gain: 6}
 		shape := []int{tt.channels, tt.height, tt.width}
 		if tt.layout == modelfile.NHWC {
 			shape = []int{tt.height, tt.width, tt.channels}
@@ -67,7 +68,8 @@ func TestLayoutIsAsked(t *testing.T) {
 	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{free, free, free, free},
 		Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{free, 5}, Known: true})
-	p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto", Kind: "auto",
+	p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Layout: "auto", Order: "auto",
+		Kind: "auto",
 		Size: picture.Size{H: side, W: side}}
 	for _, layout := range []string{"auto", modelfile.NCHW, modelfile.NHWC} {
 		p.Layout = layout

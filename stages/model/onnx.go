@@ -158,8 +158,9 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 func warnings(m *onnx.Model, d Declared, p ONNXParams, s modelfile.Spec, labels string) []string {
 	out := d.contradictions(p, s, labels)
 	if n := normOf(m.Proto.Graph); n.Training > 0 {
-		out = append(out, fmt.Sprintf("%d of %d BatchNormalizations normalise by the batch, as in training, so "+
-			"that answers depend on it: export the model in evaluation mode", n.Training, n.Separate))
+		out = append(out, fmt.Sprintf("%d of %d BatchNormalizations normalise by the batch, as in "+
+			"training, so that answers depend on it: export the model in evaluation "+
+			"mode", n.Training, n.Separate))
 	}
 	return out
 }
@@ -191,10 +192,11 @@ func readFile(path string) (m *onnx.Model, notes []string, err error) {
 	}
 	switch n := rewrite.Evaluation(m); {
 	case n == 1:
-		notes = append(notes, "a Dropout is in training mode: it is taken as in evaluation, where it changes nothing")
+		notes = append(notes, "a Dropout is in training mode: it is taken as in evaluation, where it "+
+			"changes nothing")
 	case n > 1:
-		notes = append(notes, fmt.Sprintf("%d Dropouts are in training mode: they are taken as in evaluation, "+
-			"where they change nothing", n))
+		notes = append(notes, fmt.Sprintf("%d Dropouts are in training mode: they are taken as in "+
+			"evaluation, where they change nothing", n))
 	}
 	return m, notes, nil
 }

@@ -66,7 +66,8 @@ func readOutput(m *onnx.Model, v onnx.Value) (output, error) {
 	n := onnx.Node{NodeProto: m.Producer(v.Name)}
 	if kind := containerOf(m, v.Name); kind != "" {
 		if n.GetOpType() != "ZipMap" || len(n.Input) == 0 {
-			return out, stages.BadField("output", "output %q is %s%s: a tensor with a number per class is needed",
+			return out, stages.BadField("output", "output %q is %s%s: a tensor with a number per class is "+
+				"needed",
 				v.Name, kind, madeBy(n))
 		}
 		out.value, out.names, out.through = n.Input[0], zipped(n), []string{"ZipMap"}

@@ -74,7 +74,8 @@ func TestOutputs(t *testing.T) {
 		{"features last", headed(func(f *onnx.Fragment, _ *onnx.Model) {
 			f.OpTo("a", "Identity", []string{"f"})
 		}, "logits", "a"), "", "logits", nil},
-		{"a feature map first", headed(func(*onnx.Fragment, *onnx.Model) {}, "r", "logits"), "", "logits", nil},
+		{"a feature map first", headed(func(*onnx.Fragment, *onnx.Model) {}, "r", "logits"), "", "logits",
+			nil},
 		{"features of length 1", headed(func(f *onnx.Fragment, _ *onnx.Model) {
 			linear(f, "e", 3)
 			f.OpTo("a", "Div", []string{"e", length(f, "e")})
@@ -85,11 +86,14 @@ func TestOutputs(t *testing.T) {
 		{"probabilities and logits", headed(func(f *onnx.Fragment, _ *onnx.Model) {
 			f.OpTo("a", "Softmax", []string{"logits"}, last)
 		}, "a", "logits"), "", "logits", nil},
-		{"two heads", headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 3) }, "a", "logits"), "", "",
+		{"two heads", headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 3) }, "a", "logits"),
+			"", "",
 			[]string{"a [N, 3]", "logits [N, 5]"}},
 		{"two heads, one chosen",
-			headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 3) }, "logits", "a"), "a", "a", nil},
-		{"an auxiliary head", headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 5) }, "logits", "a"),
+			headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 3) }, "logits", "a"), "a", "a",
+			nil},
+		{"an auxiliary head", headed(func(f *onnx.Fragment, _ *onnx.Model) { linear(f, "a", 5) },
+			"logits", "a"),
 			"", "", []string{"a [N, 5]", "logits [N, 5]"}},
 		{"the largest probability, and all", headed(func(f *onnx.Fragment, _ *onnx.Model) {
 			f.OpTo("all", "Softmax", []string{"logits"}, last)
@@ -156,7 +160,8 @@ func TestAnswersRefused(t *testing.T) {
 		}},
 		{"a Softmax of one number", "the same for images that differ", onnx.Free,
 			ends(shaped("Reshape", -1, 5, 1), op("Softmax", last), op("Flatten"))},
-		{"a Softmax over the batch", "the same for images that differ", onnx.Free, ends(op("Softmax", first))},
+		{"a Softmax over the batch", "the same for images that differ", onnx.Free, ends(op("Softmax",
+			first))},
 		{"a Softmax over a fixed batch", "depends on the other images of its batch of 3", 3,
 			ends(op("Softmax", first))},
 		{"noise", "other numbers at every call", onnx.Free, func(m *onnx.Model) {
@@ -164,13 +169,15 @@ func TestAnswersRefused(t *testing.T) {
 				f.OpTo("noisy", "Add", []string{"logits", f.Op("RandomNormalLike", []string{"logits"})})
 			}, "noisy")(m)
 		}},
-		{"a sequence", "is a sequence of float32 tensors, made by SplitToSequence", onnx.Free, func(m *onnx.Model) {
-			ends(op("SplitToSequence", onnx.Attr{Name: "axis", Value: 1}))(m)
-			one := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{
-				ElemType: int32(onnxpb.TensorProto_FLOAT)}}}
-			m.Proto.Graph.Output[0].Type = &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{
-				SequenceType: &onnxpb.TypeProto_Sequence{ElemType: proto.Clone(one).(*onnxpb.TypeProto)}}}
-		}},
+		{"a sequence", "is a sequence of float32 tensors, made by SplitToSequence", onnx.Free,
+			func(m *onnx.Model) {
+				ends(op("SplitToSequence", onnx.Attr{Name: "axis", Value: 1}))(m)
+				one := &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+					TensorType: &onnxpb.TypeProto_Tensor{
+						ElemType: int32(onnxpb.TensorProto_FLOAT)}}}
+				m.Proto.Graph.Output[0].Type = &onnxpb.TypeProto{Value: &onnxpb.TypeProto_SequenceType{
+					SequenceType: &onnxpb.TypeProto_Sequence{ElemType: proto.Clone(one).(*onnxpb.TypeProto)}}}
+			}},
 		{"a class", "chooses a class", onnx.Free, func(m *onnx.Model) {
 			ends(op("ArgMax", onnx.Attr{Name: "axis", Value: 1}),
 				op("Cast", onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}))(m)

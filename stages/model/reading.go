@@ -131,8 +131,8 @@ func whichOutput(of []Candidate) error {
 	for _, c := range of {
 		words = append(words, fmt.Sprintf("%s (%s)", c, c.Head.Kind))
 	}
-	return stages.BadField("output", "which output has the classes? %s; name one: --output, or output: in an "+
-		"experiment", strings.Join(words, ", "))
+	return stages.BadField("output", "which output has the classes? %s; name one: --output, or output: in "+
+		"an experiment", strings.Join(words, ", "))
 }
 
 // lookAt runs the model on several images and notes the values behind the last linear layers.
@@ -202,8 +202,8 @@ func (v *verdict) declare(kind string, rows [][]float32) {
 	for _, row := range rows {
 		if i := slices.IndexFunc(row, notProbability); i >= 0 {
 			v.err = stages.BadField("output_kind",
-				"output_kind is probabilities, but the model's output has values outside [0,1], such as %.4g: "+
-					"these are logits", row[i])
+				"output_kind is probabilities, but the model's output has values outside [0,1], such as "+
+					"%.4g: these are logits", row[i])
 			return
 		}
 	}

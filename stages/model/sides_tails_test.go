@@ -129,14 +129,16 @@ func sidedNet(t *testing.T, seed uint64, both bool) (stages.Data, string) {
 		x = s.f.Op("Squeeze", []string{s.f.Op("Sigmoid", []string{x}), s.f.Ints("axes", []int64{1}, 1)})
 	case k == 3 && !both:
 		s.steps += " Sigmoid of places"
-		x = s.f.Op("Sigmoid", []string{s.f.Op("Reshape", []string{x, s.f.Ints("shape", []int64{-1, 1, 1, 1}, 4)})})
+		x = s.f.Op("Sigmoid", []string{s.f.Op("Reshape", []string{x, s.f.Ints("shape", []int64{-1, 1, 1,
+			1}, 4)})})
 	default:
 		s.steps += " Sigmoid"
 		x = s.f.Op("Sigmoid", []string{x})
 	}
 	m.After(s.f)
 	m.SetOutputs(onnx.Value{Name: x, Elem: onnxpb.TensorProto_FLOAT})
-	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "half", Kind: kind}), s.steps
+	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "half", Kind: kind}),
+		s.steps
 }
 
 // TestTwoSidesOfTails holds the same of generated tails of nets: linear layers of every form, sums and

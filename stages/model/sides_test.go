@@ -137,7 +137,8 @@ func few(params any) {
 
 // ask runs all methods and metrics on a model for a target. Metrics are asked of the same maps.
 func ask(t *testing.T, a answerer, images, labels stages.Data, target string) answers {
-	a = answerer{t, a.slot, map[string]stages.Data{"model": a.in["model"], "images": images, "labels": labels}}
+	a = answerer{t, a.slot, map[string]stages.Data{"model": a.in["model"], "images": images,
+		"labels": labels}}
 	out := answers{map[string][][]float64{}, map[string]string{}}
 	note := func(name string, r stagetest.Result) {
 		for port, payloads := range r.Payloads {
@@ -391,7 +392,8 @@ func TestRewrittenSides(t *testing.T) {
 	grid := items(r, "images")
 	on := func(s stages.Stage, base stages.Data, images stages.Data, target ...int64) answerer {
 		a := answerer{t, stagetest.NewSlot(), map[string]stages.Data{"model": modeltest.Rewritten(t, s, base),
-			"images": images, "targets": stagetest.Items(nil, stages.NewTensor(target, len(target)).Encode())}}
+			"images": images, "targets": stagetest.Items(nil, stages.NewTensor(target,
+				len(target)).Encode())}}
 		t.Cleanup(func() { stagetest.Release(a.slot) })
 		return a
 	}

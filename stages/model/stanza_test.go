@@ -56,7 +56,8 @@ func TestStanzaInTheFilesWords(t *testing.T) {
 		want  []string
 	}{
 		{"WinML", false, winML, []string{"preset: raw", "order: bgr", "size: 8"}},
-		{"WinML, channels last", true, winML, []string{"preset: raw", "order: bgr", "layout: nhwc", "size: 8"}},
+		{"WinML, channels last", true, winML, []string{"preset: raw", "order: bgr", "layout: nhwc",
+			"size: 8"}},
 		{"statistics of no preset", false, []string{"mean", "[0.1, 0.2, 0.3]", "std", "[0.5]"},
 			[]string{"preset: raw", "scale: 1", "mean: [0.1, 0.2, 0.3]", "std: 0.5", "size: 8"}},
 		{"nothing", false, nil, []string{"preset: imagenet", "size: 8"}},
@@ -68,7 +69,8 @@ func TestStanzaInTheFilesWords(t *testing.T) {
 		}
 		_, lines, _ := strings.Cut(x.Stanza, "path: ")
 		_, lines, _ = strings.Cut(lines, "\n")
-		if got, want := strings.Fields(lines), strings.Fields(strings.Join(tt.want, " ")); strings.Join(got, " ") !=
+		if got, want := strings.Fields(lines), strings.Fields(strings.Join(tt.want,
+			" ")); strings.Join(got, " ") !=
 			strings.Join(want, " ") {
 			t.Errorf("%s: %q, want %q", tt.name, got, want)
 		}
@@ -89,13 +91,15 @@ func TestContradictionsAreTold(t *testing.T) {
 		p.Path, p.Preset, p.Size = path, preset, picture.Size{H: 8, W: 8}
 		var m registry.Models
 		for range 2 {
-			if err := m.Unfit(t.Context(), registry.Use{Name: "model", Stage: &model.ONNX, Params: p}); err != nil {
+			if err := m.Unfit(t.Context(), registry.Use{Name: "model", Stage: &model.ONNX,
+				Params: p}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return m.Remarks
 	}
-	if got := told("imagenet"); len(got) != 1 || !strings.Contains(got[0], "the file says that blue comes first") ||
+	if got := told("imagenet"); len(got) != 1 || !strings.Contains(got[0], "the file says that blue comes "+
+		"first") ||
 		!strings.Contains(got[0], "with preset imagenet red comes first") {
 		t.Errorf("%q", got)
 	}

@@ -99,7 +99,8 @@ func (all *guarantees) bends(n onnx.Node) bool {
 			if x.unit < 0 {
 				low, high = high, low
 			}
-			return math.Exp(low/x.unit) > probabilityTolerance || math.Exp(high/x.unit) < 1-probabilityTolerance
+			return math.Exp(low/x.unit) > probabilityTolerance ||
+				math.Exp(high/x.unit) < 1-probabilityTolerance
 		default:
 			return math.Abs(out.low-x.low) > probabilityTolerance*x.unit ||
 				math.Abs(out.high-x.high) > probabilityTolerance*x.unit

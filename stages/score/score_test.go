@@ -341,7 +341,8 @@ func TestTop1OfOneOutput(t *testing.T) {
 	}
 	in["labels"] = []stages.Data{stagetest.Items(nil, is(1), is(2), is(0), is(0))}
 	fails(t, Top1, nil, in,
-		`item "item-1": the label is 2, but the model has 2 classes, 0 to 1: the data set's classes must be the `+
+		`item "item-1": the label is 2, but the model has 2 classes, 0 to 1: `+
+			`the data set's classes must be the `+
 			`model's, in its order; the parameter names of dataset/folder sets it`)
 }
 

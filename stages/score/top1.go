@@ -50,7 +50,8 @@ with target: label. A label outside the model's classes is an error.`,
 	Run: func(_ context.Context, p Top1Params, e *stages.Env) error {
 		moved := p.Threshold != even
 		if moved && (e.Facts("model")["outputs"] != "1" || !e.Wired("probability")) {
-			e.Warn("threshold is ignored: it is for a model with one output, of which the probability is known")
+			e.Warn("threshold is ignored: it is for a model with one output, of which the probability is " +
+				"known")
 			moved = false
 		}
 		for i := range e.Len() {

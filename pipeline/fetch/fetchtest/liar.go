@@ -118,7 +118,8 @@ func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	l.mayBe--
-	l.log = append(l.log, fmt.Sprintf("%s %s If-Range %s → %d, version %d [%d,%d), %d bytes of %d, %v", r.Method,
+	l.log = append(l.log, fmt.Sprintf("%s %s If-Range %s → %d, version %d [%d,%d), %d bytes of %d, %v",
+		r.Method,
 		asked, r.Header.Get("If-Range"), status, version, from, to, sent, len(body), h))
 	w.WriteHeader(status)
 	if status == http.StatusNotModified {

@@ -429,7 +429,8 @@ func TestFoldersCount(t *testing.T) {
 			if b[0] != 'P' {
 				archive = "x.tar"
 			}
-			if _, err := unpackInto(t, c.l, archive, b); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := unpackInto(t, c.l, archive, b); err == nil || !strings.Contains(err.Error(),
+				c.want) {
 				t.Errorf("%s, %s: %v, want %q", name, archive, err, c.want)
 			}
 		}
@@ -457,7 +458,8 @@ func TestChangedBytes(t *testing.T) {
 	for i := range noise {
 		noise[i] = byte(r.Uint32())
 	}
-	files := []file{{name: "a/x.txt", text: string(noise)}, {name: "a/y.txt", text: strings.Repeat("y", 5000)},
+	files := []file{{name: "a/x.txt", text: string(noise)}, {name: "a/y.txt", text: strings.Repeat("y",
+		5000)},
 		{name: "z.txt"}}
 	zip, targz := packZip(t, files...), zipped(packTar(t, files...))
 	directory := bytes.Index(zip, []byte("PK\x01\x02"))

@@ -86,8 +86,9 @@ func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 		first = min(first, at)
 	}
 	head := make([]byte, 30)
-	if _, err := f.ReadAt(head, 0); len(z.File) > 0 && (err != nil || string(head[:4]) != "PK\x03\x04" ||
-		first != 30+int64(binary.LittleEndian.Uint16(head[26:]))+int64(binary.LittleEndian.Uint16(head[28:]))) {
+	_, err := f.ReadAt(head, 0)
+	behind := 30 + int64(binary.LittleEndian.Uint16(head[26:])) + int64(binary.LittleEndian.Uint16(head[28:]))
+	if len(z.File) > 0 && (err != nil || string(head[:4]) != "PK\x03\x04" || first != behind) {
 		return errors.New("something comes before its first member: if archives were joined, unpack them, " +
 			"and name the folder")
 	}

@@ -137,7 +137,8 @@ func TestTrainingIsLeftOut(t *testing.T) {
 	put(half.ProtoReflect(), placesOf(half.ProtoReflect().Descriptor(), nil)[0]).DataLocation =
 		onnxpb.TensorProto_EXTERNAL
 	info := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), encode(t, &half))
-	b := protowire.AppendBytes(protowire.AppendTag(encode(t, tiny()), trainingInfo, protowire.BytesType), info)
+	b := protowire.AppendBytes(protowire.AppendTag(encode(t, tiny()), trainingInfo, protowire.BytesType),
+		info)
 	m, err := Parse(b)
 	if err != nil {
 		t.Fatal(err)

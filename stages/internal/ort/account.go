@@ -22,7 +22,8 @@ type Short struct {
 }
 
 func (s *Short) Error() string {
-	return fmt.Sprintf("%v: it needs %s, and %s is what %s", stages.ErrOutOfMemory, size(s.Need), size(s.Free),
+	return fmt.Sprintf("%v: it needs %s, and %s is what %s", stages.ErrOutOfMemory, size(s.Need),
+		size(s.Free),
 		s.why)
 }
 
@@ -237,7 +238,8 @@ func (a *account) endLargest() {
 
 // goMemory returns the bytes that Go's own memory takes.
 func goMemory() int64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }

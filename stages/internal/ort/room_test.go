@@ -43,17 +43,21 @@ func TestRoomOfGroups(t *testing.T) {
 				at2 + "a/memory.current": "500\n"}, 200, "the control group /a has"},
 		"version 2, a container's own name space": {
 			"0::/\n", strings.Replace(v2, "TOP", "/", 1), map[string]string{
-				at2 + "memory.max": "700\n", at2 + "memory.current": "500\n"}, 200, "the control group / has"},
+				at2 + "memory.max": "700\n", at2 + "memory.current": "500\n"}, 200,
+			"the control group / has"},
 		"version 2, a name above what is mounted": {
 			"0::/../other\n", strings.Replace(v2, "TOP", "/", 1), map[string]string{
-				at2 + "memory.max": "700\n", at2 + "memory.current": "500\n"}, 200, "the control group / has"},
+				at2 + "memory.max": "700\n", at2 + "memory.current": "500\n"}, 200,
+			"the control group / has"},
 		"version 1, as Slurm nests them": {
-			"9:name=systemd:/\n4:cpuset,memory:/slurm/job_1/step_0\n0::/\n", strings.Replace(v1, "TOP", "/", 1),
+			"9:name=systemd:/\n4:cpuset,memory:/slurm/job_1/step_0\n0::/\n", strings.Replace(v1, "TOP",
+				"/", 1),
 			map[string]string{
 				at1 + "memory.limit_in_bytes": none, at1 + "memory.usage_in_bytes": "99999\n",
-				at1 + "slurm/job_1/memory.limit_in_bytes":        "8000\n",
-				at1 + "slurm/job_1/memory.usage_in_bytes":        "7000\n",
-				at1 + "slurm/job_1/memory.stat":                  "inactive_file 5\ntotal_inactive_file 100\n",
+				at1 + "slurm/job_1/memory.limit_in_bytes": "8000\n",
+				at1 + "slurm/job_1/memory.usage_in_bytes": "7000\n",
+				at1 + "slurm/job_1/memory.stat": "inactive_file 5\ntotal_inactive_file " +
+					"100\n",
 				at1 + "slurm/job_1/step_0/memory.limit_in_bytes": none,
 			}, 1100, "the control group /slurm/job_1 has left of its 8e-06 GB"},
 		"version 1 in a container that sees its group alone": {
@@ -63,10 +67,12 @@ func TestRoomOfGroups(t *testing.T) {
 		"hybrid: memory is in version 1": {
 			"4:memory:/x\n0::/y\n", strings.Replace(v1, "TOP", "/", 1) +
 				"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-			map[string]string{at1 + "x/memory.limit_in_bytes": "800\n", at1 + "x/memory.usage_in_bytes": "900\n",
+			map[string]string{at1 + "x/memory.limit_in_bytes": "800\n", at1 +
+				"x/memory.usage_in_bytes": "900\n",
 				at2 + "unified/y/cgroup.procs": "1\n"}, -1, "the control group /x has"},
 		"a folder with a space in its name": {
-			"0::/a b\n", strings.Replace(strings.Replace(v2, "TOP", "/", 1), "/sys/fs/cgroup", `/sys/c\040g`, 1),
+			"0::/a b\n", strings.Replace(strings.Replace(v2, "TOP", "/", 1), "/sys/fs/cgroup",
+				`/sys/c\040g`, 1),
 			map[string]string{"sys/c g/a b/memory.max": "700\n", "sys/c g/a b/memory.current": "500\n"},
 			200, "the control group /a b has"},
 		"no limit": {"0::/a\n", strings.Replace(v2, "TOP", "/", 1),

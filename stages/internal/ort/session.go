@@ -161,7 +161,10 @@ func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, 
 		steps = append(steps,
 			func() error { return o.AddSessionConfigEntry("session.use_env_allocators", "1") })
 	} else {
-		steps = append(steps, func() error { return errors.Join(o.SetCpuMemArena(false), o.SetMemPattern(false)) })
+		steps = append(steps, func() error {
+			return errors.Join(o.SetCpuMemArena(false),
+				o.SetMemPattern(false))
+		})
 	}
 	if d.Class == "cuda" {
 		steps = append(steps, func() error { return appendCUDA(o, d.Index) })

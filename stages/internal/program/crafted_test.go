@@ -36,7 +36,8 @@ func small3of(t *testing.T, batch int, opset int64, weights []*onnxpb.TensorProt
 	}}
 	m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, 3, 8, 9},
 		Known: true})
-	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, 3}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{batch, 3},
+		Known: true})
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)

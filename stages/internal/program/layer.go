@@ -67,9 +67,9 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	if s := g.Shape(name); len(s) == 3 {
 		tokens := s[3-relevance.ChannelAxis(g, name)]
 		if side, others := relevance.TokenGrid(tokens); side > 0 && !relevance.SureGrid(g, tokens) {
-			return "", stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d others, "+
-				"and nothing in the model says that they are: name a layer of feature maps, or one whose "+
-				"tokens are a square grid with at most %d before it", layer, tokens, side, side, others,
+			return "", stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d "+
+				"others, and nothing in the model says that they are: name a layer of feature maps, or one "+
+				"whose tokens are a square grid with at most %d before it", layer, tokens, side, side, others,
 				relevance.SurePlaces)
 		}
 	}

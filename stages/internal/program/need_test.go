@@ -85,7 +85,8 @@ func measure(t *testing.T, nets map[string]model.ONNXParams, of []string) {
 		}
 		p, run = f.Program, func() error { return f.Run(t.Context()) }
 	case "gradient":
-		g, err := program.GradientOf(t.Context(), n, slot, program.Question{Rules: relevance.Derivative()}, batch)
+		g, err := program.GradientOf(t.Context(), n, slot,
+			program.Question{Rules: relevance.Derivative()}, batch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,8 @@ func TestOpsets(t *testing.T) {
 			onnx.NewNode("turn", "Transpose", []string{"l"}, []string{"turned"},
 				onnx.Attr{Name: "perm", Value: []int64{0, 1, 2}}),
 			onnx.NewNode("linear", "MatMul", []string{"turned", "v"}, []string{"s"}),
-			onnx.NewNode("softmax", "Softmax", []string{"s"}, []string{"q"}, onnx.Attr{Name: "axis", Value: -1}),
+			onnx.NewNode("softmax", "Softmax", []string{"s"}, []string{"q"}, onnx.Attr{Name: "axis",
+				Value: -1}),
 			onnx.NewNode("wide", "Unsqueeze", []string{"q", "axis"}, []string{"u"}),
 			onnx.NewNode("narrow", "Squeeze", []string{"u", "axis"}, []string{"n"}),
 			onnx.NewNode("back", "Reshape", []string{"n", "high"}, []string{"h"}),
@@ -59,7 +60,8 @@ func TestQuantisedOpsets(t *testing.T) {
 	modeltest.Runtime(t)
 	slot := threaded{1, stagetest.NewSlot()}
 	for opset := int64(13); opset <= 25; opset++ {
-		zero := &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_UINT8), RawData: []byte{7}}
+		zero := &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_UINT8),
+			RawData: []byte{7}}
 		quantise := onnx.NewNode("q", "QuantizeLinear", []string{"input", "step", "zero"}, []string{"small"})
 		if opset >= 19 {
 			quantise.Attribute = append(quantise.Attribute,

@@ -72,15 +72,18 @@ func TestRecurrent(t *testing.T) {
 				if !last {
 					read = []*onnxpb.NodeProto{
 						onnx.NewNode("mean over steps", "ReduceMean", []string{"all"}, []string{"most"},
-							onnx.Attr{Name: "axes", Value: []int64{0}}, onnx.Attr{Name: "keepdims", Value: 0}),
+							onnx.Attr{Name: "axes", Value: []int64{0}}, onnx.Attr{Name: "keepdims",
+								Value: 0}),
 						onnx.NewNode("turn", "Transpose", []string{"most"}, []string{"e"},
 							onnx.Attr{Name: "perm", Value: []int64{1, 0, 2}})}
 				}
 				nodes := append([]*onnxpb.NodeProto{
 					onnx.NewNode("columns", "Transpose", []string{"input"}, []string{"t"},
 						onnx.Attr{Name: "perm", Value: []int64{2, 0, 1, 3}}),
-					onnx.NewNode("sequence", "Reshape", []string{"t", "long"}, []string{"rows"}), node}, read...)
-				nodes = append(nodes, onnx.NewNode("flatten", "Reshape", []string{"e", "flat"}, []string{"g"}),
+					onnx.NewNode("sequence", "Reshape", []string{"t", "long"}, []string{"rows"}), node},
+					read...)
+				nodes = append(nodes, onnx.NewNode("flatten", "Reshape", []string{"e", "flat"},
+					[]string{"g"}),
 					onnx.NewNode("linear", "MatMul", []string{"g", "v"}, []string{"s"}),
 					onnx.NewNode("back", "Reshape", []string{"s", "high"}, []string{"c"}))
 				n := pair3(t, 17, weights, nodes...)

@@ -44,7 +44,8 @@ func TestResample(t *testing.T) {
 		to := onnx.IntTensor("to", []int64{int64(2 + r.IntN(12)), int64(2 + r.IntN(12))}, 2)
 		if scaled {
 			in = in[:3]
-			in[2], to = "to", onnx.FloatTensor("to", []float32{0.3 + 1.5*r.Float32(), 0.3 + 1.5*r.Float32()}, 2)
+			in[2], to = "to", onnx.FloatTensor("to", []float32{0.3 + 1.5*r.Float32(), 0.3 +
+				1.5*r.Float32()}, 2)
 		}
 		if k == 0 { // of scales too small to change a size
 			to = onnx.FloatTensor("to", []float32{1.0013, 1.037}, 2)

@@ -92,9 +92,11 @@ func ints(name string, v ...int64) []*onnxpb.AttributeProto {
 // axes: a text of 32 tokens is none, patches behind 5 registers are.
 func TestSureGrid(t *testing.T) {
 	text := sketch(t, "v = Reshape(x, s) 2,32,48\ny = LayerNormalization(v, w, w) 2,32,48")
-	image := sketch(t, "a = Conv(x, w) 2,8,5,5\nv = Reshape(a, s) 2,25,8\ny = LayerNormalization(v, w, w) 2,25,8")
+	image := sketch(t, "a = Conv(x, w) 2,8,5,5\nv = Reshape(a, s) 2,25,8\ny = LayerNormalization(v, w, w) "+
+		"2,25,8")
 	for tokens, want := range map[int][2]bool{25: {true, true}, 26: {true, true}, 27: {true, true},
-		28: {false, true}, 32: {false, true}, 31: {false, true}, 12: {false, false}, 35: {false, false}, 3: {}} {
+		28: {false, true}, 32: {false, true}, 31: {false, true}, 12: {false, false}, 35: {false, false},
+		3: {}} {
 		if got := [2]bool{SureGrid(text, tokens), SureGrid(image, tokens)}; got != want {
 			t.Errorf("%d tokens: %v, want %v", tokens, got, want)
 		}

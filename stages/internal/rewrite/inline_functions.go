@@ -80,7 +80,8 @@ func (l *inliner) graph(g *onnxpb.GraphProto, open []*onnxpb.FunctionProto) (err
 	return err
 }
 
-func (l *inliner) nodes(nodes []*onnxpb.NodeProto, open []*onnxpb.FunctionProto) ([]*onnxpb.NodeProto, error) {
+func (l *inliner) nodes(nodes []*onnxpb.NodeProto, open []*onnxpb.FunctionProto) ([]*onnxpb.NodeProto,
+	error) {
 	out := make([]*onnxpb.NodeProto, 0, len(nodes))
 	for _, n := range nodes {
 		for _, inner := range onnx.Bodies(n) {

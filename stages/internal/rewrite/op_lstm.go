@@ -46,7 +46,8 @@ func (e *edit) peepholes(n onnx.Node, m *memory) (out []string, err error) {
 		for way := range m.ways {
 			some = append(some, p[(3*way+gate)*m.size:][:m.size]...)
 		}
-		out = append(out, e.weight(onnx.FloatTensor(e.m.Fresh(m.hint+"/peephole"), some, 1, m.ways, 1, m.size)))
+		out = append(out, e.weight(onnx.FloatTensor(e.m.Fresh(m.hint+"/peephole"), some, 1, m.ways, 1,
+			m.size)))
 	}
 	return out, nil
 }
