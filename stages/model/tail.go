@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // mostTail is the most values that are looked at behind the last linear layers.
@@ -134,7 +135,10 @@ func operators(nodes []onnx.Node) []string {
 	return out
 }
 
-// views are the operators that pass numbers on as they are.
+// views are the operators that pass numbers on as they are, Cast to whole numbers excepted.
 var views = []string{"Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "Cast"}
 
-func isView(n onnx.Node) bool { return slices.Contains(views, n.OpType) }
+func isView(n onnx.Node) bool {
+	return slices.Contains(views, n.OpType) && (n.OpType != "Cast" ||
+		floating(onnxpb.TensorProto_DataType(n.Int("to", 0))))
+}

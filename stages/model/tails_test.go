@@ -628,6 +628,8 @@ func TestTails(t *testing.T) {
 		{kept, []string{"softmax", "some", "percent"}},
 		{kept, []string{"softmax", "background", "log"}},
 		{through, []string{"softmax", "top"}},
+		{through, []string{"top"}},
+		{refused, []string{"top", "whole by Cast"}},
 		{refused, []string{"top", "softmax"}},
 		{refused, []string{"softmax", "top", "over sum"}},
 		{through, []string{"softmax", "two decimals"}},
