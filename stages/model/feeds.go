@@ -51,19 +51,20 @@ func (f Feed) params() ONNXParams {
 // smallNet is the longest side of the images of nets that are trained on small pictures.
 const smallNet = 64
 
-// usual tells how often published nets are fed by a preset: in general, and nets of small images.
+// usual tells how often published nets are fed by a preset: in general, nets of small images, and vision
+// transformers of larger ones, which as ViT, BEiT and SigLIP take half, or as DeiT, DINO and MAE imagenet.
 var usual = map[string]struct {
-	any, small float64
-	unlikely   string
+	any, small, tokens float64
+	unlikely           string
 }{
-	"imagenet":          {0.35, 0.2, ""},
-	"half":              {0.2, 0.15, ""},
-	"unit":              {0.2, 0.2, ""},
-	"raw":               {0.15, 0.15, ""},
-	"caffe-bgr":         {0.04, 0.01, ""},
-	"cifar10":           {0.01, 0.15, "is for 32×32 nets"},
-	"cifar10-per-image": {0.005, 0.05, "is for 32×32 nets"},
-	"resisc45":          {0.005, 0.005, "is for nets of aerial photographs"},
+	"imagenet":          {0.35, 0.2, 0.4, ""},
+	"half":              {0.2, 0.15, 0.4, ""},
+	"unit":              {0.2, 0.2, 0.08, ""},
+	"raw":               {0.15, 0.15, 0.05, ""},
+	"caffe-bgr":         {0.04, 0.01, 0.005, ""},
+	"cifar10":           {0.01, 0.15, 0.01, "is for 32×32 nets"},
+	"cifar10-per-image": {0.005, 0.05, 0.005, "is for 32×32 nets"},
+	"resisc45":          {0.005, 0.005, 0.005, "is for nets of aerial photographs"},
 }
 
 // swapped is how often a net takes the other channel order than its preset's.
@@ -100,10 +101,16 @@ func (x *Inspection) ranges() (feeds []Feed) {
 	for _, p := range modelfile.Presets() {
 		u := usual[p.Name]
 		f := Feed{Preset: p.Name, Prior: u.any, Unlikely: u.unlikely}
-		if small {
+		switch {
+		case small:
 			f.Prior = u.small
 			if f.Prior > u.any {
 				f.Unlikely = ""
+			}
+		case x.tokens:
+			f.Prior = u.tokens
+			if f.Prior < u.any {
+				f.Unlikely = cmp.Or(f.Unlikely, "is rare for vision transformers")
 			}
 		}
 		feeds = append(feeds, f)

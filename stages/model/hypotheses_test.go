@@ -26,7 +26,10 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-var strangers = flag.Int("strangers", 24, "how many random nets and folders TestStrangers draws")
+var (
+	strangers     = flag.Int("strangers", 24, "how many random nets and folders TestStrangers draws")
+	strangersFrom = flag.Int("strangers-from", 0, "the first one's seed")
+)
 
 // A stranger is a net that knows colours and a folder of pictures, with the truth of how the net is fed and
 // which class each picture has.
@@ -285,7 +288,7 @@ func TestStrangers(t *testing.T) {
 	modeltest.Runtime(t)
 	count := map[judgement]int{}
 	kinds := map[string]int{}
-	for seed := range *strangers {
+	for seed := *strangersFrom; seed < *strangersFrom+*strangers; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 27))
 		s := drawStranger(r)
 		file, photos := s.net(t, r), s.folder(t, r)

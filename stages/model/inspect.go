@@ -64,6 +64,8 @@ type Inspection struct {
 	MultiplyAdds int64 `json:"multiply_adds,omitempty"`
 
 	Trial *Trial `json:"-"` // for checking which methods fit; nil if the model can't be run
+
+	tokens bool // the model is a vision transformer
 }
 
 // Inspect examines an ONNX file as [ONNX] with these parameters would read it. A model that can't be run, or
@@ -200,6 +202,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	}
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
+	_, err = relevance.Attend(g)
+	x.tokens = err == nil
 	x.MultiplyAdds = multiplyAdds(g) / int64(t.batch())
 	shape := lower.LayerShapes(g)
 	list := relevance.Cuts(g)
