@@ -269,8 +269,8 @@ func (t *Trial) RunsAt(ctx context.Context, side int) bool {
 	return err == nil && runsAt(ctx, s.model, side, side)
 }
 
-// answering runs a model that is fed in several ways. It keeps a single probe, for the graph depends on channel
-// order and size, and whoever has a process of [ort.Isolated] must not wait for a second one.
+// answering runs a model that is fed in several ways. It keeps a single probe, for the graph depends on
+// channel order and size, and whoever has a process of [ort.Isolated] must not wait for a second one.
 type answering struct {
 	model modelfile.Model
 	batch int

@@ -62,9 +62,10 @@ func matchLogits(values, together []string, seen map[string]view, rows [][]float
 	return best, ok
 }
 
-// unshifted returns the match in front of views of a matched value, and in front of what subtracts the same from
-// all classes, as the largest of them in a stable Softmax.
-func (all *guarantees) unshifted(m match, values []string, seen map[string]view, rows [][]float32, g guarantee,
+// unshifted returns the match in front of views of a matched value, and in front of what subtracts the same
+// from all classes, as the largest of them in a stable Softmax.
+func (all *guarantees) unshifted(m match, values []string, seen map[string]view, rows [][]float32,
+	g guarantee,
 	tolerance float64) match {
 	for {
 		n, ok := all.makers[m.value]

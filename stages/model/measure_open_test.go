@@ -42,7 +42,8 @@ func TestMeasuringOpenSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	measure := func() (*registry.Measured, error) {
-		return registry.Measure(t.Context(), file, registry.Look{}, &registry.Inspection{Inspection: found}, folder,
+		return registry.Measure(t.Context(), file, registry.Look{},
+			&registry.Inspection{Inspection: found}, folder,
 			nil)
 	}
 	here, err := measure()
@@ -62,7 +63,8 @@ func TestMeasuringOpenSizes(t *testing.T) {
 	go func() {
 		apart, err := measure()
 		if err == nil && !reflect.DeepEqual(apart.Hypotheses, here.Hypotheses) {
-			err = fmt.Errorf("%v in processes of their own, %v in this one", apart.Hypotheses, here.Hypotheses)
+			err = fmt.Errorf("%v in processes of their own, %v in this one", apart.Hypotheses,
+				here.Hypotheses)
 		}
 		done <- err
 	}()

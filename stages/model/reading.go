@@ -295,7 +295,8 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 func (r *reader) unrounded(m match, values []string) bool {
 	for _, v := range slices.Backward(values) {
 		if g := r.all.of[v]; !g.rounds && g.probability() {
-			_, ok := matchLogits([]string{m.value}, []string{m.value}, r.seen, r.seen[v].rows, g, exactTolerance)
+			_, ok := matchLogits([]string{m.value}, []string{m.value}, r.seen, r.seen[v].rows, g,
+				exactTolerance)
 			return ok
 		}
 	}

@@ -68,8 +68,8 @@ func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
 	return out
 }
 
-// joined reports whether nodes that lie behind a value take something else that depends on the image, which may
-// have been the same for the images tried.
+// joined reports whether nodes that lie behind a value take something else that depends on the image, which
+// may have been the same for the images tried.
 func (all *guarantees) joined(nodes []onnx.Node, from string) bool {
 	behind := map[string]bool{from: true}
 	for _, n := range nodes {

@@ -54,7 +54,8 @@ func (n *tailed) likely() bool {
 	is := false
 	for _, op := range n.ops {
 		switch op {
-		case "softmax", "softmax of groups", "sigmoid", "hard-sigmoid", "exp over sum", "stable exp over sum", "1/(1+exp(-x))",
+		case "softmax", "softmax of groups", "sigmoid", "hard-sigmoid", "exp over sum",
+			"stable exp over sum", "1/(1+exp(-x))",
 			"exp/(1+exp)":
 			is = true
 		case "log-softmax", "log", "exp", "tanh", "softsign", "erf", "normed", "negative", "offset",
