@@ -161,18 +161,34 @@ func (d Declared) contradictions(p ONNXParams, s modelfile.Spec, labels string) 
 	if d.Names == nil {
 		return out
 	}
-	if len(d.Names) != s.Classes {
+	names := d.classNames(s)
+	if names == nil {
 		return append(out, fmt.Sprintf("%s; the model has %d classes, so the names aren't used",
-			says("names"),
-			s.Classes))
+			says("names"), s.Classes))
 	}
 	for i, name := range strings.Split(labels, "\n") {
-		if own := strings.Join(strings.Fields(d.Names[i]), " "); labels != "" && !sameClass(own, name) {
+		if own := names[i]; labels != "" && !sameClass(own, name) {
 			return append(out, fmt.Sprintf("%s; class %d is %q there and %q in labels", says("names"), i,
 				own, name))
 		}
 	}
 	return out
+}
+
+// classNames returns the names that the file gives a model's classes, each a line; nil if it doesn't give as
+// many as there are.
+func (d Declared) classNames(s modelfile.Spec) []string {
+	names := slices.Clone(d.Names)
+	if s.Sides && len(names) == 1 {
+		names, _ = sidesNamed(names)
+	}
+	if len(names) != s.Classes {
+		return nil
+	}
+	for i, n := range names {
+		names[i] = strings.Join(strings.Fields(n), " ")
+	}
+	return names
 }
 
 // sameClass reports whether two names may be those of one class.

@@ -403,14 +403,7 @@ func labelsOf(path string, s modelfile.Spec, d Declared) (string, error) {
 	if path != "" {
 		return readLabels(path, s)
 	}
-	if len(d.Names) != s.Classes {
-		return "", nil
-	}
-	names := slices.Clone(d.Names)
-	for i, n := range names {
-		names[i] = strings.Join(strings.Fields(n), " ")
-	}
-	return strings.Join(names, "\n"), nil
+	return strings.Join(d.classNames(s), "\n"), nil
 }
 
 // maxLabels limits the file of class names.

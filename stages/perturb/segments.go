@@ -20,8 +20,9 @@ var Segments = stages.New(stages.Def[SegmentsParams]{
 	Doc: `segments of images, of masks and a grid
 
 Pixels are of one segment if they have the same value in the mask, where the port masks
-is wired, and lie in the same square of the grid, where cell is given. Segments are
-replaced at once by perturb/ablation and others with unit: segment.`,
+is wired, and lie in the same square of the grid, where cell is given. Pixels that the
+mask ignores are a segment of their own. Segments are replaced at once by
+perturb/ablation and others with unit: segment.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
