@@ -131,14 +131,16 @@ func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+
 // those returned by the model, which may be quantised in steps of 1/127.
 const quantisationTolerance = 0.01
 
-// reproduces reports whether the head makes the answers in rows of logits.
+// reproduces reports whether the head makes the answers in rows of logits, which a Softmax of single numbers
+// doesn't: it's 1.
 func (h head) reproduces(logits, rows [][]float32) bool {
-	if len(logits) != len(rows) || len(rows) == 0 || len(logits[0]) != len(rows[0]) {
+	if len(logits) != len(rows) || len(rows) == 0 || len(logits[0]) != len(rows[0]) ||
+		len(rows[0]) == 1 && !h.independent {
 		return false
 	}
 	near := func(value func(p float64) float64) bool {
 		for i, row := range rows {
-			p := softmaxOrSigmoid(logits[i], h.independent || len(row) == 1)
+			p := softmaxOrSigmoid(logits[i], h.independent)
 			for c, v := range row {
 				if !(math.Abs(p[c]-value(float64(v))) <= quantisationTolerance) {
 					return false
