@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -136,5 +139,41 @@ func TestNewOnRealNets(t *testing.T) {
 				t.Errorf("check says %q", e.stderr)
 			}
 		})
+	}
+}
+
+// TestNewOnTwelvePhotographs holds that twelve photographs of a published vision transformer are enough for its
+// preset, whichever they are. Of 340 draws 339 gave it, as the first answer or the only one, and none another as
+// certain; these are two.
+func TestNewOnTwelvePhotographs(t *testing.T) {
+	runtimeOrSkip(t)
+	data := stagetest.Shared(t, "data")
+	photos := filepath.Join(data, "images", "imagenet_val227")
+	list, err := os.ReadFile(filepath.Join(photos, "labels.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(list)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(2) {
+		w := newWorld(t, nil)
+		labels := "file,label\n"
+		for _, i := range rand.New(rand.NewPCG(seed, 12)).Perm(len(rows) - 1)[:12] {
+			row := rows[1+i]
+			b, err := os.ReadFile(filepath.Join(photos, row[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.write("photos/"+row[0], b)
+			labels += row[0] + "," + row[1] + "\n"
+		}
+		w.write("photos/labels.csv", []byte(labels))
+		const net = "imagenet_vit_tiny_patch16_224"
+		e := w.run(0, "new", "--model", filepath.Join(data, "models", net+".onnx"), "--images", "photos")
+		if !strings.Contains(w.read(net+".yaml"), "preset: half\n") {
+			t.Errorf("draw %d: new says\n%s", seed, e.stdout)
+		}
 	}
 }

@@ -537,8 +537,8 @@ func disagrees(net *program.Net, row, answer []float32, x model.Inspection, g *t
 	if slices.Contains(x.Head.Through, "TopK") { // the columns of the answer are ranks
 		classes = min(classes, len(answer))
 		slices.SortStableFunc(order, func(a, b int) int {
-			return cmp.Compare(net.Logit(row, program.Target{Class: b, Minus: -1}),
-				net.Logit(row, program.Target{Class: a, Minus: -1}))
+			return cmp.Compare(x.Head.Scale*net.Logit(row, program.Target{Class: b, Minus: -1}),
+				x.Head.Scale*net.Logit(row, program.Target{Class: a, Minus: -1}))
 		})
 	}
 	if classes != len(answer) {
@@ -663,6 +663,7 @@ func TestTails(t *testing.T) {
 		{kept, []string{"softmax", "background", "log"}},
 		{through, []string{"softmax", "top"}},
 		{through, []string{"top"}},
+		{through, []string{"log-softmax", "negative", "top"}},
 		{refused, []string{"top", "whole by Cast"}},
 		{refused, []string{"top", "softmax"}},
 		{refused, []string{"softmax", "top", "over sum"}},
