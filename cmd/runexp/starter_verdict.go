@@ -219,8 +219,8 @@ func (s *starter) verdict(u *ui) {
 				m.Unreadable, m.Unreadable+m.Images, m.Unread))
 		}
 		if feeds := s.nan(); feeds != "" {
-			u.warn("the model answers NaN to some of the images if it is fed as " + feeds +
-				": these can't be the answer, and one of them would be the right one of a model that is defective")
+			u.warn("the model answers NaN to some of the images if it is fed by " + feeds +
+				": they are out of the question, unless the model is defective")
 		}
 	}
 }

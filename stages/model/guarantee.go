@@ -90,9 +90,9 @@ func (all *guarantees) derive(g *onnxpb.GraphProto) {
 		for _, v := range n.Output {
 			all.makers[v] = n
 		}
-		if n.OpType == "Constant" && len(n.Attribute) == 1 && n.Attribute[0].T != nil && len(n.Output) == 1 {
-			all.fixed[n.Output[0]] = n.Attribute[0].T
-			all.of[n.Output[0]] = ofConstant(n.Attribute[0].T)
+		if t := onnx.ConstantOf(n); t != nil && len(n.Output) == 1 {
+			all.fixed[n.Output[0]] = t
+			all.of[n.Output[0]] = ofConstant(t)
 			continue
 		}
 		if n.OpType == "If" {

@@ -96,9 +96,8 @@ func clipBounds(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto)
 				return scalarOf(t)
 			}
 		}
-		if c := makers[name]; c != nil && c.OpType == "Constant" && len(c.Attribute) == 1 &&
-			c.Attribute[0].T != nil {
-			return scalarOf(c.Attribute[0].T)
+		if t := onnx.ConstantOf(onnx.Node{NodeProto: makers[name]}); t != nil {
+			return scalarOf(t)
 		}
 		return math.NaN()
 	}

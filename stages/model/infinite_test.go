@@ -11,6 +11,21 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
+// inspected returns what is found of a graph that makes class scores of images of 8×8 pixels.
+func inspected(t *testing.T, g graph, out string, classes int) model.Inspection {
+	t.Helper()
+	g.Input = []*onnxpb.ValueInfoProto{value("image", float, -1, 3, 8, 8)}
+	g.Output = []*onnxpb.ValueInfoProto{value(out, float, -1, classes)}
+	file := modeltest.File(t, &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: g.GraphProto}})
+	x, err := model.Inspect(t.Context(), model.ONNXParams{Path: file, Preset: "imagenet", Layout: "auto",
+		Order: "auto", Kind: "auto"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 // A class that is masked by −∞ has the probability 0; a logit of +∞ has none. Neither is taken for a random
 // answer, or for one that depends on the batch.
 func TestInfiniteLogits(t *testing.T) {
@@ -32,14 +47,7 @@ func TestInfiniteLogits(t *testing.T) {
 					want = "NaN"
 				}
 			}
-			g.Input = []*onnxpb.ValueInfoProto{value("image", float, -1, 3, 8, 8)}
-			g.Output = []*onnxpb.ValueInfoProto{value(out, float, -1, 3)}
-			x, err := model.Inspect(t.Context(), model.ONNXParams{Path: modeltest.File(t, &onnx.Model{
-				Proto: &onnxpb.ModelProto{IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}},
-					Graph: g.GraphProto}}), Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			x := inspected(t, g, out, 3)
 			if (x.Problem == "") != (want == "") || !strings.Contains(x.Problem, want) {
 				t.Errorf("%v, softmax %v: %q, want %q", c.logit, softmax, x.Problem, want)
 			}

@@ -239,6 +239,11 @@ func (r *reader) find(v *verdict, rows [][]float32) {
 	})
 	sum, whole := rowSum(rows)
 	_, logs := rowSum(exponentials(rows, 1))
+	if by := r.all.distance(v.value); by != "" && g.linear() {
+		g.never, g.label = "measures how far classes are, of which the nearest has the smallest number", by
+		v.refuse(g)
+		return
+	}
 	if g.linear() && !whole && !logs {
 		v.head.Kind = kindLogits
 		v.head.Why = "a linear layer leaves them unbounded, and nothing behind it normalises"

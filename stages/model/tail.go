@@ -142,3 +142,33 @@ func isView(n onnx.Node) bool {
 	return slices.Contains(views, n.OpType) && (n.OpType != "Cast" ||
 		floating(onnxpb.TensorProto_DataType(n.Int("to", 0))))
 }
+
+// distance labels the node that squares or takes the size of what a value is the sum of; "" if there is none.
+func (all *guarantees) distance(value string) string {
+	for {
+		n := all.makers[value]
+		if n.NodeProto == nil || len(n.Input) == 0 {
+			return ""
+		}
+		switch n.OpType {
+		case "ReduceL1", "ReduceL2", "ReduceSumSquare":
+			return n.Label()
+		case "Abs", "Pow":
+			if all.of[value].low >= 0 {
+				return n.Label()
+			}
+			return ""
+		case "Mul":
+			if n.In(0) == n.In(1) {
+				return n.Label()
+			}
+			return ""
+		case "ReduceMean", "ReduceSum", "Sqrt":
+		default:
+			if !isView(n) {
+				return ""
+			}
+		}
+		value = n.In(0)
+	}
+}

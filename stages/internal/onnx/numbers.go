@@ -60,6 +60,27 @@ func FloatTensor(name string, v []float32, shape ...int) *onnxpb.TensorProto {
 	return t
 }
 
+// ConstantOf returns the tensor of a Constant, however it is written; nil for other nodes, and for sparse
+// tensors and text.
+func ConstantOf(n Node) *onnxpb.TensorProto {
+	if n.GetOpType() != "Constant" || len(n.Attribute) != 1 {
+		return nil
+	}
+	switch a := n.Attribute[0]; a.Name {
+	case "value":
+		return a.T
+	case "value_float":
+		return FloatTensor("", []float32{a.GetF()})
+	case "value_floats":
+		return FloatTensor("", a.Floats, len(a.Floats))
+	case "value_int":
+		return IntTensor("", []int64{a.GetI()})
+	case "value_ints":
+		return IntTensor("", a.Ints, len(a.Ints))
+	}
+	return nil
+}
+
 // IntTensor returns a constant of int64.
 func IntTensor[T int | int64](name string, v []T, shape ...int) *onnxpb.TensorProto {
 	t := &onnxpb.TensorProto{Name: name, Dims: dims(shape), DataType: int32(onnxpb.TensorProto_INT64),
