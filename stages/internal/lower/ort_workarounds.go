@@ -16,15 +16,22 @@ func (u *unit) ortWorkarounds() error {
 
 // wrongFusions returns the fusions of ONNX Runtime that change what a model computes: a Pad before an
 // AveragePool becomes padding that counts, so that windows which ceil_mode extends beyond it are divided by
-// another number. Release 1.29 divides right.
+// another number. Release 1.29 divides right. Or which fail: of a DequantizeLinear in front of a Reshape, as
+// of opset 21, one inserts a QuantizeLinear to 8 bits without a sign, whatever the zero point's type.
 func wrongFusions(m *onnxpb.ModelProto) []string {
 	names := func(op string) bool {
 		return anyNode(m, func(n *onnxpb.NodeProto) bool { return n.OpType == op })
 	}
+	var wrong []string
 	if names("AveragePool") && names("Pad") {
-		return []string{"Pad_Fusion"}
+		wrong = append(wrong, "Pad_Fusion")
 	}
-	return nil
+	if (&onnx.Model{Proto: m}).Opset() >= 21 && slices.ContainsFunc(m.Graph.Initializer,
+		func(t *onnxpb.TensorProto) bool { return t.DataType == int32(onnxpb.TensorProto_INT8) }) &&
+		names("DequantizeLinear") {
+		wrong = append(wrong, "QDQPropagationTransformer")
+	}
+	return wrong
 }
 
 // releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The shared
