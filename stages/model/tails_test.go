@@ -245,6 +245,7 @@ var pieces = []piece{
 		return true
 	}},
 	{"over sum", true, func(n *tailed) bool {
+		n.rounded *= float64(1 + n.width) // the number and the sum, which is near 1, are rounded
 		n.x = n.f.Op("Div", []string{n.x, n.reduced("ReduceSum")})
 		return true
 	}},
