@@ -142,9 +142,9 @@ func TestNewOnRealNets(t *testing.T) {
 	}
 }
 
-// TestNewOnTwelvePhotographs holds that twelve photographs of a published vision transformer are enough for its
-// preset, whichever they are. Of 340 draws 339 gave it, as the first answer or the only one, and none another as
-// certain; these are two.
+// TestNewOnTwelvePhotographs holds that twelve photographs of a published vision transformer are enough for
+// its preset, whichever they are. Of 340 draws 339 gave it, as the first answer or the only one, and none
+// another as certain; these are two.
 func TestNewOnTwelvePhotographs(t *testing.T) {
 	runtimeOrSkip(t)
 	data := stagetest.Shared(t, "data")

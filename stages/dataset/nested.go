@@ -39,7 +39,8 @@ type NestedError struct {
 func (e *NestedError) Error() string {
 	at := filepath.ToSlash(filepath.Join(e.Folder, filepath.FromSlash(e.Best)))
 	return fmt.Sprintf("%q holds %v, which are parts of a data set: path: %s takes one of them; names "+
-		"lists them if they are classes", filepath.Join(e.Folder, filepath.FromSlash(e.Inside)), &e.Nested, at)
+		"lists them if they are classes", filepath.Join(e.Folder, filepath.FromSlash(e.Inside)), &e.Nested,
+		at)
 }
 
 // firstSplits are the parts of data sets to explain models on first.

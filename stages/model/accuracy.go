@@ -180,7 +180,7 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 			}
 			alive = slices.DeleteFunc(alive, func(f int) bool {
 				ends := behind[f] > hopeless && v.others[f] > hopeless
-				if ends { // later images can't bring it back: it doesn't answer to them
+				if ends { // it answers to no later images, so what it has answered decides
 					e.fed[f].behind = behind[f]
 				}
 				return ends
@@ -273,7 +273,7 @@ func (t *Trial) RunsAt(ctx context.Context, side int) bool {
 }
 
 // answering runs a model that is fed in several ways. It keeps a single probe, for the graph depends on
-// channel order and size, and whoever has a process of [ort.Isolated] must not wait for a second one.
+// channel order and size, and a caller with a process of [ort.Isolated] must not wait for a second one.
 type answering struct {
 	model modelfile.Model
 	batch int
@@ -345,7 +345,7 @@ func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]f
 	return rows, nil
 }
 
-// leastProbability is what a probability of 0, which may be a rounded one, counts as; of logits, beside the
+// leastProbability is what a probability of 0, which may be a rounded one, counts as; of logits, next to the
 // largest.
 const leastProbability = 1e-7
 
@@ -358,7 +358,8 @@ func scores(row []float32, spec modelfile.Spec) []float32 {
 			out[i] = float32(math.Log(max(float64(p), leastProbability)))
 		}
 	}
-	if lowest := slices.Max(out) + float32(math.Log(leastProbability)); math.IsInf(float64(slices.Min(out)), -1) {
+	if math.IsInf(float64(slices.Min(out)), -1) {
+		lowest := slices.Max(out) + float32(math.Log(leastProbability))
 		for i, v := range out {
 			out[i] = max(v, lowest)
 		}

@@ -319,7 +319,7 @@ var pieces = []piece{
 	{"late member", true, func(n *tailed) bool { // that is 0 for most images
 		y := n.f.Op("Relu", []string{n.f.Op("Sub", []string{n.member(n.width), n.number(100)})})
 		n.x = n.f.Op("Add", []string{n.x, y})
-		if !n.likely() { // a layer beside features
+		if !n.likely() { // a layer next to features
 			n.ops, n.bent, n.rounded = nil, false, 0
 		}
 		return true
@@ -444,9 +444,9 @@ const (
 	refused  outcome = "refused"
 	differs  outcome = "differs silently"
 
-	// unsteady is a tail whose own answer is a matter of rounding, such as a quotient by a sum that is 0 but
+	// illPosed is a tail whose own answer is a matter of rounding, such as a quotient by a sum that is 0 but
 	// for rounding: it has no answer to hold a response against.
-	unsteady outcome = "the file's own answer is rounding"
+	illPosed outcome = "the file's own answer is rounding"
 )
 
 // told reads a net and holds the response that stages read against the file's own answers to other images
@@ -487,7 +487,7 @@ func told(t testing.TB, g *tailed) (outcome, string) {
 		for i := range rows {
 			text := disagrees(net, f.Row(i), answers[from+i], x, g)
 			if text != "" && shaky(t, g, images[from+i], answers[from+i]) {
-				return unsteady, text
+				return illPosed, text
 			}
 			if text != "" {
 				return differs, text
@@ -739,7 +739,7 @@ func TestManyTails(t *testing.T) {
 		counts[check(t, from+i)]++
 	}
 	t.Log(counts)
-	if counts[unsteady] > 2+many/500 {
-		t.Errorf("%d of %d tails have no answer to hold a response against", counts[unsteady], many)
+	if counts[illPosed] > 2+many/500 {
+		t.Errorf("%d of %d tails have no answer to hold a response against", counts[illPosed], many)
 	}
 }
