@@ -14,7 +14,8 @@ func TestFormsOfConstants(t *testing.T) {
 	modeltest.Runtime(t)
 	half, two := float32(0.5), int64(2)
 	for _, form := range []*onnxpb.AttributeProto{
-		{Name: "value", Type: onnxpb.AttributeProto_TENSOR, T: onnx.FloatTensor("", []float32{0.5, 0.25, 1}, 3)},
+		{Name: "value", Type: onnxpb.AttributeProto_TENSOR,
+			T: onnx.FloatTensor("", []float32{0.5, 0.25, 1}, 3)},
 		{Name: "value_float", Type: onnxpb.AttributeProto_FLOAT, F: &half},
 		{Name: "value_floats", Type: onnxpb.AttributeProto_FLOATS, Floats: []float32{0.5, 0.25, 1}},
 		{Name: "value_int", Type: onnxpb.AttributeProto_INT, I: &two},

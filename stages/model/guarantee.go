@@ -442,8 +442,8 @@ func (all *guarantees) sums(sum, part string, depth int) bool {
 	return false
 }
 
-// row reports whether a value has no more than one axis next to that of the images, so that what normalises it
-// normalises all of its numbers together.
+// row reports whether a value has no more than one axis next to that of the images, so that what normalises
+// it normalises all of its numbers together.
 func (all *guarantees) row(value string) bool {
 	long := 0
 	shape, known := all.shapes[value]

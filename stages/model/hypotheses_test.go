@@ -295,12 +295,13 @@ func TestStrangers(t *testing.T) {
 		if seed%4 == 3 && s.names != nil { // pictures that tell nothing come later
 			for i, n := range s.names {
 				for k := 0; k < 8 && s.per[i] > 0 && !strings.HasPrefix(s.numbering, "list"); k++ {
-					writePNG(t, filepath.Join(photos, n, fmt.Sprintf("z%d.png", k)), image.NewGray(image.Rect(0, 0, 8, 8)))
+					writePNG(t, filepath.Join(photos, n, fmt.Sprintf("z%d.png", k)),
+						image.NewGray(image.Rect(0, 0, 8, 8)))
 				}
 			}
 		}
-		found, err := model.Inspect(t.Context(), model.ONNXParams{Path: file, Preset: "imagenet", Layout: "auto",
-			Order: "auto", Kind: "auto"})
+		found, err := model.Inspect(t.Context(), model.ONNXParams{Path: file, Preset: "imagenet",
+			Layout: "auto", Order: "auto", Kind: "auto"})
 		if err != nil || found.Problem != "" {
 			t.Fatal(seed, err, found.Problem)
 		}

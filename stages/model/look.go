@@ -172,8 +172,9 @@ func unsound(rows [][]float32) error {
 				"may be those of a training that diverged", n, len(row))
 		}
 		if n := count32(row, func(v float32) bool { return math.IsInf(float64(v), 1) }); n > 0 {
-			return judged("%d of the %d numbers that the model returns for an image are infinite: its weights "+
-				"may be those of a training that diverged, or the numbers too large for their type", n, len(row))
+			return judged("%d of the %d numbers that the model returns for an image are infinite: its "+
+				"weights may be those of a training that diverged, or the numbers too large for their type",
+				n, len(row))
 		}
 	}
 	return nil

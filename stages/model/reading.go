@@ -392,8 +392,8 @@ func (v *verdict) look(r *reader, m match) {
 	}
 	v.head.Why = "computed from the logits, they equal the model's own on every image tried"
 	if m.apart > exactTolerance {
-		v.head.Why = fmt.Sprintf("computed from the logits, they are those that the model rounds: at most %.1g apart on "+
-			"every image tried", m.apart)
+		v.head.Why = fmt.Sprintf("computed from the logits, they are those that the model rounds: at most "+
+			"%.1g apart on every image tried", m.apart)
 	}
 }
 

@@ -84,7 +84,8 @@ func TestSignedQuantisedOpsets(t *testing.T) {
 	slot := threaded{1, stagetest.NewSlot()}
 	var answers []float32
 	for _, opset := range []int64{17, 19, 21, 23, 25} {
-		zero := &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_INT8), RawData: []byte{7}}
+		zero := &onnxpb.TensorProto{Name: "zero", DataType: int32(onnxpb.TensorProto_INT8),
+			RawData: []byte{7}}
 		n, _ := small3(t, opset, []*onnxpb.TensorProto{onnx.FloatTensor("step", []float32{0.1}), zero,
 			onnx.IntTensor("shape", []int64{0, 0, 0, -1}, 4)},
 			onnx.NewNode("q", "QuantizeLinear", []string{"input", "step", "zero"}, []string{"small"}),
