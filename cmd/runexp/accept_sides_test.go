@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/csv"
 	"fmt"
 	"image"
@@ -13,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // sidesYAML asks the same function, written with one output and with two, about images of both classes.
@@ -43,63 +40,9 @@ stages:
 publish: [accuracy, rise-score]
 `
 
-// A field is one of a protocol buffer: a number and what it holds, an int, a string, bytes or fields.
-type field struct {
-	n protowire.Number
-	v any
-}
-
-func message(fields ...field) (b []byte) {
-	for _, f := range fields {
-		switch v := f.v.(type) {
-		case int:
-			b = protowire.AppendVarint(protowire.AppendTag(b, f.n, protowire.VarintType), uint64(v))
-		case string:
-			b = protowire.AppendString(protowire.AppendTag(b, f.n, protowire.BytesType), v)
-		case []byte:
-			b = protowire.AppendBytes(protowire.AppendTag(b, f.n, protowire.BytesType), v)
-		}
-	}
-	return b
-}
-
 // reddish returns an ONNX file: the more red than blue an image is, the more it is of class 1. Its last layer
 // has a row of weights for each class.
 func reddish(sigmoid bool, rows ...float32) []byte {
-	node := func(op string, in []string, out string, attributes ...[]byte) field {
-		var f []field
-		for _, v := range in {
-			f = append(f, field{1, v})
-		}
-		f = append(f, field{2, out}, field{4, op})
-		for _, a := range attributes {
-			f = append(f, field{5, a})
-		}
-		return field{1, message(f...)}
-	}
-	value := func(name string, dims ...int) []byte {
-		var shape []field
-		for _, d := range dims {
-			if d == 0 {
-				shape = append(shape, field{1, message(field{2, "N"})})
-				continue
-			}
-			shape = append(shape, field{1, message(field{1, d})})
-		}
-		tensor := message(field{1, 1}, field{2, message(shape...)})
-		return message(field{1, name}, field{2, message(field{1, tensor})})
-	}
-	weight := func(name string, v []float32, dims ...int) field {
-		var f []field
-		for _, d := range dims {
-			f = append(f, field{1, d})
-		}
-		var raw []byte
-		for _, x := range v {
-			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-		}
-		return field{5, message(append(f, field{2, 1}, field{8, name}, field{9, raw})...)}
-	}
 	var w, c []float32
 	for _, by := range rows {
 		w, c = append(w, 9*by, -7*by), append(c, 0.1*by)
@@ -107,16 +50,16 @@ func reddish(sigmoid bool, rows ...float32) []byte {
 	transposed := message(field{1, "transB"}, field{20, 2}, field{3, 1})
 	last, end := "logits", []field{}
 	if sigmoid {
-		last, end = "p", []field{node("Sigmoid", []string{"logits"}, "p")}
+		last, end = "p", []field{onnxNode("Sigmoid", []string{"logits"}, "p")}
 	}
 	graph := append([]field{
-		node("Conv", []string{"x", "k"}, "h"), node("Relu", []string{"h"}, "r"),
-		node("GlobalAveragePool", []string{"r"}, "m"), node("Flatten", []string{"m"}, "f"),
-		node("Gemm", []string{"f", "w", "c"}, "logits", transposed),
+		onnxNode("Conv", []string{"x", "k"}, "h"), onnxNode("Relu", []string{"h"}, "r"),
+		onnxNode("GlobalAveragePool", []string{"r"}, "m"), onnxNode("Flatten", []string{"m"}, "f"),
+		onnxNode("Gemm", []string{"f", "w", "c"}, "logits", transposed),
 	}, end...)
-	graph = append(graph, field{2, "reddish"}, weight("k", []float32{1, 0.2, -1, -1, 0.1, 1}, 2, 3, 1, 1),
-		weight("w", w, len(rows), 2), weight("c", c, len(rows)),
-		field{11, value("x", 0, 3, 16, 16)}, field{12, value(last, 0, len(rows))})
+	graph = append(graph, field{2, "reddish"}, onnxWeight("k", []float32{1, 0.2, -1, -1, 0.1, 1}, 2, 3, 1, 1),
+		onnxWeight("w", w, len(rows), 2), onnxWeight("c", c, len(rows)),
+		field{11, onnxValue("x", 0, 3, 16, 16)}, field{12, onnxValue(last, 0, len(rows))})
 	return message(field{1, 8}, field{7, message(graph...)}, field{8, message(field{2, 13})})
 }
 

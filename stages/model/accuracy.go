@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -93,9 +94,6 @@ func (v *Verdict) Rivals() (doubtful, unlikely []Hypothesis) {
 	}
 	return doubtful, unlikely
 }
-
-// errNothingToMeasure means that no photograph could be read.
-var errNothingToMeasure = errors.New("no photograph with a class can be read")
 
 // Weigh answers a question by photographs, which come in such an order that the first ones have many classes.
 // Feeds that are hopeless after some photographs are measured on no more.
@@ -191,7 +189,8 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 		q.Progress(done, done)
 	}
 	if len(e.Groups) == 0 {
-		return Verdict{}, errNothingToMeasure
+		return Verdict{}, fmt.Errorf("none of %d photographs with a class can be read; the first: %w",
+			unreadable, cmp.Or(unread, errors.New("there is none")))
 	}
 	v := e.verdict(q)
 	v.Unreadable, v.Unread = unreadable, unread
