@@ -31,6 +31,5 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.9.0 // indirect
-
 	golang.org/x/tools v0.51.0 // indirect
 )
