@@ -97,7 +97,11 @@ func (r *resolver) remember(n *node) {
 	if err != nil {
 		return
 	}
-	for _, key := range r.speedKeys(n) {
+	keys := r.speedKeys(n)
+	for i, key := range keys {
+		if _, known := r.store.Memo(key); known && i == len(keys)-1 && len(keys) == 2 {
+			continue // of a stage's many cells one is enough
+		}
 		_ = r.store.SetMemo(key, b) // without it, the next estimate lacks this cell
 	}
 }
@@ -105,7 +109,7 @@ func (r *resolver) remember(n *node) {
 // speedOf returns the speed of a cell as an earlier run measured it: of the same stage, parameters and model,
 // or else of the same stage and model, or else of the same stage and parameters with the seconds that the
 // model takes for as many passes. Without a model it is that of the same stage and parameters in this
-// experiment, or else in any, or else of the same stage. ok is false where none is known.
+// experiment, or else of the same stage in any. ok is false where none is known.
 func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 	keys := r.speedKeys(n)
 	recall := func(key stages.Digest) (s Speed, ok bool) {
@@ -135,8 +139,8 @@ func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 
 // speedKeys returns the keys of n's speed, from what tells most to what tells least: stage, parameters and
 // model; stage and model; stage and parameters; model. A model is known by its definition, which is known
-// before it is made. Without a model, time depends on the items' size: then stage and parameters in this
-// experiment come first, which another one may have left nothing to measure; stage and parameters; stage.
+// before it is made. Without a model, time depends on the items' size: then stage and parameters count in this
+// experiment, and the stage alone where another experiment has left nothing to measure.
 func (r *resolver) speedKeys(n *node) []stages.Digest {
 	model := newHasher("model")
 	models := 0
@@ -165,7 +169,7 @@ func (r *resolver) speedKeys(n *node) []stages.Digest {
 	stage := []byte(n.Stage.Name)
 	all := r.params.encode(append(stage, 0), n.Stage, n.Params)
 	if models == 0 || !n.Stage.Device {
-		return []stages.Digest{key(all, []byte(r.plan.Name)), key(all, nil), key(stage, nil)}
+		return []stages.Digest{key(all, []byte(r.plan.Name)), key(stage, nil)}
 	}
 	return []stages.Digest{key(all, net[:]), key(stage, net[:]), key(all, nil), key(nil, net[:])}
 }
