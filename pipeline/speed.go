@@ -139,8 +139,8 @@ func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 
 // speedKeys returns the keys of n's speed, from what tells most to what tells least: stage, parameters and
 // model; stage and model; stage and parameters; model. A model is known by its definition, which is known
-// before it is made. Without a model, time depends on the items' size: then stage and parameters count in this
-// experiment, and the stage alone where another experiment has left nothing to measure.
+// before it is made. Without a model, time depends on the items' size: then stage and parameters count in
+// this experiment, and the stage alone where another experiment has left nothing to measure.
 func (r *resolver) speedKeys(n *node) []stages.Digest {
 	model := newHasher("model")
 	models := 0
