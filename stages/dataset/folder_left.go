@@ -95,7 +95,7 @@ func kindOf(n node) (kind string, isPicture, read bool) {
 	f, err := stages.OpenFile(n.file)
 	switch {
 	case errors.Is(err, stages.ErrPointer):
-		return "Git LFS pointer", false, false
+		return "pointer of Git LFS or git-annex", false, false
 	case err == nil:
 		defer f.Close()
 		b := make([]byte, picture.KindBytes)
