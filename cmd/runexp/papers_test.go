@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding"
 	"fmt"
 	"maps"
 	"math/bits"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 )
 
 // papers are the experiments of experiments/papers.
@@ -27,7 +30,8 @@ var papers = []string{
 }
 
 // TestPapers checks that each experiment of the papers has nothing wrong with it, as it stands and as the
-// commands in its head run it, and that its tables have the rows and columns of the paper's.
+// commands in its head run it, that its tables have the rows and columns of the paper's, and that its stages
+// have the paper's parameters: both as NAME.paper lists them.
 func TestPapers(t *testing.T) {
 	files, err := filepath.Glob("../../experiments/papers/*.yaml")
 	if err != nil {
@@ -53,14 +57,16 @@ func TestPapers(t *testing.T) {
 			if p.Name != name || len(p.Warnings) > 0 {
 				t.Errorf("the experiment %s has the warnings %v", p.Name, p.Warnings)
 			}
-			for _, command := range []string{"CI", "Paper scale"} {
-				loadPaper(t, file, headCommand(t, text, command, name))
-			}
-			lists, err := os.ReadFile("../../experiments/papers/" + name + ".paper")
+			loadPaper(t, file, headCommand(t, text, "CI", name))
+			large := loadPaper(t, file, headCommand(t, text, "Paper scale", name))
+			list, err := os.ReadFile("../../experiments/papers/" + name + ".paper")
 			if err != nil {
 				t.Fatal(err)
 			}
-			comparePaper(t, p, string(lists))
+			l := readPaperList(t, string(list))
+			comparePaper(t, p, l)
+			compareProtocol(t, p, l, func(v paperValue) string { return v.small })
+			compareProtocol(t, large, l, func(v paperValue) string { return v.large })
 		})
 	}
 }
@@ -115,64 +121,33 @@ func headCommand(t *testing.T, text []byte, title, name string) (o plan.Override
 }
 
 // comparePaper compares the ids of a plan with the rows and columns of a paper's tables, in both directions.
-// A list names a table's stage, and its rows and columns as the paper has them. A line "- id: why" lists one
-// that the experiment lacks, "+ id: why" one that it adds, "axis name: why" an axis of the stage along which
-// the paper has neither rows nor columns. All that is published is listed, by "other stage: why" where the
-// paper has no such table.
-func comparePaper(t *testing.T, p *plan.Plan, lists string) {
+// All that is published is listed.
+func comparePaper(t *testing.T, p *plan.Plan, l paperList) {
 	t.Helper()
-	var stage, what string
-	var want map[string]bool
 	told := map[string]map[string]bool{} // the axes that are listed, by stage
-	compare := func() {
-		if what != "" {
-			axes := axesWith(p, stage, slices.Sorted(maps.Keys(want)))
-			if axes == nil {
-				t.Errorf("%s: no axis, or axes, that it has or collapses has the %s %q", stage, what,
-					slices.Sorted(maps.Keys(want)))
-			}
-			for _, axis := range axes {
-				told[stage][axis] = true
-			}
+	for _, table := range l.tables {
+		if told[table.stage] == nil {
+			told[table.stage] = map[string]bool{}
 		}
-		what = ""
-	}
-	for i, line := range strings.Split(lists, "\n") {
-		line = strings.TrimSpace(line)
-		head, rest, colon := strings.Cut(line, ":")
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case strings.HasPrefix(line, "table "):
-			compare()
-			stage = strings.TrimSpace(strings.TrimPrefix(line, "table "))
-			if told[stage] == nil {
-				told[stage] = map[string]bool{}
-			}
-		case colon && strings.HasPrefix(head, "other ") && strings.TrimSpace(rest) != "":
-			compare()
-			told[strings.TrimSpace(head[6:])] = nil
-		case colon && stage != "" && strings.HasPrefix(head, "axis ") && strings.TrimSpace(rest) != "":
-			compare()
-			told[stage][strings.TrimSpace(head[5:])] = true
-		case colon && (head == "rows" || head == "columns"):
-			compare()
-			what, want = head, map[string]bool{}
-			for id := range strings.SplitSeq(rest, ",") {
-				want[strings.TrimSpace(id)] = true
-			}
-		case colon && what != "" && strings.TrimSpace(rest) != "" && strings.HasPrefix(head, "- "):
-			id := strings.TrimSpace(head[2:])
-			if !want[id] {
-				t.Errorf("line %d: the paper has no %s", i+1, id)
-			}
-			delete(want, id)
-		case colon && what != "" && strings.TrimSpace(rest) != "" && strings.HasPrefix(head, "+ "):
-			want[strings.TrimSpace(head[2:])] = true
-		default:
-			t.Errorf("line %d is neither a table, nor rows, columns or a reason: %s", i+1, line)
+		for _, axis := range table.axes {
+			told[table.stage][axis] = true
+		}
+		if table.what == "" {
+			continue
+		}
+		want := slices.Compact(slices.Sorted(slices.Values(table.want)))
+		axes := axesWith(p, table.stage, want)
+		if axes == nil {
+			t.Errorf("%s: no axis, or axes, that it has or collapses has the %s %q", table.stage, table.what,
+				want)
+		}
+		for _, axis := range axes {
+			told[table.stage][axis] = true
 		}
 	}
-	compare()
+	for _, stage := range l.others {
+		told[stage] = nil
+	}
 	for _, step := range p.Publish {
 		axes, listed := told[step.Name]
 		if !listed {
@@ -198,6 +173,74 @@ func comparePaper(t *testing.T, p *plan.Plan, lists string) {
 			t.Errorf("%s is listed and isn't published", stage)
 		}
 	}
+}
+
+// compareProtocol compares the parameters of a plan, and the images that its sheets ask for, with a paper's.
+func compareProtocol(t *testing.T, p *plan.Plan, l paperList, want func(paperValue) string) {
+	t.Helper()
+	for _, v := range slices.Concat(l.protocols, l.pictures) {
+		cells := 0
+		for _, c := range p.Cells {
+			if c.Step.Name != v.stage || !within(c.Coord, v.at) {
+				continue
+			}
+			cells++
+			values := paramsOf(t, c)
+			got, ok := values[v.name]
+			if v.name == "images" {
+				got, ok = imagesOf(values), true
+			}
+			if !ok {
+				t.Errorf("line %d: %s (%s) has no parameter %s", v.line, v.stage, c.Stage.Name, v.name)
+				break
+			}
+			if got != want(v) {
+				t.Errorf("line %d: %s%v has %s %s, and it should be %s", v.line, v.stage, c.Coord, v.name, got,
+					want(v))
+			}
+		}
+		if cells == 0 {
+			t.Errorf("line %d: there is no cell %s%v", v.line, v.stage, v.at)
+		}
+	}
+}
+
+// within reports whether a place has all coordinates of a list, each written "axis=id".
+func within(place []stages.Coord, list []string) bool {
+	for _, at := range list {
+		if !slices.ContainsFunc(place, func(c stages.Coord) bool { return c.Axis+"="+c.ID == at }) {
+			return false
+		}
+	}
+	return true
+}
+
+// paramsOf returns the parameters of a cell as text.
+func paramsOf(t *testing.T, c *plan.Cell) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, f := range stages.Fields(c.Params) {
+		x := reflect.Indirect(reflect.ValueOf(c.Params)).FieldByIndex(f.Index).Interface()
+		out[f.Name] = fmt.Sprint(x)
+		if m, ok := x.(encoding.TextMarshaler); ok {
+			b, err := m.MarshalText()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[f.Name] = string(b)
+		}
+	}
+	return out
+}
+
+// imagesOf returns how many images a sheet with these parameters shows, of as many as there are.
+func imagesOf(params map[string]string) string {
+	best, _ := strconv.Atoi(params["best"])
+	worst, _ := strconv.Atoi(params["worst"])
+	if best+worst > 0 {
+		return strconv.Itoa(best + worst)
+	}
+	return params["items"]
 }
 
 // coordsOf returns the coordinates of a stage's inputs, and the ids on their axes.
