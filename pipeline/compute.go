@@ -390,6 +390,7 @@ func (w *worker) computeWhole(m *member) error {
 		return err
 	}
 	e := &stages.Env{Stage: n.Stage, Ports: ports, Order: w.orderOf(n)}
+	e.Labels, e.Families = namesIn(w.plan.Labels, e.Order), namesIn(w.plan.Families, e.Order)
 	if n.sources != nil {
 		e.Read = n.sources.all()
 	}

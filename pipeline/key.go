@@ -76,8 +76,10 @@ var noPairing = newHasher(pairing).sum()
 // Names of ingredients that stand for several: pairing tells which items of several ports belong together
 // and, for stages that show them, how they are called.
 const (
-	pairing     = "pairing"
-	orderOfAxis = "order of "
+	pairing        = "pairing"
+	orderOfAxis    = "order of "
+	labelsOfAxis   = "labels of "
+	familiesOfAxis = "families of "
 )
 
 // inputName names what n reads from an edge, maps[draw=3].
@@ -396,7 +398,7 @@ func (r *resolver) writeLikeness(h *hasher, n *node) error {
 	return nil
 }
 
-// writeOrder writes the order of what an Ordered stage shows.
+// writeOrder writes the order of what an Ordered stage shows, and the names of it if there are any.
 func (r *resolver) writeOrder(h *hasher, n *node, list *ingredients) {
 	order := r.orderOf(n)
 	for _, axis := range slices.Sorted(maps.Keys(order)) {
@@ -408,7 +410,48 @@ func (r *resolver) writeOrder(h *hasher, n *node, list *ingredients) {
 		if list != nil {
 			list.add(orderOfAxis+axis, strings.Join(order[axis], ", "))
 		}
+		for i, kind := range []struct {
+			of   string
+			list stages.Names
+		}{{labelsOfAxis, r.plan.Labels}, {familiesOfAxis, r.plan.Families}} {
+			named := namesIn(kind.list, order)[axis]
+			if len(named) == 0 {
+				continue
+			}
+			h.num(-1 - i)
+			var pairs []string
+			for _, id := range order[axis] {
+				h.text(named[id])
+				if named[id] != "" {
+					pairs = append(pairs, id+": "+named[id])
+				}
+			}
+			if list != nil {
+				list.add(kind.of+axis, strings.Join(pairs, ", "))
+			}
+		}
 	}
+}
+
+// namesIn returns the names that the ids of an order have, nil for none.
+func namesIn(all stages.Names, order stages.Order) stages.Names {
+	var out stages.Names
+	for axis, ids := range order {
+		for _, id := range ids {
+			name, ok := all[axis][id]
+			if !ok {
+				continue
+			}
+			if out == nil {
+				out = stages.Names{}
+			}
+			if out[axis] == nil {
+				out[axis] = map[string]string{}
+			}
+			out[axis][id] = name
+		}
+	}
+	return out
 }
 
 // orderOf returns, for a stage that shows ids, those that are handed over to n, in the order in which the

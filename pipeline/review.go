@@ -70,7 +70,7 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 	p := r.Plan
 	v := &publish.Review{
 		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command,
-		Narrowed: p.Narrowed, Order: p.Order,
+		Narrowed: p.Narrowed, Order: p.Order, Labels: p.Labels,
 	}
 	for _, d := range p.Remarks() {
 		v.Remarks = append(v.Remarks, d.Msg)

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,11 @@ func (l *lab) show() stages.Stage {
 			for _, d := range e.Ports["scores"] {
 				places = append(places, plan.CoordString(d.Coord))
 			}
-			e.Set("text", fmt.Appendf(nil, "%v of %v", e.Order, places))
+			text := fmt.Appendf(nil, "%v of %v", e.Order, places)
+			if e.Labels != nil || e.Families != nil {
+				text = fmt.Appendf(text, "%v%v", e.Labels, e.Families)
+			}
+			e.Set("text", text)
 			e.SetFacts("text", stages.Facts{"ext": "md"})
 			l.count("show", 1)
 			return nil
@@ -149,6 +154,114 @@ func TestWrittenOrder(t *testing.T) {
 		}
 		if got := order(p); got != tc.want {
 			t.Errorf("%s: the order is %s, want %s", tc.axes, got, tc.want)
+		}
+	}
+}
+
+// Labels and families run again what shows them, and nothing else; without them, keys are as if there were no
+// such fields. The stage gets those of the ids that it shows.
+func TestLabelsRunReportsAlone(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2"}
+	ids := []string{"input", "middle", "final"}
+	yaml := func(layers, nets stages.Names) string {
+		fields := func(id string) (list []string) {
+			for _, kind := range []string{"label", "family"} {
+				if name := layers[kind][id]; name != "" {
+					list = append(list, kind+": "+name)
+				}
+			}
+			return list
+		}
+		var axis []string
+		for _, id := range ids {
+			axis = append(axis, id+": {"+strings.Join(fields(id), ", ")+"}")
+		}
+		text := fmt.Sprintf(shownYAML, "{"+strings.Join(axis, ", ")+"}")
+		for _, id := range []string{"a", "b"} {
+			if name := nets["label"][id]; name != "" {
+				text = strings.Replace(text, id+": {n:", id+": {label: "+name+", n:", 1)
+			}
+		}
+		return text
+	}
+	l.mustRun(yaml(nil, nil))
+	l.want("at first", "sum", 1, "show", 3)
+
+	r := rand.New(rand.NewPCG(1, 2))
+	known := map[string]bool{} // what each cell was shown with
+	with := func(layers stages.Names, ids []string) string {
+		var shown []string
+		for _, kind := range []string{"label", "family"} {
+			for _, id := range ids {
+				shown = append(shown, layers[kind][id])
+			}
+		}
+		return fmt.Sprint(ids, shown)
+	}
+	// The shown cell of b has no middle; the third has no collapsed axis.
+	cells := [][]string{ids, {"input", "final"}}
+	for _, c := range cells {
+		known[with(nil, c)] = true
+	}
+	for n := range 24 {
+		layers, nets := stages.Names{"label": {}, "family": {}}, stages.Names{"label": {}}
+		for _, id := range ids {
+			if r.IntN(3) == 0 {
+				layers["label"][id] = fmt.Sprint("L", id, r.IntN(2))
+			}
+			if r.IntN(3) == 0 {
+				layers["family"][id] = fmt.Sprint("F", r.IntN(2))
+			}
+		}
+		if n%3 == 0 {
+			nets["label"]["a"] = fmt.Sprint("net", n)
+		}
+		want := 0
+		for _, c := range cells {
+			if key := with(layers, c); !known[key] {
+				known[key] = true
+				want++
+			}
+		}
+		text := yaml(layers, nets)
+		p, o := l.outlook(text)
+		for _, c := range p.Cells {
+			if o.State(c).Kind != pipeline.Runs {
+				continue
+			}
+			for _, change := range o.Why(c).Changes {
+				if !strings.HasPrefix(change.Name, "labels of layer") &&
+					!strings.HasPrefix(change.Name, "families of layer") {
+					t.Errorf("why %s: %+v", c, change)
+				}
+			}
+		}
+		res := l.mustRun(text)
+		if res.Summary.Executed != want {
+			t.Fatalf("%v: %d cells ran, want %d: %v", layers, res.Summary.Executed, want, l.ran)
+		}
+		l.want(text, "show", want)
+		shows := func(list map[string]string, of []string) string {
+			m := map[string]string{}
+			for _, id := range of {
+				if list[id] != "" {
+					m[id] = list[id]
+				}
+			}
+			if len(m) == 0 {
+				return "map[]"
+			}
+			return fmt.Sprint(stages.Names{"layer": m})
+		}
+		for i, cell := range []string{"shown[net=a]", "shown[net=b]"} {
+			want := shows(layers["label"], cells[i]) + shows(layers["family"], cells[i])
+			if want = strings.TrimPrefix(want, "map[]map[]"); want == "" {
+				want = "]" // of the places alone
+			}
+			if got := l.text(res, cell); !strings.HasSuffix(got, want) {
+				t.Errorf("%s shows %q, want %s at its end", cell, got, want)
+			}
 		}
 	}
 }

@@ -76,7 +76,8 @@ func (o *Outlook) known(n *node) (list ingredients, pending func(name string) bo
 	o.r.recipe(n, &list)
 	return append(list, results...), func(name string) bool {
 		return inputs[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source") ||
-			strings.HasPrefix(name, orderOfAxis)
+			strings.HasPrefix(name, orderOfAxis) || strings.HasPrefix(name, labelsOfAxis) ||
+			strings.HasPrefix(name, familiesOfAxis)
 	}
 }
 

@@ -123,6 +123,8 @@ type Env struct {
 	Ports map[string][]Data
 	// Order is the order of the ids on the collapsed axes; set for Ordered stages only.
 	Order Order
+	// Labels and Families are those of the ids in Order; set for Ordered stages only.
+	Labels, Families Names
 	// Read are the sources of a Whole stage.
 	Read []Source
 	// Seed is the experiment's seed, or 0 if the stage isn't Seeded.
@@ -135,6 +137,14 @@ type Env struct {
 	// Outputs and OutFacts collect the results.
 	Outputs  []Output
 	OutFacts map[string]Facts
+}
+
+// Label returns what figures and texts call an id of a collapsed axis: its label, or else the id.
+func (e *Env) Label(axis, id string) string {
+	if label, ok := e.Labels[axis][id]; ok {
+		return label
+	}
+	return id
 }
 
 // Len returns the number of items of an itemwise call.

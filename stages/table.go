@@ -23,6 +23,7 @@ type Table struct {
 // A Column describes a column of numbers.
 type Column struct {
 	Name      string    `json:"name"`
+	Label     string    `json:"label,omitempty"` // what people read in the place of Name; "" for Name
 	Unit      string    `json:"unit,omitempty"`
 	Direction Direction `json:"direction,omitempty"`
 	Variant   string    `json:"variant,omitempty"`

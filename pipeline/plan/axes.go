@@ -3,7 +3,12 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // An axisDecl is an axis with its ids, and for each id its value.
@@ -112,4 +117,49 @@ func axisNames(axes []*axisDecl) []string {
 		names = append(names, a.name)
 	}
 	return names
+}
+
+// longestName is how many letters a label or a family may have.
+const longestName = 80
+
+// names returns what the ids of every axis have in a field that names them for people. Names that must be
+// distinct differ from each other and from the ids that have none.
+func (l *loader) names(field string, distinct bool) stages.Names {
+	out := stages.Names{}
+	for _, a := range l.exp.axes {
+		shown := map[string]string{} // the id of a name
+		for i, id := range a.ids {
+			if a.values[i].get(field) == nil {
+				shown[id] = id
+			}
+		}
+		for i, id := range a.ids {
+			n := a.values[i].get(field)
+			if n == nil {
+				continue
+			}
+			ungraphic := func(r rune) bool { return !unicode.IsGraphic(r) }
+			switch other, taken := shown[n.text]; {
+			case n.kind != yamlText:
+				hint := ""
+				if n.scalar() && n.kind != yamlNull {
+					hint = "write " + field + ": " + strconv.Quote(n.text)
+				}
+				l.report(n, hint, "%v is not a text, which a %s is", n, field)
+			case strings.TrimSpace(n.text) != n.text || n.text == "" || strings.ContainsFunc(n.text, ungraphic):
+				l.report(n, "", "a %s is a line of text without spaces around it", field)
+			case utf8.RuneCountInString(n.text) > longestName:
+				l.report(n, "", "a %s has at most %d letters", field, longestName)
+			case taken && distinct:
+				l.report(n, "", "the ids %q and %q of the axis %q are both shown as %v", other, id, a.name, n)
+			default:
+				shown[n.text] = id
+				if out[a.name] == nil {
+					out[a.name] = map[string]string{}
+				}
+				out[a.name][id] = n.text
+			}
+		}
+	}
+	return out
 }

@@ -63,6 +63,7 @@ func (l *loader) expand() *Plan {
 	for _, a := range l.exp.axes {
 		x.plan.Order[a.name] = a.ids
 	}
+	x.plan.Labels, x.plan.Families = l.names("label", true), l.names("family", false)
 	x.order = l.topological()
 	for _, s := range x.order {
 		x.stage(s)

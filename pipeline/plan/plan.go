@@ -12,6 +12,8 @@ type Plan struct {
 	Cells       []*Cell // in topological order; Cell.Index is the position
 	Publish     []*Step
 	Order       stages.Order // of every axis: the ids as the experiment writes them
+	Labels      stages.Names // of the ids that have a field label
+	Families    stages.Names // of the ids that have a field family
 	Limit       int          // at most so many sources a cell; 0 for all
 	Narrowed    []string     // what --only, --limit and --set changed, in words
 	Warnings    Diags        // what isn't wrong and is probably not meant

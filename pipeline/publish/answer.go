@@ -94,14 +94,14 @@ func (f *Folder) First() string {
 		case len(scores) > 1 || len(s.Tables) > 1 || len(s.Keys) != 1 || s.Keys[0] == "item":
 			return ""
 		}
-		return podium(s, scores[0])
+		return f.podium(s, scores[0])
 	}
 	return ""
 }
 
 // podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are
 // a tie.
-func podium(s *Sheet, n stages.Column) string {
+func (f *Folder) podium(s *Sheet, n stages.Column) string {
 	value := func(r *Record) float64 {
 		if x, ok := r.number(n.Name); ok && !r.Old {
 			return x
@@ -121,7 +121,7 @@ func podium(s *Sheet, n stages.Column) string {
 	})
 	var first, next []string
 	for i, r := range rows {
-		name := "**" + inline(r.get(s.Keys[0])) + "**"
+		name := "**" + inline(f.label(s, 0, r.get(s.Keys[0]))) + "**"
 		if value(r) == value(rows[0]) {
 			first = append(first, name)
 		} else if i < 3 {

@@ -57,7 +57,7 @@ func (v *Version) Folder() (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Name: filepath.Base(v.dir), Order: stages.Order{}, place: map[string]int{}}
+	f := &Folder{Name: filepath.Base(v.dir), Order: stages.Order{}, Labels: stages.Names{}, place: map[string]int{}}
 	f.Experiment = v.files["experiment.yaml"]
 	steps := f.readExperiment()
 	step := func(cell string) int { return slices.Index(steps, stageOf(cell)) }
@@ -81,7 +81,7 @@ func (v *Version) Folder() (*Folder, error) {
 	for _, file := range slices.Sorted(maps.Keys(p.tables)) {
 		if rows := p.tables[file]; len(rows) > 0 {
 			s := sheetOf(file, rows)
-			s.readHead(readme)
+			s.readHead(readme, f.Labels)
 			s.Stage = p.stageOfFile(file)
 			f.Sheets = append(f.Sheets, s)
 		}
@@ -130,7 +130,17 @@ func (f *Folder) readExperiment() (steps []string) {
 		}
 	}
 	each(&e.Axes, func(axis string, ids *yaml.Node) {
-		each(ids, func(id string, _ *yaml.Node) { f.Order[axis] = append(f.Order[axis], id) })
+		each(ids, func(id string, fields *yaml.Node) {
+			f.Order[axis] = append(f.Order[axis], id)
+			each(fields, func(field string, value *yaml.Node) {
+				if field == "label" && f.Labels[axis] == nil {
+					f.Labels[axis] = map[string]string{}
+				}
+				if field == "label" {
+					f.Labels[axis][id] = value.Value
+				}
+			})
+		})
 		if ids.Kind == yaml.SequenceNode {
 			for _, id := range ids.Content {
 				f.Order[axis] = append(f.Order[axis], id.Value)
@@ -204,10 +214,32 @@ func sheetOf(file string, rows []*Record) *Sheet {
 	return s
 }
 
+// labelled returns the name of a column that is made of ids with their labels in the place of them.
+func labelled(name string, labels stages.Names) string {
+	for _, end := range []string{" low", " high"} {
+		if of, ok := strings.CutSuffix(name, end); ok {
+			return labelled(of, labels) + end
+		}
+	}
+	words, found := strings.Split(name, " "), false
+	for i, word := range words {
+		for _, axis := range slices.Sorted(maps.Keys(labels)) {
+			if label, ok := labels[axis][word]; ok {
+				words[i], found = label, true
+				break
+			}
+		}
+	}
+	if !found {
+		return name
+	}
+	return strings.Join(words, labelBreak)
+}
+
 var headTitle = regexp.MustCompile(`^(?:<details><summary>)?(.*?) \((?:\[CSV\]\(.*|\d+ rows?.*)$`)
 
 // readHead takes a table's title, and the directions of its numbers, from where README.md shows it.
-func (s *Sheet) readHead(readme []string) {
+func (s *Sheet) readHead(readme []string, labels stages.Names) {
 	var columns []string
 	for _, c := range s.Columns() {
 		marks := func(n stages.Column) bool { return n.Name == c && n.Marks != "" }
@@ -224,6 +256,9 @@ func (s *Sheet) readHead(readme []string) {
 		fits := true
 		for k, field := range fields {
 			rest, ok := strings.CutPrefix(field, inline(columns[k]))
+			if !ok {
+				rest, ok = strings.CutPrefix(field, inline(labelled(columns[k], labels)))
+			}
 			fits = fits && ok && (rest == "" || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ","))
 			for d, arrow := range arrows {
 				if strings.HasSuffix(field, arrow) {

@@ -19,6 +19,7 @@ type Folder struct {
 	Narrowed    []string     // in words, what was left out or overridden
 	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
 	Order       stages.Order // of every axis: its ids as the experiment writes them
+	Labels      stages.Names // of the ids that have one
 
 	Lines    []*Line // of finished cells, in the order in which README.md shows them
 	Sheets   []*Sheet

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -17,7 +18,8 @@ type grid struct {
 }
 
 type gridColumn struct {
-	name   string
+	name   string         // as published
+	label  string         // as people read it
 	number *stages.Column // nil for texts
 	ends   []int          // the columns of its interval's ends, lower and upper; nil for none
 	end    bool           // of another column's interval
@@ -30,13 +32,13 @@ func newGrid(columns []string, numbers []stages.Column, rows [][]string) *grid {
 	marks := map[string]int{}
 	for i, name := range columns {
 		k := slices.IndexFunc(numbers, func(n stages.Column) bool { return n.Name == name })
-		c := gridColumn{name: name}
+		c := gridColumn{name: name, label: name}
 		if k >= 0 {
 			if n := &numbers[k]; n.Marks != "" {
 				marks[n.Marks], g.legend = i, n.Unit
 				continue
 			}
-			c.number = &numbers[k]
+			c.number, c.label = &numbers[k], cmp.Or(numbers[k].Label, name)
 		}
 		g.columns, from = append(g.columns, c), append(from, i)
 	}
@@ -72,11 +74,29 @@ func (f *Folder) gridOf(s *Sheet, limit int) *grid {
 	for _, r := range f.Shown(s)[:min(limit, len(s.Records))] {
 		texts := make([]string, len(columns))
 		for i, c := range columns {
-			texts[i] = r.get(c)
+			texts[i] = f.label(s, i, r.get(c))
 		}
 		rows = append(rows, texts)
 	}
 	return newGrid(columns, s.Numbers, rows)
+}
+
+// label returns what people read in the place of a text in a column of a table: of an id on the column's axis
+// its label, and of another text that of an id on an axis of another column, as that of a reference.
+func (f *Folder) label(s *Sheet, column int, text string) string {
+	axes := slices.Concat(s.axes, s.Keys)
+	if f.Labels == nil || column >= len(axes) {
+		return text
+	}
+	if f.Order[axes[column]] != nil {
+		return cmp.Or(f.Labels[axes[column]][text], text)
+	}
+	for _, axis := range axes {
+		if label, ok := f.Labels[axis][text]; ok {
+			return label
+		}
+	}
+	return text
 }
 
 // tableGrid arranges a table of one cell.

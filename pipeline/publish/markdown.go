@@ -21,7 +21,7 @@ func Markdown(t stages.Table) string {
 func (g *grid) markdown() string {
 	var head, rule []string
 	for _, c := range g.columns {
-		text, align := inline(c.name), ":--"
+		text, align := inline(c.label), ":--"
 		if n := c.number; n != nil {
 			align = "--:"
 			if n.Variant != "" {

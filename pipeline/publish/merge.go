@@ -154,7 +154,7 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 	}
 	m.out = &Folder{
 		Name: r.Name, Title: r.Title, Experiment: r.Experiment, Command: r.Command, Publish: r.Publish,
-		Narrowed: r.Narrowed, Remarks: r.Remarks, Order: r.Order, place: map[string]int{},
+		Narrowed: r.Narrowed, Remarks: r.Remarks, Order: r.Order, Labels: r.Labels, place: map[string]int{},
 	}
 	for i := range r.Cells {
 		c := &r.Cells[i]

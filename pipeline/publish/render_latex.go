@@ -107,6 +107,9 @@ func (g *grid) latexColumns() []int {
 	return shown
 }
 
+// labelBreak separates the labels of several ids.
+const labelBreak = " · "
+
 // latexHead writes the names of the columns. Neighbours whose names begin with the same word, such as scores
 // of one metric on several models, stand below that word.
 func (g *grid) latexHead(b *strings.Builder, shown []int) {
@@ -117,10 +120,13 @@ func (g *grid) latexHead(b *strings.Builder, shown []int) {
 	var spans []span
 	rest := make([]string, len(shown))
 	for n, k := range shown {
-		c := g.columns[k]
-		word, tail, two := strings.Cut(c.name, " ")
+		c, between := g.columns[k], " "
+		if c.label != c.name {
+			between = labelBreak // the words of a label belong together
+		}
+		word, tail, two := strings.Cut(c.label, between)
 		if rest[n] = tail; !two || c.number == nil {
-			word, rest[n] = "", c.name
+			word, rest[n] = "", c.label
 		}
 		if end := len(spans) - 1; end >= 0 && word != "" && spans[end].word == word {
 			spans[end].last = n
@@ -131,7 +137,7 @@ func (g *grid) latexHead(b *strings.Builder, shown []int) {
 	var over, rules []string
 	for _, s := range spans {
 		if s.first == s.last { // its name stays whole
-			over, rest[s.first] = append(over, ""), g.columns[shown[s.first]].name
+			over, rest[s.first] = append(over, ""), g.columns[shown[s.first]].label
 			continue
 		}
 		over = append(over, fmt.Sprintf("\\multicolumn{%d}{c}{%s}", s.last-s.first+1, latexText(s.word)))

@@ -16,6 +16,7 @@ type Review struct {
 	Narrowed    []string     // in words, what was left out or overridden; empty for the file as it stands
 	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
 	Order       stages.Order // of every axis: its ids as the experiment writes them
+	Labels      stages.Names // of the ids that have one
 }
 
 // A State tells how a cell ended.

@@ -9,6 +9,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/scores"
@@ -34,6 +35,23 @@ func agree(a, b []stages.Coord) bool {
 		}
 	}
 	return true
+}
+
+// labelsOf returns what figures and tables call a place: the labels of its ids, or the ids.
+func labelsOf(e *stages.Env, axes, ids []string) string {
+	labels := make([]string, len(ids))
+	for i, id := range ids {
+		labels[i] = e.Label(axes[i], id)
+	}
+	return strings.Join(labels, " · ")
+}
+
+// columnLabel returns the label of a column that is called like a place, "" where that has no label.
+func columnLabel(e *stages.Env, axes, ids []string) string {
+	if label := labelsOf(e, axes, ids); label != strings.Join(ids, " · ") {
+		return label
+	}
+	return ""
 }
 
 // count formats a number with its noun.

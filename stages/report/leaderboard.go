@@ -63,6 +63,7 @@ type scoreCase struct {
 
 // A board holds everything that the outputs show.
 type board struct {
+	env         *stages.Env
 	axis        string
 	others      []string
 	competitors []string
@@ -78,7 +79,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	b := &board{axis: c.Axis, others: c.Others, competitors: c.Competitors}
+	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors}
 	for i := range c.Cases {
 		m := scoreCase{Case: &c.Cases[i]}
 		m.rankCompetitors()
@@ -189,6 +190,7 @@ func (b *board) table(title string) stages.Table {
 			}
 		}
 		col := columnOf(name, cells, func(*cell) bool { return true })
+		col.Label = columnLabel(b.env, b.others, m.IDs)
 		t.Numbers = append(t.Numbers, col)
 		if m.ranked {
 			t.Numbers = append(t.Numbers, stages.Column{Name: name + " not confirmed", Marks: name,

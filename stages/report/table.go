@@ -90,8 +90,9 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		if name == "" {
 			name = p.Statistic
 		}
-		t.Numbers = append(t.Numbers,
-			columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) }))
+		c := columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) })
+		c.Label = columnLabel(e, columns, ids)
+		t.Numbers = append(t.Numbers, c)
 	}
 	intervals := p.Statistic == "mean" && (p.Intervals || len(across) == 1)
 	if intervals {
@@ -156,8 +157,11 @@ func endsOf(c stages.Column, alone bool) []stages.Column {
 	low := stages.Column{Name: c.Name + " low", Unit: c.Unit, Tolerance: 4 * c.Tolerance, Digits: meanDigits}
 	high := low
 	high.Name = c.Name + " high"
+	if c.Label != "" {
+		low.Label, high.Label = c.Label+" low", c.Label+" high"
+	}
 	if alone {
-		low.Name, high.Name = "low", "high"
+		low.Name, high.Name, low.Label, high.Label = "low", "high", "", ""
 	}
 	return []stages.Column{low, high}
 }
