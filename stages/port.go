@@ -51,7 +51,7 @@ var (
 
 	Model     = Type{"model", false, FormFile}
 	TableType = Type{"table", false, FormTable}
-	Figure    = Type{"figure", false, FormFile} // "ext" is png or svg
+	Figure    = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
 	Text      = Type{"text", false, FormFile}   // "ext" is md
 )
 

@@ -82,6 +82,9 @@ func unlike(file string, published, now []byte) (words string, deviation, tolera
 		}
 		return "another drawing", math.Inf(1), svgTolerance
 	}
+	if path.Ext(file) == ".pdf" {
+		return unlikePDF(published, now)
+	}
 	a, err1 := decodePNG(published)
 	b, err2 := decodePNG(now)
 	if err1 != nil || err2 != nil {

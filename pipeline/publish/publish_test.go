@@ -709,19 +709,19 @@ func TestNewItems(t *testing.T) {
 	}
 }
 
-// TestFigureAsPNGToo checks that a figure with both kinds of files is shown once, with a link to the other.
-func TestFigureAsPNGToo(t *testing.T) {
+// TestKindsOfFigure checks that a figure with files of all kinds is shown once, with links to the others.
+func TestKindsOfFigure(t *testing.T) {
 	w := newWorld()
 	r := w.review()
 	cell := &r.Cells[len(r.Cells)-1]
 	cell.Figures = []Figure{{"figure", "svg", "All", []byte("<svg></svg>")},
-		{"png", "png", "All", w.picture()}}
+		{"png", "png", "All", w.picture()}, {"pdf", "pdf", "All", []byte("%PDF-1.5\nxref\nstartxref\n9\n")}}
 	_, got := fresh(t, r)
 	readme := got["README.md"]
 	for name := range got {
 		if stem, ok := strings.CutSuffix(name, ".svg"); ok && strings.Contains(readme, "]("+stem+".svg)\n") {
 			if got[stem+".png"] == "" || strings.Contains(readme, "!["+"All]("+stem+".png)") ||
-				!strings.Contains(readme, "*All* ([PNG]("+stem+".png))") {
+				!strings.Contains(readme, "*All* ([PNG]("+stem+".png), [PDF]("+stem+".pdf))") {
 				t.Errorf("%s isn't linked once:\n%s", stem, readme)
 			}
 			return

@@ -95,7 +95,8 @@ func TestAlike(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	w := newWorld()
-	for ext, data := range map[string][]byte{".png": w.picture(), ".svg": w.drawing()} {
+	for ext, data := range map[string][]byte{".png": w.picture(), ".svg": w.drawing(),
+		".pdf": []byte("%PDF-1.5\nxref\n1\nstartxref\n9\n%%EOF\n")} {
 		want := "a -- caption with <!-- --> and \"quotes\" – ok"
 		b, err := addMark(ext, data, want)
 		if err != nil {
@@ -114,7 +115,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: a mark where there is none", ext)
 		}
 	}
-	for ext, data := range map[string]string{".png": "no picture", ".svg": "<svg>", ".gif": "GIF"} {
+	for ext, data := range map[string]string{".png": "no picture", ".svg": "<svg>", ".gif": "GIF",
+		".pdf": "%PDF-1.5\n"} {
 		if _, err := addMark(ext, []byte(data), ""); err == nil {
 			t.Errorf("%s: %q was taken", ext, data)
 		}
@@ -216,7 +218,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("text %+v is read again as %+v", p, again)
 			}
 		}
-		for _, ext := range []string{".png", ".svg"} {
+		for _, ext := range []string{".png", ".svg", ".pdf"} {
 			readMark(ext, b)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 // figuresRenderer writes figures/*: a picture a cell and port, with its caption in the file.
 var figuresRenderer = renderer{
 	name:  "figures",
-	files: []pattern{{"figures/*.png", "binary"}, {"figures/*.svg", ""}},
+	files: []pattern{{"figures/*.png", "binary"}, {"figures/*.pdf", "binary"}, {"figures/*.svg", ""}},
 	render: func(f *Folder, add func(name string, b []byte)) {
 		for _, p := range f.Pictures {
 			add(p.File, p.Data)
@@ -31,7 +31,7 @@ var figuresRenderer = renderer{
 }
 
 // A mark is what a figure's file says of itself, its caption: in a PNG as an iTXt chunk behind the header's,
-// with the keyword "runexp", in an SVG as a comment at its end.
+// with the keyword "runexp", in an SVG as a comment at its end, in a PDF as a comment before startxref.
 type mark struct {
 	Caption string `json:"caption"`
 }
@@ -41,6 +41,8 @@ const (
 	pngChunk  = "iTXtrunexp\x00\x00\x00\x00\x00"
 	svgOpen   = "\n<!-- runexp "
 	svgClose  = " -->\n"
+	pdfOpen   = "\n%runexp "
+	pdfEnd    = "\nstartxref\n"
 
 	maxPixels = 1 << 26 // of a picture that is decoded
 )
@@ -51,6 +53,10 @@ func intact(file string, b []byte) error {
 	case "svg":
 		if !bytes.Contains(b, []byte("</svg>")) {
 			return fmt.Errorf("its SVG has no end")
+		}
+	case "pdf":
+		if !bytes.HasPrefix(b, []byte("%PDF-")) || !bytes.Contains(b, []byte(pdfEnd)) {
+			return fmt.Errorf("its PDF has no beginning or no end")
 		}
 	case "png":
 		if _, err := decodePNG(b); err != nil {
@@ -87,6 +93,10 @@ func addMark(file string, b []byte, caption string) ([]byte, error) {
 		comment := svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose
 		return append(slices.Clip(svgBody(b)), comment...), nil
 	}
+	if path.Ext(file) == ".pdf" { // behind the table of objects, whose places stay
+		i := bytes.LastIndex(b, []byte(pdfEnd))
+		return slices.Concat(b[:i], []byte(pdfOpen), text, b[i:]), nil
+	}
 	data := append([]byte(pngChunk), text...)
 	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(data)-len("iTXt")))
 	chunk = append(chunk, data...)
@@ -97,11 +107,16 @@ func addMark(file string, b []byte, caption string) ([]byte, error) {
 // readMark returns the caption in a figure's file, if it has a mark.
 func readMark(file string, b []byte) (caption string, ok bool) {
 	var text []byte
-	if path.Ext(file) == ".svg" {
+	switch ext := path.Ext(file); {
+	case ext == ".svg":
 		if i := bytes.LastIndex(b, []byte(svgOpen)); i >= 0 {
 			text = bytes.TrimSuffix(b[i+len(svgOpen):], []byte(svgClose))
 		}
-	} else if len(b) > pngHeader+8 {
+	case ext == ".pdf":
+		if i := bytes.LastIndex(b, []byte(pdfOpen)); i >= 0 {
+			text, _, _ = bytes.Cut(b[i+len(pdfOpen):], []byte("\n"))
+		}
+	case len(b) > pngHeader+8:
 		n := binary.BigEndian.Uint32(b[pngHeader:])
 		b = b[pngHeader+4:]
 		text = bytes.TrimPrefix(b[:min(uint64(n)+4, uint64(len(b)))], []byte(pngChunk))

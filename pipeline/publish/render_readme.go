@@ -114,7 +114,7 @@ func (r readme) Sections() []*section {
 		s.Tables = append(s.Tables, t)
 	}
 	for _, p := range r.Pictures {
-		if r.twin(p, ".png", ".svg") != "" {
+		if r.Shown(p) != p {
 			continue
 		}
 		if s := of(p.Stage); len(s.Pictures) < mainFigures {
@@ -129,16 +129,35 @@ func (r readme) Sections() []*section {
 	return out
 }
 
-// PNG returns the file of a figure as PNG that is shown as SVG, "" for none.
-func (r readme) PNG(p *Picture) string { return r.twin(p, ".svg", ".png") }
+// kinds are the endings of a figure's files: the first that there is is shown, the others are linked.
+var kinds = [...]string{".svg", ".png", ".pdf"}
 
-// twin returns the file of the same figure with another ending, "" for none.
-func (r readme) twin(p *Picture, ext, other string) string {
-	stem, ok := strings.CutSuffix(p.File, ext)
-	if ok && slices.ContainsFunc(r.Pictures, func(q *Picture) bool { return q.File == stem+other }) {
-		return stem + other
+// Links lists the files of a figure but the shown one, as links in Markdown.
+func (r readme) Links(p *Picture) string {
+	var links []string
+	for _, q := range r.same(p) {
+		if q != r.Shown(p) {
+			kind := strings.ToUpper(strings.TrimPrefix(path.Ext(q.File), "."))
+			links = append(links, "["+kind+"]("+target(q.File)+")")
+		}
 	}
-	return ""
+	return strings.Join(links, ", ")
+}
+
+// Shown returns the file of a figure that is shown.
+func (r readme) Shown(p *Picture) *Picture { return r.same(p)[0] }
+
+// same returns the files of a figure in the order of kinds.
+func (r readme) same(p *Picture) (list []*Picture) {
+	stem := strings.TrimSuffix(p.File, path.Ext(p.File))
+	for _, ext := range kinds {
+		for _, q := range r.Pictures {
+			if q.File == stem+ext {
+				list = append(list, q)
+			}
+		}
+	}
+	return list
 }
 
 // table returns the first rows of a table.

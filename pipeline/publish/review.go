@@ -68,7 +68,7 @@ type Table struct {
 // A Figure is an output port that carries a picture.
 type Figure struct {
 	Port    string
-	Ext     string // png or svg
+	Ext     string // svg, png or pdf
 	Caption string // one line
 	Data    []byte
 }
@@ -86,10 +86,10 @@ type output struct {
 	parts       []part
 }
 
-// file tells an output from others of the same name: a figure as PNG is called like the one as SVG.
+// file tells an output from others of the same name: a figure as PNG or PDF is called like the one as SVG.
 func (o *output) file() string {
-	if o.port == "png" {
-		return o.name + ".png"
+	if o.port == "png" || o.port == "pdf" {
+		return o.name + "." + o.port
 	}
 	return o.name
 }
@@ -145,7 +145,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 func baseNames(stage, port string) [2]string {
 	full := escape(stage) + "." + escape(port)
 	switch port {
-	case stage, "score", "scores", "table", "figure", "png":
+	case stage, "score", "scores", "table", "figure", "png", "pdf":
 		return [2]string{escape(stage), full}
 	}
 	return [2]string{full, full}

@@ -257,7 +257,7 @@ func dataURL(file string, b []byte) string {
 	return "data:" + mediaTypes[path.Ext(file)] + ";base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// addFigures adds the figures, those that exist as PNG and as SVG once.
+// addFigures adds the figures, those that exist as PNG and as SVG once; browsers show no PDF as a picture.
 func (m *model) addFigures(f *publish.Folder) {
 	names := map[string]bool{}
 	for _, p := range f.Pictures {
@@ -266,7 +266,7 @@ func (m *model) addFigures(f *publish.Folder) {
 	size := 0
 	for _, p := range f.Pictures {
 		stem, isPNG := strings.CutSuffix(p.File, ".png")
-		if isPNG && names[stem+".svg"] {
+		if isPNG && names[stem+".svg"] || path.Ext(p.File) == ".pdf" {
 			continue
 		}
 		if !p.Readable() {

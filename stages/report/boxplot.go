@@ -34,7 +34,7 @@ drawn:
 
   boxes: {uses: report/boxplot, in: {scores: localisation}, over: all,
           with: {x: method, group: layer, facet: [setting]}}`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores, of all boxes"}},

@@ -41,7 +41,7 @@ small one is good, and a large one with order insertion or lerf:
 
   auc:  {uses: score/auc, in: {curves: curves}}
   plot: {uses: report/curves, in: {curves: curves, scores: auc}, over: all, with: {line: method}}`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{

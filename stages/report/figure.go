@@ -14,16 +14,21 @@ func figurePorts(more ...stages.Port) []stages.Port {
 	return append([]stages.Port{
 		{Name: "figure", Type: stages.Figure, Doc: "SVG"},
 		{Name: "png", Type: stages.Figure, Doc: "the same as PNG"},
+		{Name: "pdf", Type: stages.Figure, Doc: "the same as PDF, with text as text in embedded fonts"},
 	}, more...)
 }
 
-// setFigure writes a figure to both ports.
+// setFigure writes a figure to all ports.
 func setFigure(e *stages.Env, f chart.Figure, caption string) {
 	caption = strings.Join(strings.Fields(caption), " ")
-	e.Set("figure", f.SVG())
-	e.SetFacts("figure", stages.Facts{"ext": "svg", "caption": caption})
-	e.Set("png", f.PNG())
-	e.SetFacts("png", stages.Facts{"ext": "png", "caption": caption})
+	for port, b := range map[string][]byte{"figure": f.SVG(), "png": f.PNG(), "pdf": f.PDF()} {
+		ext := port
+		if port == "figure" {
+			ext = "svg"
+		}
+		e.Set(port, b)
+		e.SetFacts(port, stages.Facts{"ext": ext, "caption": caption})
+	}
 }
 
 // tablePort is the input of stages that draw a table.

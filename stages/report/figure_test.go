@@ -22,14 +22,15 @@ func row(keys string, numbers ...stages.Number) stages.Row {
 	return stages.Row{Keys: strings.Fields(keys), Numbers: numbers}
 }
 
-// drawn checks both files of a figure, and returns the SVG and the caption.
+// drawn checks the files of a figure, and returns the SVG and the caption.
 func drawn(t *testing.T, name string, r stagetest.Result) (svg, caption string) {
 	t.Helper()
 	look(t, name, r.Payloads["png"][0])
 	svg, caption = string(r.Payloads["figure"][0]), r.Facts["figure"]["caption"]
 	if !strings.HasSuffix(svg,
 		"</svg>\n") || r.Facts["figure"]["ext"] != "svg" || r.Facts["png"]["ext"] != "png" ||
-		caption == "" || r.Facts["png"]["caption"] != caption {
+		!strings.HasPrefix(string(r.Payloads["pdf"][0]), "%PDF-") || r.Facts["pdf"]["ext"] != "pdf" ||
+		caption == "" || r.Facts["png"]["caption"] != caption || r.Facts["pdf"]["caption"] != caption {
 		t.Errorf("%s: facts %v and %v", name, r.Facts["figure"], r.Facts["png"])
 	}
 	return svg, caption

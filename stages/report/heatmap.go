@@ -36,7 +36,7 @@ below it, and the caption counts the cells in each:
 
   heatmap: {uses: report/heatmap, in: {table: consistency.table},
             with: {rows: [case a], columns: [case b], value: rho, bands: [0.6, 0.8]}}`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   tablePort("the table to draw"),

@@ -31,6 +31,13 @@ func (f Figure) SVG() []byte {
 	return c.bytes()
 }
 
+// PDF returns the figure as a PDF file of one page: text as text, in fonts that it embeds.
+func (f Figure) PDF() []byte {
+	c := newPDF(f.Width, f.Height)
+	f.draw(draw.NewCanvas(c, f.Width, f.Height))
+	return c.bytes()
+}
+
 // pngPixels is the number of pixels of a PNG file above which it has less than two pixels per point.
 const pngPixels = 900_000
 

@@ -93,7 +93,7 @@ func TestFigures(t *testing.T) {
 		for kind, f := range figures(n) {
 			svg, img := f.SVG(), f.PNG()
 			if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // a folder to write the figures to
-				for ext, b := range map[string][]byte{".svg": svg, ".png": img} {
+				for ext, b := range map[string][]byte{".svg": svg, ".png": img, ".pdf": f.PDF()} {
 					if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(kind, "-", n, ext)), b,
 						0o644); err != nil {
 						t.Fatal(err)
@@ -197,9 +197,9 @@ func TestTextsDontOverlap(t *testing.T) {
 func TestFiguresAreDeterministic(t *testing.T) {
 	before := runtime.GOMAXPROCS(1)
 	want := figures(8)
-	files := map[string][2][]byte{}
+	files := map[string][3][]byte{}
 	for kind, f := range want {
-		files[kind] = [2][]byte{f.SVG(), f.PNG()}
+		files[kind] = [3][]byte{f.SVG(), f.PNG(), f.PDF()}
 	}
 	runtime.GOMAXPROCS(max(before, 4))
 	defer runtime.GOMAXPROCS(before)
@@ -207,7 +207,8 @@ func TestFiguresAreDeterministic(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			for kind, f := range figures(8) {
-				if !bytes.Equal(f.SVG(), files[kind][0]) || !bytes.Equal(f.PNG(), files[kind][1]) {
+				if !bytes.Equal(f.SVG(), files[kind][0]) || !bytes.Equal(f.PNG(), files[kind][1]) ||
+					!bytes.Equal(f.PDF(), files[kind][2]) {
 					t.Errorf("%s: drawn again, the figure differs", kind)
 				}
 			}

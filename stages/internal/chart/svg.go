@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"html"
 	"image"
@@ -19,18 +18,10 @@ import (
 // every text, so that names fit whatever font the reader has, and rounds coordinates to 1/10 point, so that
 // machines that differ in the last bits of a number write the same file.
 type svg struct {
-	w, h  vg.Length
-	body  bytes.Buffer
-	open  string // the attributes of a path that isn't closed yet: later ones with the same join it
-	state pen
-	stack []pen
-}
-
-type pen struct {
-	matrix [6]float64 // x' = m0 x + m2 y + m4, y' = m1 x + m3 y + m5
-	colour color.Color
-	width  vg.Length
-	dash   []vg.Length
+	pens
+	w, h vg.Length
+	body bytes.Buffer
+	open string // the attributes of a path that isn't closed yet: later ones with the same join it
 }
 
 func newSVG(w, h vg.Length) *svg {
@@ -49,39 +40,10 @@ func (c *svg) bytes() []byte {
 	return append(append([]byte(head), c.body.Bytes()...), "</svg>\n"...)
 }
 
-func (c *svg) SetLineWidth(w vg.Length)               { c.state.width = w }
-func (c *svg) SetLineDash(d []vg.Length, _ vg.Length) { c.state.dash = d }
-func (c *svg) Push()                                  { c.stack = append(c.stack, c.state) }
-func (c *svg) Translate(p vg.Point)                   { c.transform(1, 0, 0, 1, float64(p.X), float64(p.Y)) }
-func (c *svg) Scale(x, y float64)                     { c.transform(x, 0, 0, y, 0, 0) }
-func (c *svg) DrawImage(vg.Rectangle, image.Image)    { panic("chart: figures of plots have no images") }
-
-func (c *svg) SetColor(col color.Color) {
-	c.state.colour = cmp.Or(col, color.Color(color.Black))
-}
-
-func (c *svg) Rotate(rad float64) {
-	sin, cos := math.Sincos(rad)
-	c.transform(cos, sin, -sin, cos, 0, 0)
-}
-
-func (c *svg) Pop() {
-	c.state, c.stack = c.stack[len(c.stack)-1], c.stack[:len(c.stack)-1]
-}
-
-func (c *svg) transform(a, b, d, e, f, g float64) {
-	m := c.state.matrix
-	c.state.matrix = [6]float64{m[0]*a + m[2]*b, m[1]*a + m[3]*b, m[0]*d + m[2]*e, m[1]*d + m[3]*e,
-		m[0]*f + m[2]*g + m[4], m[1]*f + m[3]*g + m[5]}
-}
-
-func (c *svg) at(p vg.Point) (x, y float64) {
-	m := c.state.matrix
-	return m[0]*float64(p.X) + m[2]*float64(p.Y) + m[4], m[1]*float64(p.X) + m[3]*float64(p.Y) + m[5]
-}
+func (c *svg) DrawImage(vg.Rectangle, image.Image) { panic("chart: figures of plots have no images") }
 
 func (c *svg) Stroke(p vg.Path) {
-	if _, _, _, a := c.state.colour.RGBA(); c.state.width <= 0 || a == 0 {
+	if !c.strokes() {
 		return
 	}
 	paint, opacity := paint(c.state.colour)
@@ -178,10 +140,6 @@ func (c *svg) path(p vg.Path) string {
 		numbers(dx, dy)
 		lines = true
 	}
-	on := func(s vg.PathComp, angle float64) vg.Point {
-		sin, cos := math.Sincos(angle)
-		return vg.Point{X: s.Pos.X + s.Radius*vg.Length(cos), Y: s.Pos.Y + s.Radius*vg.Length(sin)}
-	}
 	for i, s := range p {
 		switch s.Type {
 		case vg.MoveComp:
@@ -197,10 +155,10 @@ func (c *svg) path(p vg.Path) string {
 			numbers(dx, dy)
 			x0, y0, lines = x0+dx, y0+dy, false
 		case vg.ArcComp:
-			line(on(s, s.Start), i == 0)
+			line(onArc(s, s.Start), i == 0)
 			// In halves, since an arc can't end where it begins. SVG's y points down.
 			for _, part := range []float64{0.5, 1} {
-				dx, dy := to(on(s, s.Start+part*s.Angle))
+				dx, dy := to(onArc(s, s.Start+part*s.Angle))
 				command("a")
 				r, sweep := tenth(float64(s.Radius)), 0
 				if s.Angle < 0 {
@@ -232,8 +190,8 @@ func (c *svg) FillString(f font.Face, p vg.Point, txt string) {
 	if f.Font.Weight == boldWeight {
 		opacity += ` font-weight="bold"`
 	}
-	if m := c.state.matrix; math.Abs(m[1]) > 1e-9 {
-		opacity += fmt.Sprintf(` transform="rotate(%s %s %s)"`, decimal(math.Atan2(m[1], m[0])*180/math.Pi),
+	if turn := c.angle(); math.Abs(turn) > 1e-9 {
+		opacity += fmt.Sprintf(` transform="rotate(%s %s %s)"`, decimal(turn*180/math.Pi),
 			decimal(x), decimal(y))
 	}
 	if paint == inkHex {
