@@ -215,14 +215,27 @@ func within(place []stages.Coord, list []string) bool {
 	return true
 }
 
+// A fieldValue is a parameter of a cell with its value.
+type fieldValue struct {
+	stages.Field
+	value any
+}
+
+func fieldsOf(c *plan.Cell) (out []fieldValue) {
+	params := reflect.Indirect(reflect.ValueOf(c.Params))
+	for _, f := range stages.Fields(c.Params) {
+		out = append(out, fieldValue{f, params.FieldByIndex(f.Index).Interface()})
+	}
+	return out
+}
+
 // paramsOf returns the parameters of a cell as text.
 func paramsOf(t *testing.T, c *plan.Cell) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, f := range stages.Fields(c.Params) {
-		x := reflect.Indirect(reflect.ValueOf(c.Params)).FieldByIndex(f.Index).Interface()
-		out[f.Name] = fmt.Sprint(x)
-		if m, ok := x.(encoding.TextMarshaler); ok {
+	for _, f := range fieldsOf(c) {
+		out[f.Name] = fmt.Sprint(f.value)
+		if m, ok := f.value.(encoding.TextMarshaler); ok {
 			b, err := m.MarshalText()
 			if err != nil {
 				t.Fatal(err)
