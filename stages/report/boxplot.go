@@ -1,11 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
@@ -18,6 +18,14 @@ type BoxplotParams struct {
 	Facet   []string `yaml:"facet" axis:"scores" doc:"axes whose ids are panels; other axes are appended"`
 	Columns int      `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
 	Title   string   `yaml:"title" doc:"a title"`
+
+	FacetRows    []string `yaml:"facet_rows" axis:"scores" doc:"axes whose ids are rows of a grid of panels, in the place of facet; other axes are appended"`
+	FacetColumns []string `yaml:"facet_columns" axis:"scores" doc:"axes whose ids are columns of that grid"`
+	Gap          string   `yaml:"gap" doc:"a note where the grid has no panel"`
+	Scale        string   `yaml:"scale" doc:"what has one range of the y-axis" choices:"figure|row"`
+	Y            string   `yaml:"y_title" doc:"what the y-axis shows; default: score, with its unit"`
+	Height       int      `yaml:"height" doc:"of a panel's data area, in points" min:"60" max:"600"`
+	Chance       float64  `yaml:"chance" doc:"the score of guessing, a dotted line; 0: what the scores tell of it" min:"0" max:"1"`
 }
 
 // Boxplot draws the distributions of scores over images (Tukey, "Exploratory Data Analysis", 1977).
@@ -29,17 +37,18 @@ A box reaches from the first to the third quartile of a cell's defined scores, w
 line at the median. Quartiles are the medians of the lower and upper half, the median
 itself counting to the upper. Whiskers end at the farthest scores within 1.5 times the
 box's height from it, and scores beyond are drawn as points. A diamond marks a box that
-is only a line because half of its scores are equal. The table numbers has what is
-drawn:
+is only a line because half of its scores are equal. Ids of one family stand together.
+The dotted line is the mean score of guessing, where that is known. Panels stand one
+after another, or in a grid with rows and columns. The table numbers has what is drawn:
 
   boxes: {uses: report/boxplot, in: {scores: localisation}, over: all,
-          with: {x: method, group: layer, facet: [setting]}}`,
-	Version:  2,
+          with: {x: method, group: layer, facet_rows: [setting], facet_columns: [model]}}`,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores, of all boxes"}},
 	Outputs:  figurePorts(stages.Port{Name: "numbers", Type: stages.TableType, Doc: "one row per box"}),
-	Defaults: BoxplotParams{Columns: 3},
+	Defaults: BoxplotParams{Columns: 3, Scale: "figure", Height: 170},
 	Run:      runBoxplot,
 })
 
@@ -50,42 +59,50 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	used := []string{x}
 	if p.Group != "" {
 		if _, err := oneAxis("group", p.Group, axes); err != nil {
 			return err
 		}
-		used = append(used, p.Group)
 	}
-	for _, a := range p.Facet {
+	list := slices.Concat(p.Facet, p.FacetRows, p.FacetColumns)
+	for _, a := range list {
 		if _, err := oneAxis("facet", a, axes); err != nil {
 			return err
 		}
-		used = append(used, a)
 	}
-	for i, a := range used {
-		if slices.Contains(used[:i], a) {
-			return stages.BadField("facet", "the axis %q is named twice in x, group and facet", a)
-		}
+	used := append([]string{x, p.Group}, list...)
+	if err := twice("facet", used...); err != nil {
+		return err
 	}
-	facets := slices.Concat(p.Facet, without(axes, used...))
+	if len(p.Facet) > 0 && len(list) > len(p.Facet) {
+		return stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange them: "+
+			"give one of these")
+	}
+	rows, err := byRow(p.Scale, p.FacetRows, p.FacetColumns)
+	if err != nil {
+		return err
+	}
+	f := newFacets(e, data, p.Facet, p.FacetRows, p.FacetColumns, without(axes, used...), p.Columns, p.Gap)
 	cells, err := load(ctx, data)
 	if err != nil {
 		return err
 	}
-	places, groups, panels := placesOf(e, data, x), placesOf(e, data, p.Group), places(e.Order, data, facets)
+	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
 	value := columnOf("", cells, func(*cell) bool { return true })
-	b := &chart.Boxes{Title: p.Title, YLabel: axisLabel("score", value.Unit), Groups: groups,
-		Columns: p.Columns}
+	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.Y, scoreLabel(value.Unit)), Grid: f.grid, ByRow: rows,
+		H: size(p.Height, 170)}
+	for _, group := range groups {
+		b.Groups = append(b.Groups, e.Label(p.Group, group))
+	}
 	t := boxTable(p.Title, axes, value)
 	least, most, infinite, collapsed, undefined := math.MaxInt, 0, 0, 0, 0
-	for _, ids := range panels {
-		panel := chart.BoxPanel{Title: strings.Join(ids, " · ")}
+	for n, ids := range f.ids {
+		panel := chart.BoxPanel{Title: f.titles[n], Chance: cmp.Or(p.Chance, chanceOf(cells, f.axes, ids))}
 		for _, place := range places {
 			boxes, any := make([][]float64, len(groups)), false
 			for k, group := range groups {
 				i := slices.IndexFunc(cells, func(c cell) bool {
-					return slices.Equal(pick(c.Coord, facets), ids) && idOn(c.Coord, x) == place &&
+					return slices.Equal(pick(c.Coord, f.axes), ids) && idOn(c.Coord, x) == place &&
 						idOn(c.Coord, p.Group) == group
 				})
 				if i < 0 {
@@ -108,7 +125,11 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 					stages.Number(len(v)), stages.Number(missing + n - len(v))}})
 			}
 			if any { // panels may have different methods
-				panel.Places, panel.Values = append(panel.Places, place), append(panel.Values, boxes)
+				panel.Places = append(panel.Places, e.Label(x, place))
+				panel.Values = append(panel.Values, boxes)
+				if e.Families[x] != nil {
+					panel.Families = append(panel.Families, e.Families[x][place])
+				}
 			}
 		}
 		b.Panels = append(b.Panels, panel)
@@ -130,6 +151,48 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	setFigure(e, b.Figure(), caption+".")
 	e.Set("numbers", t.Encode())
 	return nil
+}
+
+// byFamily moves the ids on an axis to the first of their family. Each without one stays where it is.
+func byFamily(e *stages.Env, axis string, ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		family := e.Families[axis][id]
+		if slices.Contains(out, id) {
+			continue
+		}
+		out = append(out, id)
+		for _, other := range ids {
+			if family != "" && e.Families[axis][other] == family && !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
+	}
+	return out
+}
+
+// chanceOf returns the score of guessing that all cells of a panel tell, 0 if they don't.
+func chanceOf(cells []cell, axes, ids []string) float64 {
+	chance, first := 0.0, true
+	for _, c := range cells {
+		if !slices.Equal(pick(c.Coord, axes), ids) {
+			continue
+		}
+		if x := c.Measure.Chance; first {
+			chance, first = x, false
+		} else if x != chance {
+			return 0
+		}
+	}
+	return chance
+}
+
+// scoreLabel names scores by their unit.
+func scoreLabel(unit string) string {
+	if unit == "share" {
+		return "score" // one from 0 to 1 tells that itself
+	}
+	return axisLabel("score", unit)
 }
 
 // placesOf returns the ids on an axis in the experiment's order; one "" for no axis.

@@ -17,11 +17,23 @@ import (
 type CurvesParams struct {
 	Line     string `yaml:"line" axis:"curves,optional" doc:"the axis whose ids are lines; default: the only axis"`
 	Response string `yaml:"response" doc:"the response to plot"`
-	Band     string `yaml:"band" doc:"the band around a line: the mean's interval, or that without the differences between images common to all lines (paired)" choices:"interval|paired|none"`
+	Band     string `yaml:"band" doc:"the band around a line: the mean's interval, or that without the differences between images common to all lines (paired); auto: the interval with up to four lines" choices:"auto|interval|paired|none"`
 	Columns  int    `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
 	Title    string `yaml:"title" doc:"a title"`
 
 	Reference string `yaml:"reference" doc:"a dashed line in each panel at the mean of the lines' first points, as the accuracy before removal (start)" choices:"start|none"`
+
+	Facet        []string `yaml:"facet" axis:"curves,optional" doc:"axes whose ids are panels; other axes are appended"`
+	FacetRows    []string `yaml:"facet_rows" axis:"curves,optional" doc:"axes whose ids are rows of a grid of panels, in the place of facet; other axes are appended"`
+	FacetColumns []string `yaml:"facet_columns" axis:"curves,optional" doc:"axes whose ids are columns of that grid"`
+	Gap          string   `yaml:"gap" doc:"a note where the grid has no panel"`
+	Scale        string   `yaml:"scale" doc:"what has one range of the y-axis" choices:"figure|row"`
+	X            string   `yaml:"x_title" doc:"what the x-axis shows; default: how pixels are removed"`
+	Y            string   `yaml:"y_title" doc:"what the y-axis shows; default: the response"`
+	Width        int      `yaml:"width" doc:"of a panel's data area, in points" min:"60" max:"600"`
+	Height       int      `yaml:"height" doc:"of a panel's data area, in points" min:"60" max:"600"`
+	Chance       float64  `yaml:"chance" doc:"the response of guessing, a dotted line; 0: none" min:"0" max:"1"`
+	Area         []string `yaml:"area" doc:"two lines between which the area is filled; a third one is named by the area and not drawn"`
 }
 
 // Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't
@@ -32,16 +44,23 @@ var Curves = stages.New(stages.Def[CurvesParams]{
 	Name: "report/curves",
 	Doc: `mean curves of a response as pixels are removed or inserted
 
-One line per id of the axis line, one panel per combination of the other axes, all with
-the same scales. Lines are means over the images; the table points has the numbers. Of
+One line per id of the axis line, one panel per combination of the other axes. Panels
+stand one after another, or in a grid with rows and columns, and have the same scales,
+or with scale: row those of their row. A line is dashed where it lies on one that comes
+before it. Lines are means over the images; the table points has the numbers. Of
 more than eight lines the three best and the three worst have colours and their names at
 their ends; the others are grey. Best and worst are by the mean of scores, which know
 whether a high one is good; without scores by the area under the mean curves, where a
 small one is good, and a large one with order insertion or lerf:
 
   auc:  {uses: score/auc, in: {curves: curves}}
-  plot: {uses: report/curves, in: {curves: curves, scores: auc}, over: all, with: {line: method}}`,
-	Version:  5,
+  plot: {uses: report/curves, in: {curves: curves, scores: auc}, over: all, with: {line: method}}
+
+An area between two lines may stand for a third one:
+
+  parts: {uses: report/curves, in: {curves: parts}, over: [method, part, protocol], with: {line: part,
+          response: share, area: [mr, dr, ap], facet_rows: [method], facet_columns: [protocol]}}`,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -51,8 +70,9 @@ small one is good, and a large one with order insertion or lerf:
 	},
 	Outputs: figurePorts(stages.Port{Name: "points", Type: stages.TableType,
 		Doc: "one row per line and point"}),
-	Defaults: CurvesParams{Response: "probability", Band: "interval", Columns: 3, Reference: "none"},
-	Run:      runCurves,
+	Defaults: CurvesParams{Response: "probability", Band: "auto", Columns: 3, Reference: "none", Scale: "figure",
+		Width: 220, Height: 170},
+	Run: runCurves,
 })
 
 // A plotLine is one line of the figure.
@@ -93,12 +113,25 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	facets := without(axes, line)
+	list := slices.Concat(p.Facet, p.FacetRows, p.FacetColumns)
+	if err := twice("facet", append([]string{line}, list...)...); err != nil {
+		return err
+	}
+	if len(p.Facet) > 0 && len(list) > len(p.Facet) {
+		return stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange them: "+
+			"give one of these")
+	}
+	rows, err := byRow(p.Scale, p.FacetRows, p.FacetColumns)
+	if err != nil {
+		return err
+	}
+	f := newFacets(e, data, p.Facet, p.FacetRows, p.FacetColumns,
+		without(axes, append(list, line)...), p.Columns, p.Gap)
 	var panels [][]*plotLine
-	for _, ids := range places(e.Order, data, facets) {
+	for _, ids := range f.ids {
 		var panel []*plotLine
 		for _, s := range strands {
-			if slices.Equal(pick(s.coord, facets), ids) {
+			if slices.Equal(pick(s.coord, f.axes), ids) {
 				panel = append(panel, s)
 			}
 		}
@@ -119,16 +152,44 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		}
 		panels = append(panels, panel)
 	}
+	ids := lineNames(panels, e.Order, line)
+	if err := p.checkArea(ids); err != nil {
+		return err
+	}
+	if p.Band == "auto" {
+		p.Band = "interval"
+		if len(ids) > fewLines {
+			p.Band = "none"
+		}
+	}
 	by := ""
 	switch {
-	case len(lineNames(panels, e.Order, line)) <= most:
+	case len(ids) <= most:
 	case e.Wired("scores"):
 		by = "score"
 	default:
 		by = "area"
 	}
-	setFigure(e, drawCurves(p, panels, e.Order, line, facets), curvesCaption(p, panels, by))
+	k := drawCurves(e, p, panels, line, f)
+	k.ByRow = rows
+	setFigure(e, k.Figure(), curvesCaption(p, panels, by, hidden(k)))
 	e.Set("points", curvesTable(p, panels, axes).Encode())
+	return nil
+}
+
+// checkArea returns an error for an area that isn't between two lines.
+func (p CurvesParams) checkArea(lines []string) error {
+	if n := len(p.Area); n != 0 && n != 2 && n != 3 {
+		return stages.BadField("area", "area has %d lines: name two, and perhaps one that the area stands for", n)
+	}
+	for i, id := range p.Area {
+		if !slices.Contains(lines, id) {
+			return stages.BadName("area", id, lines, "there is no line %q", id)
+		}
+		if slices.Contains(p.Area[:i], id) {
+			return stages.BadName("area", id, lines, "area names the line %q twice", id)
+		}
+	}
 	return nil
 }
 

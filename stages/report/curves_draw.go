@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -19,48 +20,95 @@ const (
 	half = 3
 )
 
+// fewLines is the largest number of lines whose bands are told apart.
+const fewLines = 4
+
 // drawCurves returns the figure of panels whose lines are the ids on an axis.
-func drawCurves(p CurvesParams, panels [][]*plotLine, order stages.Order, line string,
-	facets []string) chart.Figure {
-	k := &chart.Curves{YLabel: p.Response, Columns: p.Columns, Low: math.Inf(1), High: math.Inf(-1)}
-	k.Names = lineNames(panels, order, line)
-	if len(k.Names) > most {
-		k.Shown = extremes(panels, k.Names, line)
+func drawCurves(e *stages.Env, p CurvesParams, panels [][]*plotLine, line string, f facets) *chart.Curves {
+	k := &chart.Curves{Title: p.Title, YLabel: cmp.Or(p.Y, responseLabel(p.Response)), Grid: f.grid,
+		Within: [2]float64{math.Inf(-1), math.Inf(1)}, W: size(p.Width, 220), H: size(p.Height, 170),
+		Chance: p.Chance}
+	if bounded(p.Response) {
+		k.Within = [2]float64{0, 1}
 	}
-	for _, panel := range panels {
-		plot := chart.CurvePanel{Title: strings.Join(pick(panel[0].coord, facets), " · "),
-			XLabel: share(panel[0].facts["order"]), Level: math.NaN()}
+	names := lineNames(panels, e.Order, line)
+	label := func(id string) string { return e.Label(line, id) }
+	k.Names = mapped(names, label)
+	if len(k.Names) > most {
+		k.Shown = mapped(extremes(panels, names, line), label)
+	}
+	switch len(p.Area) {
+	case 2:
+		k.Area = "between " + label(p.Area[0]) + " and " + label(p.Area[1])
+	case 3:
+		k.Area, k.Hidden = label(p.Area[2]), []string{label(p.Area[2])}
+	}
+	for n, panel := range panels {
+		plot := chart.CurvePanel{Title: f.titles[n], Level: math.NaN(),
+			XLabel: cmp.Or(p.X, share(panel[0].facts["order"]))}
 		first, lines := 0.0, 0.0
+		area := make([][]float64, 2)
 		for _, s := range panel {
 			if len(s.items) == 0 {
 				continue
 			}
-			drawn := chart.Line{Name: idOn(s.coord, line), X: s.shares, Y: s.mean}
+			id := idOn(s.coord, line)
+			drawn := chart.Line{Name: label(id), X: s.shares, Y: s.mean}
 			if p.Band != "none" {
 				drawn.Low, drawn.High = s.low, s.high
 			}
-			for i, y := range s.mean {
-				k.Low, k.High = min(k.Low, y), max(k.High, y)
-				if p.Band != "none" && !math.IsNaN(s.low[i]) {
-					k.Low, k.High = min(k.Low, s.low[i]), max(k.High, s.high[i])
-				}
-			}
 			first, lines = first+s.mean[0], lines+1
 			plot.Lines = append(plot.Lines, drawn)
+			if i := slices.Index(p.Area, id); i == 0 || i == 1 {
+				area[i], plot.AreaX = s.mean, s.shares
+			}
+		}
+		if len(area[0]) > 0 && len(area[0]) == len(area[1]) {
+			plot.Area = area
 		}
 		if p.Reference == "start" && lines > 0 {
-			plot.Level, k.Level = first/lines, p.Response+" at the start"
+			plot.Level, k.Level = first/lines, responseLabel(p.Response)+" at the start"
 		}
 		k.Panels = append(k.Panels, plot)
 	}
-	if k.Low > k.High {
-		k.Low, k.High = 0, 1
+	return k
+}
+
+// hidden tells in words which lines lie on others from one end to the other.
+func hidden(k *chart.Curves) (notes []string) {
+	on := map[[2]string]int{}
+	for _, panel := range k.Panels {
+		for i, line := range panel.Lines {
+			for _, other := range panel.Lines[:i] {
+				scale := slices.Max(other.Y) - slices.Min(other.Y)
+				if slices.Min(chart.Below([]chart.Line{other, line}, scale)[1]) > 0 && !slices.Contains(k.Hidden, line.Name) && !slices.Contains(k.Hidden, other.Name) {
+					on[[2]string{other.Name, line.Name}]++
+				}
+			}
+		}
 	}
-	if bounded(p.Response) {
-		k.Low, k.High = max(k.Low, 0), min(k.High, 1)
+	for _, pair := range slices.SortedFunc(maps.Keys(on), func(a, b [2]string) int {
+		return cmp.Or(cmp.Compare(slices.Index(k.Names, a[1]), slices.Index(k.Names, b[1])),
+			cmp.Compare(slices.Index(k.Names, a[0]), slices.Index(k.Names, b[0])))
+	}) {
+		note := pair[1] + " lies on " + pair[0]
+		if n := on[pair]; len(k.Panels) > 1 && n < len(k.Panels) {
+			note += fmt.Sprintf(" in %s of %d", count(n, "panel"), len(k.Panels))
+		}
+		notes = append(notes, note)
 	}
-	k.Title = p.Title
-	return k.Figure()
+	return notes
+}
+
+// responseLabel names a response for people.
+func responseLabel(response string) string {
+	switch response {
+	case "correct", "top-1":
+		return "accuracy"
+	case "share":
+		return "response"
+	}
+	return response
 }
 
 // lineNames returns the ids on the line axis, in the experiment's order.
@@ -113,12 +161,14 @@ func share(order string) string {
 		return "share removed, most relevant first"
 	case "lerf":
 		return "share removed, least relevant first"
+	case "information":
+		return "share of the information"
 	}
 	return "share of pixels"
 }
 
 // curvesCaption describes the figure, and by what lines are best and worst where not all have a colour.
-func curvesCaption(p CurvesParams, panels [][]*plotLine, by string) string {
+func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []string) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {
@@ -129,9 +179,12 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, by string) string {
 	if least != most {
 		over = fmt.Sprintf("%d to %d images", least, most)
 	}
-	text := fmt.Sprintf("Mean %s over %s", p.Response, over)
+	y := cmp.Or(p.Y, responseLabel(p.Response))
+	text := "ean " + y + " over " + over
 	if p.Title != "" {
-		text = p.Title + ": mean " + p.Response + " over " + over
+		text = p.Title + ": m" + text
+	} else {
+		text = "M" + text
 	}
 	switch p.Band {
 	case "interval":
@@ -144,6 +197,9 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, by string) string {
 	}
 	if by != "" {
 		text += fmt.Sprintf("; colours for the best %d and the worst %d lines by %s", half, half, by)
+	}
+	if hidden != nil {
+		text += "; " + strings.Join(hidden, ", ")
 	}
 	if skipped > 0 {
 		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))

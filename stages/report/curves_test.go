@@ -36,7 +36,7 @@ func TestCurvesFigure(t *testing.T) {
 			[]string{">logit<", ">occlusion<"}},
 		"alone": {CurvesParams{Response: "correct", Band: "none", Columns: 3, Title: "Decay",
 			Reference: "start"},
-			[]stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, []string{">Decay<", ">correct at the start<"}},
+			[]stages.Data{curvesOf(3, 8, "deletion", 2, 0)}, []string{">Decay<", ">accuracy at the start<"}},
 	} {
 		in := map[string][]stages.Data{"curves": tc.curves}
 		r := stagetest.Run(t, Curves, &tc.p, in)

@@ -6,25 +6,29 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
 // Boxes are panels of box plots, by Tukey: the box from the first to the third quartile with the median,
-// whiskers to the farthest values within 1.5 times the box's height from it, and the values beyond. All
-// panels share the scale.
+// whiskers to the farthest values within 1.5 times the box's height from it, and the values beyond.
 type Boxes struct {
 	Title, YLabel string
 	Groups        []string // of the boxes at a place, by colour; one "" for a plot without groups
 	Panels        []BoxPanel
-	Columns       int // panels per row, fewer where they are wide
+	Grid                  // where they are wide, with fewer of them in a row
+	ByRow         bool    // each row of panels has its own scale; otherwise all have one
+	H             float64 // height of the data area of a panel, in points
 }
 
 // A BoxPanel has boxes at named places.
 type BoxPanel struct {
-	Title  string
-	Places []string
-	Values [][][]float64 // by place and group; without values there's no box
+	Title    string
+	Places   []string
+	Families []string      // of the places: neighbours of the same stand apart from others; nil for none
+	Values   [][][]float64 // by place and group; without values there's no box
+	Chance   float64       // a dotted line across the panel; 0 for none
 }
 
 // Box has the numbers of a box, all NaN without values.
@@ -51,36 +55,49 @@ func BoxOf(v []float64) Box {
 
 // Figure draws the boxes. A diamond marks a box that is only a line.
 func (b *Boxes) Figure() Figure {
-	low, high, most := math.Inf(1), math.Inf(-1), 0
-	for _, panel := range b.Panels {
+	most, chance := 0, false
+	ranges := make([][2]float64, len(b.Panels))
+	for i, panel := range b.Panels {
 		most = max(most, len(panel.Places))
+		r := [2]float64{math.Inf(1), math.Inf(-1)}
 		for _, place := range panel.Values {
 			for _, v := range place {
 				for _, y := range v {
-					low, high = min(low, y), max(high, y)
+					r = [2]float64{min(r[0], y), max(r[1], y)}
 				}
 			}
 		}
+		if panel.Chance != 0 && r[0] <= r[1] {
+			chance = true
+			r = [2]float64{min(r[0], panel.Chance), max(r[1], panel.Chance)}
+		}
+		ranges[i] = r
 	}
-	if low > high {
-		low, high = 0, 1
-	}
-	scale := Ticks(low, high, 5)
 	one := vg.Length(10)
 	place := max(one*vg.Length(len(b.Groups))+7, 20)
 	w := max(vg.Length(most)*place, 150)
 	colours := Lines()
 	const widest = 900
-	columns := max(min(b.Columns, int(widest/w)), 1)
-	l := layout{title: b.Title, columns: columns, w: w, h: 170}
+	if !b.named() {
+		b.PerRow = max(min(b.PerRow, int(widest/w)), 1)
+	}
+	scales := b.scales(ranges, b.ByRow, 5)
+	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
 	for i, panel := range b.Panels {
 		p := newPlot(panel.Title)
 		name(p, &p.X, panel.Places, w/vg.Length(max(most, 1)))
+		scale := scales[i]
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
-		if i%columns == 0 {
+		if b.first(i, len(b.Panels)) {
 			p.Y.Label.Text = oneLine(b.YLabel)
 		}
 		p.Add(gridLines(false))
+		if panel.Chance != 0 {
+			p.Add(levelLine(panel.Chance, chanceStyle))
+		}
+		if panel.Families != nil {
+			p.Add(families(panel.Families))
+		}
 		for j, groups := range panel.Values {
 			for k, v := range groups {
 				if len(v) == 0 {
@@ -105,14 +122,66 @@ func (b *Boxes) Figure() Figure {
 		}
 		l.plots = append(l.plots, p)
 	}
-	if len(b.Groups) > 1 {
+	if len(b.Groups) > 1 || chance {
 		l.legend = newLegend()
-		for k, name := range b.Groups {
+	}
+	for k, name := range b.Groups {
+		if len(b.Groups) > 1 {
 			col := colours[k%len(colours)]
 			l.legend.Add(oneLine(name), swatch{tint(col, shades[k/len(colours)%len(shades)]), col})
 		}
 	}
+	if chance {
+		l.legend.Add("chance", &plotter.Line{LineStyle: chanceStyle})
+	}
 	return l.figure()
+}
+
+// families names neighbouring places of one family above them, with a line between families.
+type families []string
+
+// runs returns the runs [from, to) of places of one family.
+func (f families) runs() (runs [][2]int) {
+	for i, from := 1, 0; i <= len(f); i++ {
+		if i == len(f) || f[i] != f[from] {
+			runs, from = append(runs, [2]int{from, i}), i
+		}
+	}
+	return runs
+}
+
+func (f families) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	style := words(labelSize)
+	style.Color, style.XAlign, style.YAlign = Soft, text.XCenter, text.YBottom
+	for _, run := range f.runs() {
+		if run[0] > 0 {
+			at := x(float64(run[0]) - 0.5)
+			c.StrokeLine2(draw.LineStyle{Color: Soft, Width: 0.5}, at, c.Min.Y, at, c.Max.Y+familyRoom)
+		}
+		from, to := x(float64(run[0])-0.5), x(float64(run[1])-0.5)
+		c.FillText(style, vg.Point{X: (from + to) / 2, Y: c.Max.Y + 3}, fit(style, f[run[0]], to-from-2))
+	}
+}
+
+const familyRoom = labelSize + 4
+
+// GlyphBoxes keeps room for the names.
+func (f families) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
+	return []plot.GlyphBox{{X: 0.5, Y: 1, Rectangle: vg.Rectangle{Max: vg.Point{Y: familyRoom}}}}
+}
+
+// fit shortens a line at its end to a width.
+func fit(s text.Style, line string, room vg.Length) string {
+	line = oneLine(line)
+	if width(s, line) <= room {
+		return line
+	}
+	r := []rune(line)
+	for len(r) > 0 && width(s, string(r)+"…") > room {
+		r = r[:len(r)-1]
+	}
+	return string(r) + "…"
 }
 
 // shades are the opacities of fills, when the colours of lines are used up.

@@ -1,9 +1,10 @@
 // Package chart draws figures. Plots have axes, boxes, error bars and legends of gonum.org/v1/plot: figure.go
-// has their files and arrangement, svg.go the SVG, pdf.go the PDF with fonts of pdf_font.go, pen.go what both have in common, ticks.go round numbers, and curves.go, heatmap.go,
-// boxes.go, intervals.go and ranks.go a kind each. Photographs and maps are drawn on a canvas of pixels
-// (chart.go), with colour maps (colour.go) and PNG files with a palette or in all colours (png.go). Figures
-// are byte-identical on all machines of an architecture: fonts are embedded, shapes are drawn in a fixed
-// order, and colours and coordinates are rounded.
+// has their files, layout.go their arrangement, svg.go the SVG, pdf.go the PDF with fonts of pdf_font.go,
+// pen.go what both have in common, ticks.go round numbers, and curves.go, heatmap.go, boxes.go, intervals.go
+// and ranks.go a kind each. Photographs and maps are drawn on a canvas of pixels (chart.go), with colour maps
+// (colour.go) and PNG files with a palette or in all colours (png.go). Figures are byte-identical on all
+// machines of an architecture: fonts are embedded, shapes are drawn in a fixed order, and colours and
+// coordinates are rounded.
 package chart
 
 import (

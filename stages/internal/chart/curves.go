@@ -13,25 +13,32 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Curves are panels of lines over [0,1] with bands around them, all with the same scale.
+// Curves are panels of lines over [0,1] with bands around them.
 type Curves struct {
 	Title, YLabel string
-	Low, High     float64 // the values that the scale spans
-	Panels        []CurvePanel
-	Columns       int // panels per row
+	Grid
+	Panels []CurvePanel
+	ByRow  bool       // each row of panels has its own scale; otherwise all have one
+	Within [2]float64 // what the scale needn't go beyond
+	W, H   float64    // of the data area of a panel, in points
 
 	// Names are those of the lines, in the order of the legend. With Shown, which holds at most as many names
 	// as there are colours, only those lines are coloured, with their names at their ends; the others are
 	// grey.
 	Names, Shown []string
-	Level        string // what the panels' levels are, for the legend
+	Hidden       []string // of Names, lines that an area stands for
+	Area         string   // what the panels' areas are, for the legend; "" without any
+	Level        string   // what the panels' levels are, for the legend
+	Chance       float64  // a dotted line across all panels; 0 for none
 }
 
 // A CurvePanel is one plot of curves.
 type CurvePanel struct {
 	Title, XLabel string
 	Lines         []Line
-	Level         float64 // a dashed line across the panel; NaN for none
+	Level         float64     // a dashed line across the panel; NaN for none
+	Area          [][]float64 // the two lines' values that bound an area; nil for none
+	AreaX         []float64
 }
 
 // A Line is a curve; Low and High bound its band, or are nil.
@@ -55,23 +62,65 @@ func (k *Curves) colour(name string) (color.RGBA, []vg.Length) {
 	return colours[i%len(colours)], [][]vg.Length{nil, {5, 2}, {1.5, 2}, {7, 2, 1.5, 2}}[i/len(colours)%4]
 }
 
-// Figure draws the curves.
+// Legend entries of lines that panels may have across.
+var (
+	levelStyle  = draw.LineStyle{Color: Ink, Width: 1, Dashes: []vg.Length{4, 2}}
+	chanceStyle = draw.LineStyle{Color: Soft, Width: 1, Dashes: []vg.Length{1.5, 2}}
+	areaFill    = color.NRGBA{110, 110, 110, 60}
+)
+
+// span returns the least and the greatest value that a panel shows.
+func (k *Curves) span(panel CurvePanel) (r [2]float64) {
+	r = [2]float64{math.Inf(1), math.Inf(-1)}
+	add := func(ys ...float64) {
+		for _, y := range ys {
+			if finite(Point{X: y}) {
+				r = [2]float64{min(r[0], y), max(r[1], y)}
+			}
+		}
+	}
+	for _, line := range panel.Lines {
+		add(line.Y...)
+		add(line.Low...)
+		add(line.High...)
+	}
+	if add(panel.Level); r[0] <= r[1] {
+		if k.Chance != 0 {
+			add(k.Chance)
+		}
+		r = [2]float64{max(r[0], k.Within[0]), min(r[1], k.Within[1])}
+	}
+	return r
+}
+
+// Figure draws the curves. Where a line lies on one that comes before it in Names it is dashed, so that both
+// are seen.
 func (k *Curves) Figure() Figure {
-	scale := Ticks(k.Low, k.High, 5)
-	l := layout{title: k.Title, columns: k.Columns, w: 220, h: 170}
-	columns := max(1, min(k.Columns, len(k.Panels)))
-	level := draw.LineStyle{Color: Ink, Width: 1, Dashes: []vg.Length{4, 2}}
+	ranges := make([][2]float64, len(k.Panels))
 	for i, panel := range k.Panels {
+		ranges[i] = k.span(panel)
+	}
+	scales := k.scales(ranges, k.ByRow, 5)
+	l := layout{title: k.Title, grid: k.Grid, w: vg.Length(k.W), h: vg.Length(k.H)}
+	for i, panel := range k.Panels {
+		scale := scales[i]
 		p := newPlot(panel.Title)
 		p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, ticks([]float64{0, 0.25, 0.5, 0.75, 1})
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
 		p.X.Padding, p.Y.Padding = 0, 0
-		p.X.Label.Text = oneLine(panel.XLabel)
-		if i%columns == 0 {
+		if !k.sameBelow(i) {
+			p.X.Label.Text = wrap(p.X.Label.TextStyle, panel.XLabel, l.w)
+		}
+		if k.first(i, len(k.Panels)) {
 			p.Y.Label.Text = oneLine(k.YLabel)
 		}
 		p.Add(gridLines(false))
-		lines := slices.Clone(panel.Lines)
+		if panel.Area != nil {
+			p.Add(between{panel.AreaX, panel.Area[0], panel.Area[1]})
+		}
+		lines := slices.DeleteFunc(slices.Clone(panel.Lines), func(line Line) bool {
+			return slices.Contains(k.Hidden, line.Name)
+		})
 		slices.SortStableFunc(lines, func(a, b Line) int { // the grey ones below
 			return cmp.Compare(slices.Index(k.Shown, a.Name), slices.Index(k.Shown, b.Name))
 		})
@@ -81,55 +130,125 @@ func (k *Curves) Figure() Figure {
 				p.Add(band{line, color.NRGBA{col.R, col.G, col.B, 56}})
 			}
 		}
-		if !math.IsNaN(panel.Level) {
-			p.Add(levelLine(panel.Level, level))
+		if k.Chance != 0 {
+			p.Add(levelLine(k.Chance, chanceStyle))
 		}
-		for _, line := range lines {
+		if !math.IsNaN(panel.Level) {
+			p.Add(levelLine(panel.Level, levelStyle))
+		}
+		below := Below(lines, scale[len(scale)-1]-scale[0])
+		for n, line := range lines {
 			col, dash := k.colour(line.Name)
 			style := draw.LineStyle{Color: col, Width: lineWidth, Dashes: dash}
 			if k.Shown != nil && !slices.Contains(k.Shown, line.Name) {
 				style.Width = 0.8
 			}
-			p.Add(stroke{line, style})
+			p.Add(stroke{line, style, below[n]})
 		}
 		if k.Shown != nil {
 			p.Add(endLabels{k, lines})
 		}
 		l.plots = append(l.plots, p)
 	}
-	if k.Shown == nil && (len(k.Names) > 1 || k.Level != "") {
-		l.legend = newLegend()
-		for _, name := range k.Names {
-			col, dash := k.colour(name)
-			style := draw.LineStyle{Color: col, Width: 2, Dashes: dash}
-			l.legend.Add(oneLine(name), &plotter.Line{LineStyle: style})
+	l.legend = k.legend()
+	return l.figure()
+}
+
+// sameBelow reports whether a panel below panel i in its column has the same label of the x-axis.
+func (k *Curves) sameBelow(i int) bool {
+	row, column := k.place(i)
+	for n, panel := range k.Panels {
+		if r, c := k.place(n); c == column && r > row && panel.XLabel == k.Panels[i].XLabel {
+			return k.named()
 		}
+	}
+	return false
+}
+
+// legend returns what tells lines apart, nil if nothing does.
+func (k *Curves) legend() *plot.Legend {
+	l := newLegend()
+	entries := 0
+	add := func(name string, sample plot.Thumbnailer) {
+		l.Add(oneLine(name), sample)
+		entries++
+	}
+	if k.Shown == nil && len(k.Names) > 1 {
+		for _, name := range k.Names {
+			if slices.Contains(k.Hidden, name) {
+				continue
+			}
+			col, dash := k.colour(name)
+			add(name, &plotter.Line{LineStyle: draw.LineStyle{Color: col, Width: 2, Dashes: dash}})
+		}
+	}
+	if k.Area != "" {
+		grey := tint(Soft, float64(areaFill.A)/255)
+		add(k.Area, swatch{grey, grey})
 	}
 	if k.Level != "" {
-		if l.legend == nil {
-			l.legend = newLegend()
-		}
-		l.legend.Add(oneLine(k.Level), &plotter.Line{LineStyle: level})
+		add(k.Level, &plotter.Line{LineStyle: levelStyle})
 	}
-	return l.figure()
+	if k.Chance != 0 {
+		add("chance", &plotter.Line{LineStyle: chanceStyle})
+	}
+	if entries == 0 {
+		return nil
+	}
+	return l
+}
+
+// Below returns, for every line and every point of it, how many earlier lines run through the point: within
+// half a percent of the scale's length.
+func Below(lines []Line, scale float64) [][]int {
+	out := make([][]int, len(lines))
+	for i, line := range lines {
+		out[i] = make([]int, len(line.Y))
+		for _, other := range lines[:i] {
+			if !slices.Equal(other.X, line.X) {
+				continue
+			}
+			for k, y := range line.Y {
+				if math.Abs(y-other.Y[k]) <= 0.005*scale {
+					out[i][k]++
+				}
+			}
+		}
+	}
+	return out
 }
 
 func levelLine(at float64, style draw.LineStyle) plot.Plotter { return level{at, style, false} }
 
-// A stroke draws a line, interrupted where it isn't finite.
+// A stroke draws a line, interrupted where it isn't finite, and dashed where it lies on others: the more of
+// them, the shorter the dashes, so that all are seen.
 type stroke struct {
 	line  Line
 	style draw.LineStyle
+	below []int // by point: how many lines it lies on
 }
 
 func (s stroke) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
+	on := func(i int) int { return min(s.below[i], s.below[i+1]) } // of the piece from point i
 	for _, run := range runsOf(s.line.Y) {
-		var points []vg.Point
-		for i := run[0]; i < run[1]; i++ {
-			points = append(points, vg.Point{X: x(s.line.X[i]), Y: y(s.line.Y[i])})
+		for from := run[0]; from < run[1]-1; {
+			to := from + 1
+			for to < run[1]-1 && on(to) == on(from) {
+				to++
+			}
+			var points []vg.Point
+			for i := from; i <= to; i++ {
+				points = append(points, vg.Point{X: x(s.line.X[i]), Y: y(s.line.Y[i])})
+			}
+			style := s.style
+			if n := on(from); n > 0 {
+				dash := 5 / vg.Length(int(1)<<min(n-1, 2))
+				style.Dashes = []vg.Length{dash, 10 - dash}
+			}
+			c.StrokeLines(style, c.ClipLinesXY(points)...)
+			from = to
 		}
-		c.StrokeLines(s.style, c.ClipLinesXY(points)...)
 	}
 }
 
@@ -173,6 +292,25 @@ func (b band) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		if area := c.ClipPolygonXY(points); len(area) > 2 && run[1]-run[0] > 1 {
 			c.FillPolygon(b.fill, area)
+		}
+	}
+}
+
+// between fills the area between two lines.
+type between struct{ x, a, b []float64 }
+
+func (f between) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, run := range runsOf(f.a, f.b) {
+		var points []vg.Point
+		for i := run[0]; i < run[1]; i++ {
+			points = append(points, vg.Point{X: x(f.x[i]), Y: y(f.a[i])})
+		}
+		for i := run[1] - 1; i >= run[0]; i-- {
+			points = append(points, vg.Point{X: x(f.x[i]), Y: y(f.b[i])})
+		}
+		if area := c.ClipPolygonXY(points); len(area) > 2 {
+			c.FillPolygon(areaFill, area)
 		}
 	}
 }

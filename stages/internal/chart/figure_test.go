@@ -47,8 +47,8 @@ func figures(n int) map[string]Figure {
 	forest := &Intervals{Title: "Meta-Rank", XLabel: "κ", Names: names}
 	ranks := &Ranks{Title: "Mean ranks of method", Names: names, Critical: 1.4}
 	boxes := &Boxes{Title: "Localisation", YLabel: "localisation score",
-		Groups:  []string{"input", "middle", "final"},
-		Columns: 3}
+		Groups: []string{"input", "middle", "final"},
+		Grid:   Grid{PerRow: 3}, H: 170}
 	for range names {
 		row := make([]float64, n)
 		for j := range row {

@@ -50,7 +50,7 @@ func (m *HeatMap) Figure() Figure {
 	p.X.Width, p.Y.Width = 0, 0
 	p.Add(heatCells{m, number})
 	const height = 20
-	return layout{title: m.Title, plots: []*plot.Plot{p}, columns: 1, w: vg.Length(len(m.Columns)) * cell,
+	return layout{title: m.Title, plots: []*plot.Plot{p}, w: vg.Length(len(m.Columns)) * cell,
 		h: vg.Length(len(m.Rows)) * height}.figure()
 }
 

@@ -61,7 +61,7 @@ func (v *Intervals) Figure() Figure {
 		dots.GlyphStyle = draw.GlyphStyle{Color: Lines()[0], Radius: 3, Shape: draw.CircleGlyph{}}
 		p.Add(bars, dots)
 	}
-	return layout{title: v.Title, plots: []*plot.Plot{p}, columns: 1, w: 300,
+	return layout{title: v.Title, plots: []*plot.Plot{p}, w: 300,
 		h: vg.Length(len(v.Names)) * 18}.figure()
 }
 
