@@ -249,12 +249,16 @@ func addOutput(c *publish.Cell, port stages.Port, d stages.Data) error {
 		if err != nil {
 			return err
 		}
-		c.Tables = append(c.Tables, publish.Table{Port: port.Name, Table: t})
+		if len(t.Numbers) > 0 { // else there is nothing to show
+			c.Tables = append(c.Tables, publish.Table{Port: port.Name, Table: t})
+		}
 	case stages.Figure.Name:
 		f := publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b}
 		c.Figures = append(c.Figures, f)
 	case stages.Text.Name:
-		c.Texts = append(c.Texts, publish.Text{Port: port.Name, Markdown: string(b)})
+		if len(b) > 0 {
+			c.Texts = append(c.Texts, publish.Text{Port: port.Name, Markdown: string(b)})
+		}
 	}
 	return nil
 }

@@ -20,24 +20,33 @@ var comparisons = []struct {
 	stage  stages.Stage
 	params func(p any)
 }{
-	{report.Leaderboard, func(any) {}},
-	{stats.Wilcoxon, func(p any) { p.(*stats.WilcoxonParams).Among = "method" }},
+	{report.Leaderboard, func(p any) { p.(*report.LeaderboardParams).Claims = claimed }},
+	{stats.Wilcoxon, func(p any) { q := p.(*stats.WilcoxonParams); q.Among, q.Claims = "method", claimed }},
 	{stats.Friedman, func(p any) { p.(*stats.FriedmanParams).Rank = "method" }},
-	{stats.Consistency, func(p any) { p.(*stats.ConsistencyParams).Rank = "method" }},
+	{stats.Consistency, func(p any) {
+		q := p.(*stats.ConsistencyParams)
+		q.Rank, q.Claims = "method", []string{"correlation > 0.5"}
+	}},
 	{stats.ICR, func(p any) { q := p.(*stats.ICRParams); q.Rate, q.Between = "method", "metric" }},
 	{stats.IRR, func(p any) { p.(*stats.IRRParams).Rate = "method" }},
 	{stats.RankCorrelation, func(p any) { p.(*stats.RankCorrelationParams).Among = "method" }},
-	{fuse.MetaRank, func(p any) { q := p.(*fuse.MetaRankParams); q.Rank, q.Resamples = "method", 50 }},
+	{fuse.MetaRank, func(p any) {
+		q := p.(*fuse.MetaRankParams)
+		q.Rank, q.Resamples, q.Claims = "method", 50, []string{"a > b, c", "b < *"}
+	}},
 	{fuse.Rankings, func(p any) { p.(*fuse.RankingsParams).Rank = "method" }},
 }
+
+// claimed are claims about the means of [contest].
+var claimed = []string{"a > b, c", "b < *", "c beats d", "d beats * where metric=down"}
 
 // showScores are the stages that take the scores of whole axes and tell nothing of which is larger: they show
 // them, or choose by them what is drawn or used.
 var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "report/sheet", "report/table"}
 
-// ofUnit are the columns that have the scores' unit; those of a leaderboard's cases are called as the cases.
+// ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases are called as the cases.
 var ofUnit = []string{"mean", "low", "high", "behind", "behind low", "behind high", "common mean",
-	"mean difference", "up", "down"}
+	"mean difference", "relative", "up", "down", "number", "rival"}
 
 // contest returns 4 methods' scores by 2 metrics, of scores[metric][method][image] in some unit.
 func contest(scores [2][4][]float64, unit func(float64) float64, order []int) []stages.Data {

@@ -38,6 +38,13 @@ type Field struct {
 	Index   []int  // for reflect.Value.FieldByIndex
 }
 
+// A Knower is a parameter struct that names ids of axes which over collapses. Known is called before the
+// experiment is run, with all ids of these axes, also of those that this run doesn't have; its error is a
+// [FieldError].
+type Knower interface {
+	Known(ids map[string][]string) error
+}
+
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 
 // IsText reports whether the parameter's type parses itself from a scalar.

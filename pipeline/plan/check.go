@@ -42,7 +42,7 @@ func (x *expander) checkCell(m *cellBuild) bool {
 	}
 	errs := x.refusals(c)
 	if len(errs) == 0 && !m.broken {
-		errs = x.misnamedAxes(m)
+		errs = append(x.misnamedAxes(m), x.unknownIDs(m)...)
 	}
 	for _, err := range errs {
 		x.refused(m, err)
@@ -148,6 +148,28 @@ func (x *expander) assigned(m *cellBuild, param string) (last *paramAssign) {
 		}
 	})
 	return last
+}
+
+// unknownIDs returns an error for a parameter that names ids which the collapsed axes don't have. An id that
+// --only takes away is one.
+func (x *expander) unknownIDs(m *cellBuild) []error {
+	v, ok := m.cell.Params.(stages.Knower)
+	if !ok {
+		return nil
+	}
+	ids := map[string][]string{}
+	for _, in := range m.cell.Inputs {
+		for _, e := range in.Edges {
+			for _, at := range e.Coord {
+				if a := x.exp.axisOf[at.Axis]; a != nil {
+					ids[at.Axis] = a.ids
+				} else if !slices.Contains(ids[at.Axis], at.ID) { // the axis of a stack
+					ids[at.Axis] = append(ids[at.Axis], at.ID)
+				}
+			}
+		}
+	}
+	return split(v.Known(ids))
 }
 
 // misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse

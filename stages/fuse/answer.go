@@ -133,6 +133,9 @@ func (c *contest) dissent(winner int) string {
 // remarks lists what was excluded.
 func (c *contest) remarks() string {
 	var s strings.Builder
+	if c.twins != "" {
+		s.WriteString(" " + c.twins)
+	}
 	undefined, absences := 0, map[string]int{}
 	for i, method := range c.methods {
 		undefined += c.undefined(i)

@@ -22,6 +22,7 @@ type contest struct {
 	leftOut  []omission  // cases that compare no ranked methods
 	unranked []omission  // methods
 	scores   int         // number of all scores
+	twins    string      // a sentence on methods with equal scores, "" without any
 }
 
 // A scoreCase is one case with the means of its methods.
@@ -92,6 +93,10 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 	if len(wins) > 0 {
 		ranked = largest(stat.Parts(stat.Wins(wins)), c.cases)
 	}
+	twins := slices.DeleteFunc(all.Twins(), func(t scores.Twins) bool {
+		return slices.ContainsFunc(t.Competitors, func(i int) bool { return !ranked[i] })
+	})
+	c.twins = scores.Sentence(twins, func(i int) string { return all.Competitors[i] })
 	for i, method := range all.Competitors {
 		if ranked[i] {
 			c.methods, c.at = append(c.methods, method), append(c.at, i)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -11,6 +12,7 @@ import (
 type MetaRankParams struct {
 	Params
 	Resamples int `yaml:"resamples" doc:"number of resamples of the cases for the intervals of kappa and rank; 0: no intervals" min:"0" max:"1000000"`
+	claims.List
 }
 
 // MetaRank fuses the rankings of many cases into one, after Duan et al., "On the Evaluation Consistency of
@@ -26,9 +28,12 @@ the mean log-odds of beating another one, the least-squares solution of the pape
 equation 6; where methods are missing in some cases, pairs count by the cases that have
 both. The intervals hold 95 % of resamples of the cases: they say how much κ and rank
 depend on which cases there are. A method without a defined score isn't ranked, and
-neither is one that no case compares with the others.
+neither is one that no case compares with the others. Methods with equal scores in all
+cases are reported: two copies of one distort the κ of all others. Claims are about κ;
+their p-value is that of the sign test of the cases, which share images and are taken as
+independent.
 Duan et al., ECCV 2024.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Seeded:   true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
@@ -39,6 +44,7 @@ Duan et al., ECCV 2024.`,
 		{Name: "pairs", Type: stages.TableType,
 			Doc: "for every pair of methods, how often one beats the other"},
 		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: MetaRankParams{Params: defaults(), Resamples: 1000},
@@ -64,7 +70,16 @@ Duan et al., ECCV 2024.`,
 		e.Set("ranking", rankingTable(p, c, r).Encode())
 		e.Set("pairs", pairsTable(p, c, r).Encode())
 		e.Set("cases", casesTable(p, c).Encode())
-		e.Set("answer", []byte(answer(c, r)))
+		outcomes, err := c.claimed(p, r)
+		if err != nil {
+			return err
+		}
+		text := answer(c, r)
+		if first := outcomes.Answer(words); first != "" {
+			text = first + " " + text
+		}
+		e.Set("claims", outcomes.Table(kappaColumn, 0).Encode())
+		e.Set("answer", []byte(text))
 		return nil
 	},
 })

@@ -26,7 +26,7 @@ comparisons; exact for up to 14 methods, a local optimum for more, which the ans
 tells; places are means over all such orders. Bradley-Terry: the strengths that make the
 comparisons most likely, with half a win added on either side of every pair. Copeland:
 the share of rivals beaten in most cases.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
@@ -16,7 +17,18 @@ import (
 type LeaderboardParams struct {
 	Rank  string `yaml:"rank" axis:"scores" doc:"the axis to compare"`
 	Title string `yaml:"title" doc:"a title"`
+	// Correction is that of the marks, too.
+	Correction string `yaml:"correction" key:"added" doc:"the correction of p for the number of pairs in a case; none marks as stats/wilcoxon does against the best without correction" choices:"holm|none"`
+	claims.List
 }
+
+// Known rejects claims that name unknown ids.
+func (p LeaderboardParams) Known(ids map[string][]string) error { return p.List.Known(ids, meanName) }
+
+// meanName is that of the number in claims about means over images.
+const meanName = "mean"
+
+const holm = "holm"
 
 // level is that of the tests whose results leaderboards tell.
 const level = 0.05
@@ -32,12 +44,14 @@ A case is a combination of the other axes. Competitors are ranked by their mean 
 the images that have a score of every competitor (1 is best, ties share a rank); cases
 without a direction or with a missing competitor are shown but not ranked. Who can't be
 told apart from the best of a case is marked there: by Wilcoxon's signed-rank test of
-the images that both have, at 0.05, corrected by Holm for all pairs in the case. details
+the images that both have, at 0.05, corrected by Holm for all pairs in the case, or with
+correction: none not at all. Competitors with equal scores in all cases are reported.
+Claims compare means over the images that both have, by the same test. details
 has, for every case and competitor, the mean over all its defined scores with its
 interval, the mean over the common images, and the distance to the best, paired by
 image. Intervals are bootstrap intervals at 95 % over images (BCa).
 ` + interval.Small,
-	Version:  6,
+	Version:  7,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
@@ -46,9 +60,10 @@ image. Intervals are bootstrap intervals at 95 % over images (BCa).
 		{Name: "leaderboard", Type: stages.TableType,
 			Doc: "one row per competitor, best first; one column per case"},
 		{Name: "details", Type: stages.TableType, Doc: "one row per case and competitor"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
-	Defaults: LeaderboardParams{Rank: "method"},
+	Defaults: LeaderboardParams{Rank: "method", Correction: holm},
 	Run:      runLeaderboard,
 })
 
@@ -72,6 +87,8 @@ type board struct {
 	first       []int     // number of cases in which no competitor ranks better
 	order       []int     // competitors, best first
 	ranked      int       // number of ranked cases
+	holm        bool      // p is corrected
+	twins       string    // a sentence on competitors with equal scores, "" without any
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
@@ -79,22 +96,35 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors}
+	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors,
+		holm: p.Correction == holm}
+	b.twins = scores.Sentence(c.Twins(), func(i int) string { return c.Competitors[i] })
+	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
+	results.Holm = b.holm
+	outcomes, err := results.Test(p.List)
+	if err != nil {
+		return err
+	}
 	for i := range c.Cases {
 		m := scoreCase{Case: &c.Cases[i]}
-		m.rankCompetitors()
+		m.rankCompetitors(b.holm)
 		b.cases = append(b.cases, m)
 	}
 	b.meanRanks()
 	e.Set("leaderboard", b.table(p.Title).Encode())
 	e.Set("details", b.details().Encode())
-	e.Set("answer", []byte(b.answer()))
+	text := b.answer()
+	if first := outcomes.Answer(claims.MeansOver); first != "" {
+		text = first + "\n\n" + text
+	}
+	e.Set("claims", outcomes.Table(claims.MeanColumn(c.Cells())).Encode())
+	e.Set("answer", []byte(text))
 	e.SetFacts("answer", stages.Facts{"ext": "md"})
 	return nil
 }
 
 // rankCompetitors ranks the competitors of one case, and tests which can be told apart.
-func (m *scoreCase) rankCompetitors() {
+func (m *scoreCase) rankCompetitors(holm bool) {
 	m.shared = m.Shared()
 	if m.ranked = m.Comparable && len(m.Cells) > 1 && len(m.shared[0]) > 0; !m.ranked {
 		m.rank = slices.Repeat([]float64{math.NaN()}, len(m.Cells))
@@ -105,7 +135,7 @@ func (m *scoreCase) rankCompetitors() {
 		worse[i] = -worse[i]
 	}
 	m.rank = stat.Ranks(worse)
-	m.p, _ = m.Pairwise()
+	m.p, _ = m.Pairwise(holm)
 }
 
 // alike reports whether two competitors of a ranked case can't be told apart.

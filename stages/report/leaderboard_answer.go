@@ -24,6 +24,9 @@ func (b *board) answer() string {
 		s[0] = b.ranking() + b.neighbours() + "."
 	}
 	s = append(s, b.leads()...)
+	if b.twins != "" {
+		s = append(s, b.twins)
+	}
 	if rest := b.remarks(); rest != "" {
 		s = append(s, rest)
 	}
@@ -116,7 +119,7 @@ const detailed = 3
 // leads describes by how much the best of each case leads, and whether that is confirmed.
 func (b *board) leads() []string {
 	var s []string
-	clear, cases, fewest := 0, 0, math.MaxInt
+	clear, cases, fewest, most := 0, 0, math.MaxInt, 0
 	for i := range b.cases {
 		m := &b.cases[i]
 		if !m.ranked {
@@ -125,7 +128,7 @@ func (b *board) leads() []string {
 		cases++
 		first, second := m.best()
 		n := len(m.Differences(first, second))
-		fewest = min(fewest, n)
+		fewest, most = min(fewest, n), max(most, n)
 		if !m.alike(first, second) {
 			clear++
 		}
@@ -160,10 +163,22 @@ func (b *board) leads() []string {
 		s = append(s, fmt.Sprintf("The lead of the best over the second is confirmed in %d of %d cases.",
 			clear, cases))
 	}
-	pairs := len(b.competitors) * (len(b.competitors) - 1) / 2
-	if least := stat.LeastPairs(level / float64(pairs)); fewest < least {
+	pairs, method := 1, "uncorrected: of many pairs that are equal one in twenty seems to differ"
+	if b.holm {
+		pairs = len(b.competitors) * (len(b.competitors) - 1) / 2
+		method = "corrected by Holm for all pairs in a case"
+	}
+	switch least := stat.LeastPairs(level / float64(pairs)); {
+	case most < least:
+		images := count(most, "image")
+		if fewest < most {
+			images = fmt.Sprintf("%d to %s", fewest, images)
+		}
 		s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
-			"%d.", count(fewest, "image"), least))
+			"%d.", images, least))
+	case fewest < least:
+		s = append(s, fmt.Sprintf("In a case with %s no difference can be confirmed, however large: it takes "+
+			"at least %d.", count(fewest, "image"), least))
 	}
 	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
 		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))
@@ -171,8 +186,8 @@ func (b *board) leads() []string {
 	if few := interval.Few(fewest); few != "" {
 		s = append(s, few)
 	}
-	return append(s, fmt.Sprintf("p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in a "+
-		"case; at most %g confirms.", level))
+	return append(s, fmt.Sprintf("p is of Wilcoxon's signed-rank test, %s; at most %g confirms.", method,
+		level))
 }
 
 // remarks lists what was excluded.

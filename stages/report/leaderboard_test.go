@@ -56,7 +56,7 @@ time|rise|9|-|-|1|0|-|-|-|-|-|0|-|0
 	wantAnswer := "**rise** ranks first in 2 of 2 cases (metric), with the best mean rank of 3, 1.25; " +
 		"none can be told apart from the next. In deletion, **rise** leads **ig** by 0.25 " +
 		"[0.2, 0.4] over 4 images, not confirmed (p = 0.38, n = 4). In insertion, **ig** and " +
-		"**rise** tie first. With 3 images no difference can be confirmed, however large: it " +
+		"**rise** tie first. With 3 to 4 images no difference can be confirmed, however large: it " +
 		"takes at least 7. Brackets are the 95 % interval over images (BCa) of the paired " +
 		"difference. Of fewer than 24 images intervals are too short: of 5 they hold the true mean in 82 " +
 		"to 92 of 100 simulated experiments, and in 56 where scores are 0 or 1; where all scores are equal " +

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -19,7 +20,11 @@ type TableParams struct {
 	Mark      string   `yaml:"mark" doc:"the column that is marked, or an id of those that are; default: all"`
 	Intervals bool     `yaml:"intervals" doc:"also show the interval of every mean; a table of one column always does"`
 	Title     string   `yaml:"title" doc:"a title"`
+	claims.List
 }
+
+// Known rejects claims that name unknown ids.
+func (p TableParams) Known(ids map[string][]string) error { return p.List.Known(ids, p.Statistic) }
 
 // Table arranges scores: one number per cell, the mean or median over its defined scores. The column n is
 // the smallest number of such scores in a row; undefined is the number of the others.
@@ -31,12 +36,14 @@ Every cell shows the mean or the median of its defined scores. n is the smallest
 number of images of a cell in the row; undefined counts the undefined scores. low and
 high are the ends of the mean's 95 % interval over images (BCa).
 ` + interval.Small + `
+Claims compare cells over the images that both have, by Wilcoxon's signed-rank test,
+corrected by Holm for the number of tests.
 With marks an asterisk stands at the best and at all others whose difference from it
 isn't confirmed, nowhere if every difference is:
 
   pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
   table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -44,8 +51,15 @@ isn't confirmed, nowhere if every difference is:
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
 	},
-	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
-		Doc: "one row per combination of the row axes"}},
+	Outputs: []stages.Port{
+		{Name: "table", Type: stages.TableType, Doc: "one row per combination of the row axes"},
+		claims.Port,
+		{Name: "answer", Type: stages.Text,
+			Doc: "what became of claims, in words; empty, and not published, without claims"},
+	},
+	Facts: func(TableParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+	},
 	Defaults: TableParams{Statistic: "mean"},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
@@ -148,6 +162,28 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		t.Rows = append(t.Rows, row)
 	}
 	e.Set("table", t.Encode())
+	return p.claimed(e, axes, cells)
+}
+
+// claimed sets the outputs that tell what became of claims.
+func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
+	all := make([]*cell, len(cells))
+	for i := range cells {
+		all[i] = &cells[i]
+	}
+	statistic := func(v []float64) float64 { return summary(p.Statistic, v) }
+	outcomes, err := claims.OfScores(all, axes, statistic, p.Statistic).Test(p.List)
+	if err != nil {
+		return err
+	}
+	words := claims.MeansOver
+	words.More = "a larger " + p.Statistic
+	text := outcomes.Answer(words)
+	if text != "" {
+		text += "\n"
+	}
+	e.Set("claims", outcomes.Table(claims.MeanColumn(all)).Encode())
+	e.Set("answer", []byte(text))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -16,6 +17,12 @@ import (
 type ConsistencyParams struct {
 	Rank    string   `yaml:"rank" axis:"scores" doc:"the axis whose ids are ranked in every case, usually method"`
 	Between []string `yaml:"between" axis:"scores,optional" doc:"the axes in which compared cases may differ; default: all but rank. Cases that differ in another axis aren't compared"`
+	claims.List
+}
+
+// Known rejects claims that name unknown ids.
+func (p ConsistencyParams) Known(ids map[string][]string) error {
+	return p.List.Known(ids, correlation...)
 }
 
 // Consistency tells how far the rankings of cases agree, as figure 3 of Duan et al., "On the Evaluation
@@ -28,14 +35,17 @@ A case is a combination of the collapsed axes but rank; its ranking is by the me
 the images for which all ids present in the case have a score. Every two cases that are
 equal on the axes outside between are compared, over the ids that both have: ρ above 0.8
 is called strong, 0.6 to 0.8 moderate, below weak. moved counts the ids with another
-rank. The answer also counts the pairs that differ in one axis only.
+rank. The answer also counts the pairs that differ in one axis only. A claim such as
+correlation > 0.8 where order=lerf is tested for every pair; the condition then holds for
+both cases.
 Duan et al., ECCV 2024, figure 3.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all ids in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType,
 			Doc: "a row for every two cases: the ids of one, and under against those of the other"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Facts: func(ConsistencyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -64,8 +74,24 @@ func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	e.Set("table", consistencyTable(c, between, pairs).Encode())
-	e.Set("answer", []byte(consistencyAnswer(c, between, pairs)))
+	table := consistencyTable(c, between, pairs)
+	found := &claims.Results{Axes: slices.Concat(scores.Without(c.Others, between...), between, between),
+		Names: correlation}
+	for i, row := range table.Rows {
+		found.Add(row.Keys, pairs[i].rho)
+	}
+	outcomes, err := found.Test(p.List)
+	if err != nil {
+		return err
+	}
+	text := consistencyAnswer(c, between, pairs)
+	if first := outcomes.Answer(claims.Words{Verb: "have", More: "a larger correlation", Digits: 2,
+		Tests: "pairs of cases"}); first != "" {
+		text = first + " " + text
+	}
+	e.Set("table", table.Encode())
+	e.Set("claims", outcomes.Table(table.Numbers[0], 0).Encode())
+	e.Set("answer", []byte(text))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -17,8 +18,14 @@ type ICRParams struct {
 	Reference string `yaml:"reference" doc:"the id of between that every other is compared with; default: every two"`
 	Variant   string `yaml:"variant" doc:"the mean over images of their ρ (paper), or as in the code of MAS over the whole matrix (official)" choices:"paper|official"`
 	NumberedParams
-	ClaimsParams
+	claims.List
 }
+
+// correlation names the number of [ICR] and [Consistency] in claims.
+var correlation = []string{"rho", "correlation"}
+
+// Known rejects claims that name unknown ids.
+func (p ICRParams) Known(ids map[string][]string) error { return p.List.Known(ids, correlation...) }
 
 // ICR is the internal consistency reliability of metrics, after Tomsett, Harborne, Chakraborty, Gurram and
 // Preece, "Sanity Checks for Saliency Metrics", AAAI 2020.
@@ -31,11 +38,12 @@ under two baselines, give the methods. Scores are compared by quality: of a metr
 scores are better if smaller, the order is reversed. An image without a score of some
 method by either metric is left out, and one that a metric scores equally for all methods
 has no ρ. Tomsett et al., AAAI 2020.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "mean ρ, images, undefined scores"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: ICRParams{Variant: paper},
@@ -64,7 +72,10 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		}
 		table := reliabilityTable("Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
 			p.Variant)
-		found, met := results{axes: keys}, p.Reference == ""
+		found, met := &claims.Results{Axes: slices.Clone(c.Others), Names: correlation}, p.Reference == ""
+		if met {
+			found.Axes = append(found.Axes, p.Between)
+		}
 		for i, first := range c.Cases {
 			met = met || first.IDs[between] == p.Reference
 			for _, second := range c.Cases[i+1:] {
@@ -91,7 +102,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 				default:
 					rho, n = stat.Consistency(r.images[0], r.images[1])
 				}
-				found.add(ids, rho)
+				found.Add(ids, rho)
 				table.Rows = append(table.Rows, stages.Row{Keys: ids,
 					Numbers: numbers(rho, float64(n), float64(r.undefined))})
 			}
@@ -99,18 +110,13 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		switch {
 		case !met:
 			return stages.BadField("reference", "the axis %s has no id %q", p.Between, p.Reference)
-		case len(found.ids) == 0:
+		case len(found.IDs) == 0:
 			return stages.BadField("between", "the axis %s has a single id: there is nothing to compare",
 				p.Between)
 		}
-		text, err := found.answer(p.ClaimsParams, "agree", "more on the order of "+c.Axis+"s",
-			"the mean of Spearman's ρ", 3)
-		if err != nil {
-			return err
-		}
 		e.Set("table", table.Encode())
-		e.Set("answer", []byte(text+"\n"))
-		return nil
+		return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "agree",
+			More: "more on the order of " + c.Axis + "s", Name: "the mean of Spearman's ρ", Digits: 3})
 	},
 })
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -22,8 +23,14 @@ type IRRParams struct {
 	Level   string `yaml:"level" doc:"paper: the distance of two ranks" choices:"interval|ordinal|nominal"`
 	Variant string `yaml:"variant" doc:"α of the ranks (paper), or as in the code of MAS, of orders and with its denominator (official)" choices:"paper|official"`
 	NumberedParams
-	ClaimsParams
+	claims.List
 }
+
+// names are those of the number in claims.
+func (IRRParams) names() []string { return []string{"alpha"} }
+
+// Known rejects claims that name unknown ids.
+func (p IRRParams) Known(ids map[string][]string) error { return p.List.Known(ids, p.names()...) }
 
 // NumberedParams number what is rated.
 type NumberedParams struct {
@@ -51,12 +58,13 @@ ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
 combination of the other collapsed axes, such as metrics, has an α of its own. An image
 without a score of some method is left out, for all methods; a method without any score
 is left out before that. Tomsett et al., AAAI 2020.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
 		{Name: "alpha", Type: stages.Scores, Doc: "α, for report/table: an item for each combination"},
 		{Name: "table", Type: stages.TableType, Doc: "α, images, undefined scores"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: IRRParams{Level: string(stat.IntervalLevel), Variant: paper},
@@ -81,7 +89,7 @@ is left out before that. Tomsett et al., AAAI 2020.`,
 		}
 		table := reliabilityTable("Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others,
 			p.Variant)
-		found := results{axes: c.Others}
+		found := &claims.Results{Axes: c.Others, Names: p.names()}
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
 			alpha := math.NaN()
@@ -97,18 +105,13 @@ is left out before that. Tomsett et al., AAAI 2020.`,
 					alpha = stat.Krippendorff(columns(ranks), stat.Level(p.Level))
 				}
 			}
-			found.add(m.IDs, alpha)
+			found.Add(m.IDs, alpha)
 			table.Rows = append(table.Rows, r.row(m.IDs, alpha))
 			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(alpha))
 		}
-		text, err := found.answer(p.ClaimsParams, "order", c.Axis+"s more consistently over images",
-			"Krippendorff's α", 3)
-		if err != nil {
-			return err
-		}
 		e.Set("table", table.Encode())
-		e.Set("answer", []byte(text+"\n"))
-		return nil
+		return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "order",
+			More: c.Axis + "s more consistently over images", Name: "Krippendorff's α", Digits: 3})
 	},
 })
 

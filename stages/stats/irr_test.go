@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -76,7 +77,7 @@ func TestIRR(t *testing.T) {
 		return stagetest.Run(t, IRR, &p, map[string][]stages.Data{"scores": cells})
 	}
 	r := run(IRRParams{Level: "interval", Variant: paper,
-		ClaimsParams: ClaimsParams{Claims: []string{"mas > sic, aic", "aic > sic"}}}, cells...)
+		List: claims.List{Claims: []string{"mas > sic, aic", "aic > sic"}}}, cells...)
 	if got, want := text(tableOf(t, r, "table")), `aic | 0.250 2 2
 mas | 1.000 2 1
 sic | -0.667 2 0
@@ -84,7 +85,8 @@ sic | -0.667 2 0
 		t.Errorf("table\n%swant\n%s", got, want)
 	}
 	if got, want := string(r.Payloads["answer"][0]), "**mas** and **aic** order methods more consistently "+
-		"over images than their rivals in **2 of 2** tests, by Krippendorff's α.\n"; got != want {
+		"over images than their rivals in **2 of 2** tests, by Krippendorff's α. Closest: mas (1.000; aic "+
+		"0.250).\n"; got != want {
 		t.Errorf("answer\n%swant\n%s", got, want)
 	}
 	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "aic: a has no score and is left out") {
@@ -92,9 +94,9 @@ sic | -0.667 2 0
 	}
 
 	r = run(IRRParams{Level: "interval", Variant: paper,
-		ClaimsParams: ClaimsParams{Claims: []string{"sic > mas"}}}, cells...)
-	same(t, "the answer", string(r.Payloads["answer"][0]), "**sic** orders methods more consistently over "+
-		"images than its rivals in **0 of 1** tests, by Krippendorff's α. Not so: sic (-0.667; mas 1.000).\n")
+		List: claims.List{Claims: []string{"sic > mas"}}}, cells...)
+	same(t, "the answer", string(r.Payloads["answer"][0]), "**sic** doesn't order methods more consistently "+
+		"over images than **mas**, by Krippendorff's α: -0.667 against 1.000.\n")
 
 	// One image tells nothing.
 	r = run(IRRParams{Level: "interval", Variant: paper}, cell(up, []float64{1}, "method", "a"),
@@ -164,31 +166,5 @@ random | 1.000 2 1
 		Variant: paper}, map[string][]stages.Data{"scores": cells})
 	if err == nil || !strings.Contains(err.Error(), `no id "black"`) {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestClaims(t *testing.T) {
-	for _, bad := range []string{"a", "> b", "a >", "a > b,"} {
-		if err := (ClaimsParams{Claims: []string{bad}}).Validate(); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-	r := results{axes: []string{"model", "metric"}}
-	r.add([]string{"vgg", "a"}, 1)
-	r.add([]string{"vgg", "b"}, 0)
-	r.add([]string{"vit", "a"}, nan)
-	r.add([]string{"vit", "b"}, 0)
-	got, err := r.answer(ClaimsParams{Claims: []string{"a > b"}}, "differ", "more", "D", 1)
-	if err != nil {
-		t.Error(err)
-	}
-	same(t, "the answer", got,
-		"**a** differs more than its rivals in **1 of 2** tests, by D. Undefined: a in vit.")
-	if _, err := r.answer(ClaimsParams{Claims: []string{"a > c"}}, "", "", "D", 1); err == nil {
-		t.Error("an unknown id is accepted")
-	}
-	got, _ = r.answer(ClaimsParams{}, "", "", "ρ", 1)
-	if want := "Ρ is largest with 1.0 (**vgg a**) and smallest with 0.0 (**vgg b**)."; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

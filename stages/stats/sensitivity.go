@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/scores"
 )
@@ -18,7 +19,7 @@ type SensitivityParams struct {
 	Reference string `yaml:"reference" doc:"the id of the maps as they are"`
 	Response  string `yaml:"response" doc:"the response of the curves"`
 	Variant   string `yaml:"variant" doc:"the sum of distances by their number (paper), or as in the code of MAS for the softmax information curve by one more (official)" choices:"paper|official"`
-	ClaimsParams
+	claims.List
 }
 
 // Validate requires the reference.
@@ -26,7 +27,15 @@ func (p SensitivityParams) Validate() error {
 	if p.Reference == "" {
 		return stages.BadField("reference", "reference is required: name the id of the maps as they are")
 	}
-	return p.ClaimsParams.Validate()
+	return p.List.Validate()
+}
+
+// names are those of the number in claims.
+func (SensitivityParams) names() []string { return []string{"sensitivity"} }
+
+// Known rejects claims that name unknown ids.
+func (p SensitivityParams) Known(ids map[string][]string) error {
+	return p.List.Known(ids, p.names()...)
 }
 
 // Sensitivity is how much the curves of a metric react to modified maps.
@@ -40,12 +49,13 @@ is the mean of the distances over the modifications, in percent of the area unde
 curve of the maps as they are: of 1 minus the area for a deletion. Mean curves of a
 difference are stretched to [0,1] before. An image whose curve is undefined for a
 modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,
 		Doc: "curves of all modifications, with points at equal distances"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "sensitivity, area, images, undefined curves"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: SensitivityParams{Response: "share", Variant: paper},
@@ -83,7 +93,7 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		{Name: "n", Unit: "images"},
 		{Name: "undefined", Unit: "curves"},
 	}}
-	found := results{axes: others}
+	found := &claims.Results{Axes: others, Names: p.names()}
 	for _, ids := range scores.Places(nil, data, others) {
 		var cells []stages.Data
 		for _, d := range data {
@@ -110,17 +120,13 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 			return fmt.Errorf("%s: %w", nameOf(ids), err)
 		}
 		sensitivity, area := m.sensitivity(reference, p.Variant)
-		found.add(ids, sensitivity)
+		found.Add(ids, sensitivity)
 		table.Rows = append(table.Rows, stages.Row{Keys: ids, Numbers: numbers(sensitivity, area,
 			float64(m.images), float64(m.undefined))})
 	}
-	text, err := found.answer(p.ClaimsParams, "react", "more to modified maps", "the distance in percent", 2)
-	if err != nil {
-		return err
-	}
 	e.Set("table", table.Encode())
-	e.Set("answer", []byte(text+"\n"))
-	return nil
+	return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "react", More: "more to modified maps",
+		Name: "the distance in percent", Digits: 2})
 }
 
 // A modified is the mean curves of one metric, by modification.

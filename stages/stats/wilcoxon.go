@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -18,7 +19,11 @@ type WilcoxonParams struct {
 	Reference  string  `yaml:"reference" doc:"the id to compare the others with; best: the one with the best mean in each case"`
 	Alpha      float64 `yaml:"alpha" doc:"the level of the tests" min:"0.0001" max:"0.5"`
 	Correction string  `yaml:"correction" doc:"the correction of p for the number of comparisons in a case" choices:"holm|none"`
+	claims.List
 }
+
+// Known rejects claims that name unknown ids.
+func (p WilcoxonParams) Known(ids map[string][]string) error { return p.List.Known(ids, "mean") }
 
 // best is the reference that is chosen by the scores.
 const best = "best"
@@ -34,7 +39,8 @@ var Wilcoxon = stages.New(stages.Def[WilcoxonParams]{
 
 In every combination of the other collapsed axes, every id of among is compared with
 the reference over the images that have a score of both. The best is the one with the
-best mean over the images that have a score of every competitor. The p-value is
+best mean over the images that have a score of every competitor. relative is the mean
+difference in percent of the reference's mean, as a magnitude. The p-value is
 two-sided, exact up to 50 images without ties (13 with them) and otherwise that of the
 normal approximation; images with equal scores are dropped. effect is the matched-pairs
 rank-biserial correlation in [-1, 1], positive if the scores are mostly above the
@@ -43,13 +49,15 @@ case: of all pairs if the reference is the best, since the scores chose it. need
 how many images would have decided it with a power of 0.8 if the mean difference is
 real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
 of comparisons. not confirmed is 1 where
-the corrected p isn't at most alpha.`,
-	Version:  4,
+the corrected p isn't at most alpha. Claims compare means over the images that both have,
+by the same test, at alpha; holm then corrects for the number of their tests.`,
+	Version:  5,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm"},
@@ -87,6 +95,13 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 		return stages.BadName("reference", p.Reference, append([]string{best}, c.Competitors...),
 			"the axis %q has no id %q", c.Axis, p.Reference)
 	}
+	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, "mean")
+	results.Level, results.Holm = p.Alpha, p.Correction == "holm"
+	outcomes, err := results.Test(p.List)
+	if err != nil {
+		return err
+	}
+	e.Set("claims", outcomes.Table(claims.MeanColumn(c.Cells())).Encode())
 	unscored := c.DropUnscored()
 	var tested []testedCase
 	var left []string
@@ -107,7 +122,11 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 		tested = append(tested, t)
 	}
 	e.Set("table", p.table(c, tested).Encode())
-	e.Set("answer", []byte(p.answer(c, tested, left, unscored)))
+	text := p.answer(c, tested, left, unscored)
+	if first := outcomes.Answer(claims.MeansOver); first != "" {
+		text = first + "\n\n" + text
+	}
+	e.Set("answer", []byte(text))
 	return nil
 }
 
@@ -136,6 +155,7 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 		Numbers: []stages.Column{
 			{Name: "n", Unit: "images"},
 			{Name: "mean difference", Unit: unit, Tolerance: tolerance, Digits: 4},
+			{Name: "relative", Unit: "%", Tolerance: relativeTolerance(tested), Digits: 1},
 			{Name: "effect", Tolerance: pTolerance, Digits: 3},
 			{Name: "statistic", Tolerance: float64(images), Digits: 1},
 			{Name: "p", Tolerance: pTolerance, Digits: pDigits},
@@ -153,11 +173,31 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 			out.Rows = append(out.Rows, stages.Row{
 				Keys: slices.Concat(c.Competitors[k.Competitor:k.Competitor+1], t.IDs,
 					[]string{c.Competitors[t.reference]}),
-				Numbers: numbers(float64(k.N), k.Mean, k.Test.Effect(), k.Test.Statistic(), k.Test.P, k.P,
+				Numbers: numbers(float64(k.N), k.Mean, relative(k), k.Test.Effect(), k.Test.Statistic(), k.Test.P, k.P,
 					stat.Needed(k.Effect, t.level, power), open)})
 		}
 	}
 	return out
+}
+
+// relative returns the mean difference in percent of the reference's mean.
+func relative(k scores.Comparison) float64 {
+	if k.Reference == 0 {
+		return math.NaN()
+	}
+	return 100 * k.Mean / math.Abs(k.Reference)
+}
+
+// relativeTolerance is how far relative differences may be where means differ by their tolerance.
+func relativeTolerance(tested []testedCase) (most float64) {
+	for _, t := range tested {
+		for _, k := range t.comparisons {
+			if size := math.Abs(k.Reference); size > 0 {
+				most = max(most, 100*t.Measure.Tolerance*(2+math.Abs(k.Mean)/size)/size)
+			}
+		}
+	}
+	return most
 }
 
 // detailed is the number of cases up to which an answer describes each.
@@ -166,60 +206,106 @@ const detailed = 6
 // answer summarises the table in words.
 func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, unscored []string) string {
 	var s []string
-	all, confirmed, fewest, level := 0, 0, math.MaxInt, p.Alpha
+	all, confirmed, ahead, few, fewest, least := 0, 0, 0, 0, math.MaxInt, 0
 	for _, t := range tested {
-		var open []string
+		enough := stat.LeastPairs(t.level)
 		for _, k := range t.comparisons {
 			all++
-			fewest = min(fewest, k.N)
-			name := c.Competitors[k.Competitor]
-			switch {
-			case k.P <= p.Alpha:
+			if k.P <= p.Alpha {
 				confirmed++
-			case k.N > 0 && k.Test.N == 0:
-				open = append(open, name+" (equal scores)")
-			case math.IsNaN(k.P):
-				open = append(open, name+" (no image with a score of both)")
-			default:
-				open = append(open, fmt.Sprintf("%s (%s)", name, pText(k.P)))
+			}
+			if k.Mean < 0 && t.Measure.Direction == stages.Higher ||
+				k.Mean > 0 && t.Measure.Direction == stages.Lower {
+				ahead++
+			}
+			if k.N < enough {
+				few++
+				fewest, least = min(fewest, k.N), max(least, enough)
 			}
 		}
-		level = min(level, t.level)
-		if len(tested) > detailed || len(t.comparisons) == 0 {
-			continue
-		}
-		role := "the reference"
-		if p.Reference == best {
-			role = "the best mean"
-		}
-		subject := fmt.Sprintf("%s**%s** has %s of %d", in(t.Case), c.Competitors[t.reference], role,
-			len(t.comparisons)+1)
-		if p.Reference != best {
-			subject = fmt.Sprintf("%s**%s** is %s for %d", in(t.Case), c.Competitors[t.reference], role,
-				len(t.comparisons))
-		}
-		if len(open) == 0 {
-			s = append(s, subject+"; it differs from every other.")
-		} else {
-			s = append(s, subject+"; it can't be told apart from "+list(open)+".")
+		if len(tested) <= detailed && len(t.comparisons) > 0 {
+			s = append(s, p.sentence(c, t))
 		}
 	}
-	if all == 0 {
+	correction := "uncorrected"
+	if p.Correction == "holm" {
+		correction = "p corrected by Holm"
+	}
+	method := fmt.Sprintf("(Wilcoxon signed-rank, α = %g, %s, paired over %s)", p.Alpha, correction,
+		p.images(tested))
+	switch {
+	case all == 0:
 		s = append(s, "Nothing can be compared: no case has a reference and another competitor.")
-	} else {
-		correction := "uncorrected"
-		if p.Correction == "holm" {
-			correction = "p corrected by Holm"
-		}
-		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed (Wilcoxon signed-rank, α = %g, "+
-			"%s, paired over %s).", confirmed, count(all, "difference"), are(confirmed), p.Alpha, correction,
-			p.images(tested)))
-		if least := stat.LeastPairs(level); fewest < least {
-			s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
-				"least %d.", count(fewest, "image"), least))
+	case few == all:
+		s = append(s, fmt.Sprintf("The reference has the better mean in %d of %s, none of which can be confirmed "+
+			"with so few images, however large the difference: it takes at least %d %s.", ahead,
+			count(all, "comparison"), least, method))
+	default:
+		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed %s.", confirmed,
+			count(all, "difference"), are(confirmed), method))
+		if few > 0 {
+			s = append(s, fmt.Sprintf("%d can't be, however large: they are of %d images or a few more, and it "+
+				"takes at least %d.", few, fewest, least))
 		}
 	}
 	return strings.Join(append(s, excluded(left, unscored)...), " ") + "\n"
+}
+
+// sentence tells which competitors of a case are better than the reference, which are worse, and which can't
+// be told apart from it.
+func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
+	var better, worse, other, open []string
+	for _, k := range t.comparisons {
+		name, number := c.Competitors[k.Competitor], fmt.Sprintf("%.3g", k.Own)
+		good := k.Mean > 0
+		if t.Measure.Direction == stages.Lower {
+			good = !good
+		}
+		switch {
+		case k.N > 0 && k.Test.N == 0:
+			open = append(open, name+" (equal scores)")
+		case math.IsNaN(k.P):
+			open = append(open, name+" (no image with a score of both)")
+		case !(k.P <= p.Alpha):
+			open = append(open, fmt.Sprintf("%s (%s)", name, pText(k.P)))
+		case (k.Mean > 0) != (k.Test.Effect() > 0) || t.Measure.Direction == stages.None:
+			other = append(other, fmt.Sprintf("%s (%s, %s)", name, number, pText(k.P)))
+		case good:
+			better = append(better, fmt.Sprintf("%s (%s, %s)", name, number, pText(k.P)))
+		default:
+			worse = append(worse, fmt.Sprintf("%s (%s, %s)", name, number, pText(k.P)))
+		}
+	}
+	v, _ := t.Cells[t.reference].Defined()
+	mean, _ := stat.Mean(v)
+	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Competitors[t.reference], mean,
+		len(t.comparisons)+1)
+	if p.Reference != best {
+		text = fmt.Sprintf("%s**%s** (%.3g) is the reference for %d", in(t.Case), c.Competitors[t.reference],
+			mean, len(t.comparisons))
+	}
+	var parts []string
+	if len(better) > 0 {
+		parts = append(parts, shorter(better, "others")+" "+are(len(better))+" better")
+	}
+	if len(worse) > 0 {
+		parts = append(parts, "it is better than "+shorter(worse, "others"))
+	}
+	if len(other) > 0 {
+		parts = append(parts, "it differs from "+shorter(other, "others"))
+	}
+	if len(open) > 0 {
+		parts = append(parts, "it can't be told apart from "+shorter(open, "others"))
+	}
+	return text + ": " + strings.Join(parts, "; ") + "."
+}
+
+// shorter lists a few names, and counts more.
+func shorter(names []string, noun string) string {
+	if len(names) > 4 {
+		return fmt.Sprintf("%d %s", len(names), noun)
+	}
+	return list(names)
 }
 
 func are(n int) string {

@@ -36,14 +36,14 @@ func TestWilcoxon(t *testing.T) {
 	// b: all 8 ranks are negative, p = 2/2⁸ and three times that by Holm, of all pairs. c: the ranks 2, 4
 	// and 6 are positive, p as scipy.stats.wilcoxon has it. needed: statsmodels' TTestPower at 0.05/3 wants
 	// 7 and 136 pairs; times π/3.
-	same(t, "the table", text(table), `b a | 8 -0.0450 -1.000 0.0 0.0078 0.0234 8 0
-c a | 8 -0.0015 -0.333 12.0 0.4609 0.4609 143 1
+	same(t, "the table", text(table), `b a | 8 -0.0450 -9.0 -1.000 0.0 0.0078 0.0234 8 0
+c a | 8 -0.0015 -0.3 -0.333 12.0 0.4609 0.4609 143 1
 `)
-	same(t, "the answer", answer, "**a** has the best mean of 3; it can't be told apart from c (p = 0.46). "+
-		"1 of 2 differences from the reference is confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by "+
+	same(t, "the answer", answer, "**a** (0.5) has the best mean of 3: it is better than b (0.455, p = "+
+		"0.023); it can't be told apart from c (p = 0.46). 1 of 2 differences from the reference is confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by "+
 		"Holm, paired over 8 images).\n")
 	lower, _ := run(t, Wilcoxon, wilcoxon(nil), eight(stages.Lower)...)
-	if lower.Rows[0].Numbers[2] != 1 || lower.Rows[0].Keys[1] != "a" {
+	if lower.Rows[0].Numbers[3] != 1 || lower.Rows[0].Keys[1] != "a" {
 		t.Errorf("where lower is better, b's scores are above a's: %v", lower.Rows[0])
 	}
 }
@@ -57,10 +57,11 @@ func TestWilcoxonReference(t *testing.T) {
 		strings.Join(table.Rows[2].Keys, " ") != "a vit b" {
 		t.Errorf("keys %v, rows\n%s", table.Keys, text(table))
 	}
-	if p, corrected := table.Rows[0].Numbers[4], table.Rows[0].Numbers[5]; p != corrected {
+	if p, corrected := table.Rows[0].Numbers[5], table.Rows[0].Numbers[6]; p != corrected {
 		t.Errorf("p = %v, with correction none %v", p, corrected)
 	}
-	if !strings.HasPrefix(answer, "In vgg, **b** is the reference for 2; it differs from every other.") {
+	if !strings.HasPrefix(answer, "In vgg, **b** (0.455) is the reference for 2: a (0.5, p = "+
+		"0.0078) and c (0.499, p = 0.0078) are better. In vit") {
 		t.Error(answer)
 	}
 	_, err := stagetest.Try(Wilcoxon, wilcoxon(func(p *WilcoxonParams) { p.Reference = "d" }),
@@ -78,13 +79,13 @@ func TestWilcoxonUndefined(t *testing.T) {
 		cell(up, []float64{.5, .6, .9}, "method", "b"),
 		cell(up, []float64{.1, .3, .2}, "method", "c"),
 		cell(up, []float64{nan, nan, nan}, "method", "d"))
-	same(t, "the table", text(table), `b a | 2 0.0000 NaN 0.0 1.0000 1.0000 NaN 1
-c a | 2 -0.3500 -1.000 0.0 0.5000 1.0000 7 1
+	same(t, "the table", text(table), `b a | 2 0.0000 0.0 NaN 0.0 1.0000 1.0000 NaN 1
+c a | 2 -0.3500 -63.6 -1.000 0.0 0.5000 1.0000 7 1
 `)
-	same(t, "the answer", answer, "**a** has the best mean of 3; it can't be told apart from b (equal "+
-		"scores) and c (p = 1). 0 of 2 differences from the reference are confirmed (Wilcoxon signed-rank, "+
-		"α = 0.05, p corrected by Holm, paired over 2 images). With 2 images no difference can be "+
-		"confirmed, however large: it takes at least 7. Without a defined score: d.\n")
+	same(t, "the answer", answer, "**a** (0.55) has the best mean of 3: it can't be told apart from b (equal "+
+		"scores) and c (p = 1). The reference has the better mean in 1 of 2 comparisons, none of which can "+
+		"be confirmed with so few images, however large the difference: it takes at least 7 (Wilcoxon "+
+		"signed-rank, α = 0.05, p corrected by Holm, paired over 2 images). Without a defined score: d.\n")
 	for _, cells := range [][]stages.Data{
 		{cell(up, []float64{nan}, "method", "a"), cell(up, []float64{nan}, "method", "b")},
 		{cell(up, []float64{1}, "method", "a")},

@@ -12,6 +12,8 @@ type Comparison struct {
 	Competitor int
 	N          int     // images
 	Mean       float64 // of the differences; NaN without images
+	Own        float64 // the competitor's mean over these images
+	Reference  float64 // the reference's
 	Effect     float64 // d_z of the differences
 	Test       stat.SignedRank
 	P          float64 // corrected for the number of comparisons
@@ -30,16 +32,18 @@ func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, test
 		x, y := m.Both(i, reference)
 		d := stat.Differences(x, y)
 		test := stat.Wilcoxon(d)
+		own, _ := stat.Mean(x)
+		other, _ := stat.Mean(y)
 		for k := range x {
 			x[k] -= y[k]
 		}
 		mean, n := stat.Mean(x)
-		all = append(all, Comparison{i, n, mean, stat.CohenD(d), test, test.P})
+		all = append(all, Comparison{i, n, mean, own, other, stat.CohenD(d), test, test.P})
 		p = append(p, test.P)
 	}
 	switch {
 	case holm && chosen:
-		pairs, n := m.Pairwise()
+		pairs, n := m.Pairwise(true)
 		for k := range all {
 			all[k].P = pairs[all[k].Competitor][reference]
 		}
@@ -53,10 +57,10 @@ func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, test
 	return all, 1
 }
 
-// Pairwise tests every two competitors and returns the p-values, corrected by Holm, with the number of
-// tests. They are NaN for a competitor and itself, for one without a cell, and where no image has a score
-// of both.
-func (m *Case) Pairwise() (p [][]float64, tests int) {
+// Pairwise tests every two competitors and returns the p-values, corrected by Holm if holm is set, with the
+// number of tests that is counted, 1 without correction. They are NaN for a competitor and itself, for one
+// without a cell, and where no image has a score of both.
+func (m *Case) Pairwise(holm bool) (p [][]float64, tests int) {
 	p = make([][]float64, len(m.Cells))
 	var all []float64
 	for a := range p {
@@ -68,7 +72,11 @@ func (m *Case) Pairwise() (p [][]float64, tests int) {
 			}
 		}
 	}
-	all = stat.Holm(all)
+	if holm {
+		all = stat.Holm(all)
+	} else {
+		tests = 1
+	}
 	for a := range p {
 		p[a][a] = math.NaN()
 		for b := range a {

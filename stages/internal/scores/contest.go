@@ -122,6 +122,25 @@ func (m *Case) Qualities(lists [][]float64) []float64 {
 	return out
 }
 
+// Cells returns the cells of all cases.
+func (c *Contest) Cells() (all []*Cell) {
+	for _, m := range c.Cases {
+		for _, cell := range m.Cells {
+			if cell != nil {
+				all = append(all, cell)
+			}
+		}
+	}
+	return all
+}
+
+// Axes returns the axes of the cells, sorted.
+func (c *Contest) Axes() []string {
+	axes := append([]string{c.Axis}, c.Others...)
+	slices.Sort(axes)
+	return axes
+}
+
 // DropUnscored removes the competitors without a defined score in any case, which would leave no image that
 // all share, and returns them.
 func (c *Contest) DropUnscored() (unscored []string) {

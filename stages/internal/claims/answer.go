@@ -1,0 +1,362 @@
+package claims
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// Words say what the numbers are.
+type Words struct {
+	Verb   string // of an id with a larger number, as "react"
+	More   string // "more to modified maps"; of other relations more or larger is replaced
+	Name   string // of the number, as "the distance in percent"; "" where More names it
+	Digits int    // decimals
+	Tests  string // what a number with a threshold is of, as "pairs of cases"; "" for tests
+	Paired string // the test that p is of, as "Wilcoxon's signed-rank test, paired by image"; "" without one
+	Of     string // what the test has several of, as "image"
+}
+
+// MeansOver are the words for means over images.
+var MeansOver = Words{Verb: "have", More: "a larger mean", Digits: 4,
+	Paired: "Wilcoxon's signed-rank test, paired by image", Of: "image"}
+
+// named is the number of tests that a sentence names before it counts the rest.
+const named = 5
+
+// Answer tells the outcomes in a paragraph; "" without claims. Its first sentence tells in how many tests the
+// first claims hold.
+func (o *Outcomes) Answer(w Words) string {
+	var s []string
+	for rest := o.all; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && alike(rest[0], rest[n]) {
+			n++
+		}
+		s = append(s, o.sentence(w, rest[:n])...)
+		rest = rest[n:]
+	}
+	if len(s) == 0 {
+		return ""
+	}
+	return strings.Join(append(s, o.method(w)...), " ")
+}
+
+// alike reports whether one sentence tells two claims: of ids with the same relation and conditions.
+func alike(a, b outcome) bool {
+	same := func(c outcome) string {
+		return fmt.Sprint(c.Relation, c.axis, c.threshold, c.Every, where(c.Where), c.direction)
+	}
+	return same(a) == same(b) && !a.threshold && len(a.tests) > 0 && len(b.tests) > 0
+}
+
+// sentence tells what became of claims that are alike: in how many tests they hold, and which don't.
+func (o *Outcomes) sentence(w Words, claims []outcome) []string {
+	first := claims[0]
+	var failures, open, absent []string
+	var subjects, rivals []string
+	n, good, sure, against := 0, 0, 0, 0
+	var closest *test
+	var of *outcome
+	for i := range claims {
+		c := &claims[i]
+		subjects = add(subjects, o.bold(c, c.Subject))
+		for _, id := range c.Rivals {
+			rivals = add(rivals, o.bold(c, id))
+		}
+		for _, id := range c.absent {
+			absent = add(absent, id)
+		}
+		for k := range c.tests {
+			t := &c.tests[k]
+			n++
+			switch {
+			case t.state == failed:
+				failures = append(failures, o.detail(w, c, t))
+				if t.P <= o.level() {
+					against++
+				}
+			case t.state == undefined:
+				open = append(open, o.place(c, t))
+			default:
+				good++
+				if t.P <= o.level() {
+					sure++
+				}
+				if closest == nil || t.worse(closest) {
+					closest, of = t, c
+				}
+			}
+		}
+	}
+	if n == 0 {
+		return []string{fmt.Sprintf("%q isn't tested here%s.", first.text, lacking(absent))}
+	}
+	verb, whose := w.Verb, "their"
+	if len(subjects) == 1 {
+		verb, whose = singular(verb), "its"
+	}
+	switch {
+	case first.Every:
+		rivals = []string{"every other " + first.axis}
+	case len(claims) > 1:
+		rivals = []string{whose + " rivals"}
+	}
+	by := ""
+	if w.Name != "" {
+		by = ", by " + w.Name
+	}
+	says := fmt.Sprintf("%s %s %s than %s", list(subjects), verb, w.more(first.Relation, first.direction),
+		list(rivals))
+	not := fmt.Sprintf("%s %s %s %s than %s", list(subjects), negated(verb), w.Verb,
+		w.more(first.Relation, first.direction), alternatives(rivals))
+	if first.threshold {
+		side := "above "
+		if first.Relation == Smaller {
+			side = "below "
+		}
+		says = upper(first.Subject) + " is " + side + first.Rivals[0]
+		not, by = upper(first.Subject)+" isn't "+side+first.Rivals[0], ""
+	}
+	says, not = says+where(first.Where), not+where(first.Where)
+	var s []string
+	switch t := &first.tests[0]; {
+	case n == 1 && t.state == held:
+		s = append(s, says+by+o.numbers(w, &first, t)+".")
+		return o.rest(s, nil, nil, absent)
+	case n == 1 && t.state == failed:
+		s = append(s, not+by+o.numbers(w, &first, t)+".")
+		return o.rest(s, nil, nil, absent)
+	case n == 1:
+		return o.rest([]string{"It is undefined whether " + says + "."}, nil, nil, absent)
+	}
+	tests := "tests"
+	if first.threshold && w.Tests != "" {
+		tests = w.Tests
+	}
+	text := fmt.Sprintf("%s in **%d of %d** %s%s", says, good, n, tests, by)
+	if o.tests > 0 && good > 0 && o.possible() {
+		text += fmt.Sprintf("; %d %s confirmed", sure, are(sure))
+	}
+	if against > 0 {
+		text += fmt.Sprintf("; in %d the opposite is", against)
+	}
+	s = append(s, text+".")
+	if len(failures) == 0 && closest != nil {
+		s = append(s, "Closest: "+o.detail(w, of, closest)+".")
+	}
+	return o.rest(s, failures, open, absent)
+}
+
+// rest lists what doesn't hold.
+func (o *Outcomes) rest(s, failures, open, absent []string) []string {
+	if len(failures) > 0 {
+		s = append(s, "Not so: "+some(failures)+".")
+	}
+	if len(open) > 0 {
+		s = append(s, "Undefined: "+some(open)+".")
+	}
+	if len(absent) > 0 {
+		s = append(s, "Not tested here"+lacking(absent)+".")
+	}
+	return s
+}
+
+// method tells what p is, and whether there are images enough.
+func (o *Outcomes) method(w Words) (s []string) {
+	if o.tests == 0 || w.Paired == "" {
+		return nil
+	}
+	if !o.possible() {
+		n, least := o.images(), stat.LeastPairs(o.least())
+		return []string{fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
+			"%d; the counts are of directions alone.", count(n, w.Of), least)}
+	}
+	correction := "uncorrected"
+	if o.results.Holm && o.tests > 1 {
+		correction = fmt.Sprintf("corrected by Holm for %d tests", o.tests)
+	}
+	return []string{fmt.Sprintf("p is of %s, %s; at most %g confirms.", w.Paired, correction,
+		o.level())}
+}
+
+// possible reports whether any test has images enough to confirm a difference.
+func (o *Outcomes) possible() bool { return o.images() >= stat.LeastPairs(o.least()) }
+
+// least is the level of a single test.
+func (o *Outcomes) least() float64 {
+	if o.results.Holm {
+		return o.level() / float64(max(1, o.tests))
+	}
+	return o.level()
+}
+
+func (o *Outcomes) level() float64 {
+	if o.results.Level == 0 {
+		return Level
+	}
+	return o.results.Level
+}
+
+// images is the number of images of the test that has the most.
+func (o *Outcomes) images() (n int) {
+	for _, c := range o.all {
+		for _, t := range c.tests {
+			if !math.IsNaN(t.P) {
+				n = max(n, t.N)
+			}
+		}
+	}
+	return n
+}
+
+// place names a test: "mas in vit noise".
+func (o *Outcomes) place(c *outcome, t *test) string {
+	at := strings.Join(t.at, " ")
+	switch {
+	case c.threshold && at == "":
+		return c.Subject
+	case c.threshold:
+		return at
+	case at == "":
+		return o.results.label(c.axis, c.Subject)
+	}
+	return o.results.label(c.axis, c.Subject) + " in " + at
+}
+
+// detail names a test with its numbers: "mas in vit noise (1.25; sic 1.50, p = 0.2)".
+func (o *Outcomes) detail(w Words, c *outcome, t *test) string {
+	text := fmt.Sprintf("%s (%.*f", o.place(c, t), w.Digits, t.X)
+	if t.rival != "" {
+		text += fmt.Sprintf("; %s %.*f", o.results.label(c.axis, t.rival), w.Digits, t.Y)
+	}
+	if !math.IsNaN(t.P) {
+		text += ", " + pText(t.P)
+	}
+	return text + ")"
+}
+
+// numbers tells those of the only test: ": 0.5 against 0.4 (p = 0.03)".
+func (o *Outcomes) numbers(w Words, c *outcome, t *test) string {
+	text := fmt.Sprintf(": %.*f", w.Digits, t.X)
+	if t.rival != "" {
+		text += fmt.Sprintf(" against %.*f", w.Digits, t.Y)
+		if c.Every || len(c.Rivals) > 1 {
+			text += " of " + o.results.label(c.axis, t.rival)
+		}
+	}
+	if math.IsNaN(t.P) {
+		return text
+	}
+	return fmt.Sprintf("%s (%s, n = %d)", text, pText(t.P), t.N)
+}
+
+func (o *Outcomes) bold(c *outcome, id string) string {
+	return "**" + o.results.label(c.axis, id) + "**"
+}
+
+// more returns what an id has or does by a relation, and whether that is good.
+func (w Words) more(r Relation, d stages.Direction) string {
+	text := w.More
+	switch r {
+	case Better:
+		return strings.Replace(text, "larger", "better", 1) // more of what is good is better
+	case Smaller:
+		text = strings.NewReplacer("larger", "smaller", "more ", "less ").Replace(text)
+	}
+	// Only means over images have several directions.
+	if w.Paired == "" || d != stages.Higher && d != stages.Lower {
+		return text
+	}
+	if (r == Larger) == (d == stages.Higher) {
+		return text + " (better)"
+	}
+	return text + " (worse)"
+}
+
+// where tells conditions: " (method ig and cam, layer final)".
+func where(all []Condition) string {
+	var s []string
+	for _, w := range all {
+		s = append(s, w.Axis+" "+list(w.IDs))
+	}
+	if s == nil {
+		return ""
+	}
+	return " (" + strings.Join(s, "; ") + ")"
+}
+
+func lacking(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ": no " + strings.Join(ids, ", no ")
+}
+
+func singular(verb string) string {
+	if verb == "have" {
+		return "has"
+	}
+	return verb + "s"
+}
+
+// negated returns what stands before the plain form of a verb.
+func negated(verb string) string {
+	if verb == "has" || strings.HasSuffix(verb, "s") {
+		return "doesn't"
+	}
+	return "don't"
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func add(list []string, s string) []string {
+	for _, t := range list {
+		if t == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+func list(names []string) string { return joined(names, " and ") }
+
+func alternatives(names []string) string { return joined(names, " or ") }
+
+func joined(names []string, last string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func some(names []string) string {
+	if len(names) <= named {
+		return strings.Join(names, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(names[:named], "; "), len(names)-named)
+}
+
+func pText(p float64) string {
+	if p < 0.001 {
+		return "p < 0.001"
+	}
+	return fmt.Sprintf("p = %.2g", p)
+}

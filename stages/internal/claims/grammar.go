@@ -1,0 +1,157 @@
+package claims
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Relation is what a claim says of two numbers.
+type Relation string
+
+const (
+	Larger  Relation = ">"
+	Smaller Relation = "<"
+	Better  Relation = "beats" // larger where larger is better, and smaller where smaller is
+)
+
+// A Claim says how the numbers of one id of an axis compare with those of others, or how a number compares
+// with a threshold.
+type Claim struct {
+	Subject  string // an id, or the name of the number
+	Relation Relation
+	Rivals   []string // ids on the subject's axis; nil with Every. Of a threshold, its text
+	Every    bool     // all other ids of the axis
+	Where    []Condition
+}
+
+// A Condition takes the results that have one of some ids on an axis.
+type Condition struct {
+	Axis string
+	IDs  []string
+}
+
+// Grammar is what a claim looks like, for messages.
+const Grammar = `"a > b, c", "a < *", "a beats b where axis=x,y" or "NUMBER > 0.8"`
+
+// Claims are made of names, which are letters, digits, dots, dashes and underscores, and of signs.
+var (
+	token  = regexp.MustCompile(`^\s*([A-Za-z0-9._+-]+|[><=,*])`)
+	isName = regexp.MustCompile(`^[A-Za-z0-9._+-]+$`).MatchString
+)
+
+// Parse reads a claim.
+func Parse(text string) (Claim, error) {
+	var c Claim
+	var tokens []string
+	for rest := text; strings.TrimSpace(rest) != ""; {
+		m := token.FindString(rest)
+		if m == "" {
+			return c, fmt.Errorf("%q is no claim, which is %s: %q is no part of one", text, Grammar,
+				[]rune(strings.TrimSpace(rest))[0])
+		}
+		tokens, rest = append(tokens, strings.TrimSpace(m)), rest[len(m):]
+	}
+	p := parser{tokens}
+	c.Subject = p.name()
+	switch c.Relation = Relation(p.next()); c.Relation {
+	case Larger, Smaller, Better:
+	default:
+		return c, fmt.Errorf("%q is no claim, which is %s: >, < or beats is missing", text, Grammar)
+	}
+	if c.Every = p.take("*"); !c.Every {
+		c.Rivals = p.names()
+	}
+	if c.Subject == "" || !c.Every && c.Rivals == nil {
+		return c, fmt.Errorf("%q is no claim, which is %s: a name is missing", text, Grammar)
+	}
+	if slices.Contains(c.Rivals, c.Subject) {
+		return c, fmt.Errorf("%q compares %s with itself", text, c.Subject)
+	}
+	if len(p.tokens) > 0 && !p.take("where") {
+		return c, fmt.Errorf("%q is no claim, which is %s: %q is too much", text, Grammar, p.tokens[0])
+	} else if len(tokens) > 0 && tokens[len(tokens)-1] == "where" {
+		return c, fmt.Errorf("%q has no condition behind where", text)
+	}
+	for len(p.tokens) > 0 {
+		w := Condition{Axis: p.name()}
+		if !p.take("=") || w.Axis == "" {
+			return c, fmt.Errorf("%q has a condition that isn't axis=id,id", text)
+		}
+		if w.IDs = p.names(); w.IDs == nil {
+			return c, fmt.Errorf("%q has a condition without ids on the axis %s", text, w.Axis)
+		}
+		if slices.ContainsFunc(c.Where, func(o Condition) bool { return o.Axis == w.Axis }) {
+			return c, fmt.Errorf("%q has two conditions on the axis %s", text, w.Axis)
+		}
+		c.Where = append(c.Where, w)
+	}
+	return c, nil
+}
+
+// String writes the claim as [Parse] reads it.
+func (c Claim) String() string {
+	text := c.Subject + " " + string(c.Relation) + " " + strings.Join(c.Rivals, ", ")
+	if c.Every {
+		text += "*"
+	}
+	for i, w := range c.Where {
+		if i == 0 {
+			text += " where"
+		}
+		text += " " + w.Axis + "=" + strings.Join(w.IDs, ",")
+	}
+	return text
+}
+
+// threshold returns the number that the claim compares with, if it is one.
+func (c Claim) threshold() (float64, bool) {
+	if len(c.Rivals) != 1 || c.Relation == Better {
+		return math.NaN(), false
+	}
+	x, err := strconv.ParseFloat(c.Rivals[0], 64)
+	return x, err == nil && x-x == 0
+}
+
+// A parser takes tokens from the front; what isn't there is "".
+type parser struct{ tokens []string }
+
+func (p *parser) next() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	t := p.tokens[0]
+	p.tokens = p.tokens[1:]
+	return t
+}
+
+func (p *parser) take(t string) bool {
+	if len(p.tokens) == 0 || p.tokens[0] != t {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) name() string {
+	if len(p.tokens) == 0 || !isName(p.tokens[0]) {
+		return ""
+	}
+	return p.next()
+}
+
+// names returns names with commas between them, nil without one or where one is missing.
+func (p *parser) names() (all []string) {
+	for {
+		name := p.name()
+		if name == "" || slices.Contains(all, name) {
+			return nil
+		}
+		if all = append(all, name); !p.take(",") {
+			return all
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package claims
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// Level is the p-value, corrected for the number of tests, that at most confirms what a test finds.
+const Level = 0.05
+
+// resolution is the distance within which numbers without scores of images are equal: correlations, α, κ
+// and percentages.
+const resolution = 1e-9
+
+// Results are numbers by the ids of some axes. An axis that stands there twice is that of two cases, whose
+// number they have together; a condition on it holds for both.
+type Results struct {
+	Axes      []string
+	IDs       [][]string
+	Values    []float64                         // NaN where undefined
+	Direction func(i int) stages.Direction      // of a number; nil: higher is better
+	Label     func(axis, id string) string      // what an id is called; nil: as it is
+	Compare   func(i, k int) Comparison         // of two numbers; nil: of the values, without a test
+	Against   func(i int, x float64) Comparison // of a number with a threshold; nil likewise
+	Names     []string                          // of the number, in claims with a threshold
+	Level     float64                           // that confirms; 0: [Level]
+	Holm      bool                              // p-values are corrected for the number of tests
+}
+
+// A Comparison is of two numbers, which are equal as a whole or not at all: Compare settles what rounding is.
+type Comparison struct {
+	X, Y float64
+	N    int     // images that both have
+	P    float64 // two-sided, NaN without a test
+}
+
+// Add adds a number.
+func (r *Results) Add(ids []string, value float64) {
+	r.IDs, r.Values = append(r.IDs, ids), append(r.Values, value)
+}
+
+// A state is how a test ends.
+type state int
+
+const (
+	held state = iota
+	undefined
+	failed
+)
+
+// A test is a claim in one combination of the other axes. Its comparison is that with the rival by which it
+// fails most, or holds least. Its p-value is the largest of those of all its rivals.
+type test struct {
+	Comparison
+	state  state
+	at     []string // the ids of the other axes that tell tests apart
+	rival  string   // "" for a threshold
+	margin float64  // positive where it holds
+	met    bool     // there is a comparison
+}
+
+// An outcome is what became of a claim.
+type outcome struct {
+	Claim
+	text      string // as it was written
+	axis      string // of the ids; "" of a threshold
+	threshold bool
+	tests     []test
+	absent    []string         // ids that the claim names and the results don't have
+	direction stages.Direction // which is better, if that's the same in all tests; else ""
+}
+
+// Outcomes are what became of all claims.
+type Outcomes struct {
+	results *Results
+	all     []outcome
+	tests   int // number of p-values
+}
+
+// Test tests all claims. Ids that the results don't have leave a claim without tests: an experiment may be
+// run in parts, and [List.Known] has refused what it doesn't have.
+func (r *Results) Test(l List) (*Outcomes, error) {
+	o := &Outcomes{results: r}
+	ids := map[string][]string{}
+	for k, axis := range r.Axes {
+		for _, at := range r.IDs {
+			if !slices.Contains(ids[axis], at[k]) {
+				ids[axis] = append(ids[axis], at[k])
+			}
+		}
+	}
+	for _, text := range l.Claims {
+		c, err := Parse(text)
+		if err != nil {
+			return nil, stages.BadField(field, "%v", err)
+		}
+		found, err := r.test(c, ids)
+		if err != nil {
+			return nil, err
+		}
+		found.text = text
+		o.all = append(o.all, found)
+	}
+	o.correct()
+	return o, nil
+}
+
+// test tests one claim.
+func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
+	o := outcome{Claim: c, axis: c.axis(ids)}
+	limit, numeric := c.threshold()
+	o.threshold = o.axis == "" && numeric && slices.Contains(r.Names, c.Subject)
+	if o.axis == "" && !o.threshold {
+		o.axis, o.threshold = c.nearestAxis(ids), false
+		for _, id := range c.named() {
+			if !slices.Contains(ids[o.axis], id) {
+				o.absent = append(o.absent, id)
+			}
+		}
+	}
+	for _, w := range c.Where {
+		if ids[w.Axis] == nil {
+			return o, stages.BadField(field, "the claim %q has a condition on the axis %q, which isn't "+
+				"collapsed: the axes are %s", c, w.Axis, strings.Join(slices.Sorted(maps.Keys(ids)), ", "))
+		}
+		for _, id := range w.IDs {
+			if !slices.Contains(ids[w.Axis], id) {
+				o.absent = append(o.absent, id)
+			}
+		}
+	}
+	column := slices.Index(r.Axes, o.axis)
+	apart := func(k int) bool { return k != column && len(ids[r.Axes[k]]) > 1 }
+	directions := map[stages.Direction]bool{}
+	for i, at := range r.IDs {
+		if !r.meets(c.Where, at) || column >= 0 && at[column] != c.Subject {
+			continue
+		}
+		t := test{at: selected(at, apart)}
+		if o.threshold {
+			t.add(c.Relation, r.direction(i), r.against(i, limit), "")
+		} else if n := r.rivals(&t, c, i, column); n == 0 {
+			continue
+		}
+		directions[r.direction(i)] = true
+		o.tests = append(o.tests, t)
+	}
+	if len(directions) == 1 {
+		for o.direction = range directions {
+		}
+	}
+	return o, nil
+}
+
+// rivals adds the rivals of a number to its test, and returns how many there are.
+func (r *Results) rivals(t *test, c Claim, i, column int) (n int) {
+	for k, other := range r.IDs {
+		id := other[column]
+		if k == i || !c.Every && !slices.Contains(c.Rivals, id) || !equalBut(column, r.IDs[i], other) {
+			continue
+		}
+		n++
+		t.add(c.Relation, r.direction(i), r.compare(i, k), id)
+	}
+	return n
+}
+
+// add adds a comparison. A test fails where one does, and is undefined where none fails and one is undefined.
+func (t *test) add(relation Relation, d stages.Direction, c Comparison, rival string) {
+	sign := 1.0
+	if relation == Smaller || relation == Better && d == stages.Lower {
+		sign = -1
+	}
+	margin, now := (c.X-c.Y)*sign, failed
+	switch {
+	case math.IsNaN(margin) || relation == Better && d != stages.Lower && d != stages.Higher:
+		now = undefined
+	case margin > 0:
+		now = held
+	}
+	// The worst state counts, and in it the least margin. p is the largest where all must hold, and the
+	// smallest of those that fail.
+	p := c.P
+	if t.met && now == t.state && (now == failed) == (t.P < p) {
+		p = t.P
+	}
+	switch {
+	case !t.met || now > t.state || now == t.state && margin < t.margin:
+		t.Comparison, t.rival, t.state, t.margin, t.met = c, rival, now, margin, true
+	case now < t.state:
+		p = t.P
+	}
+	if t.P = p; t.state == undefined {
+		t.P = math.NaN()
+	}
+}
+
+// worse reports whether t holds less than u, or fails more: by p where both have one, since the numbers of
+// two tests may have different units.
+func (t *test) worse(u *test) bool {
+	switch {
+	case t.state != u.state:
+		return t.state > u.state
+	case math.IsNaN(t.P) || math.IsNaN(u.P):
+		return t.margin < u.margin-resolution
+	case t.state == failed:
+		return t.P < u.P
+	}
+	return t.P > u.P
+}
+
+// meets reports whether a number's ids meet conditions.
+func (r *Results) meets(where []Condition, at []string) bool {
+	for _, w := range where {
+		for k, axis := range r.Axes {
+			if axis == w.Axis && !slices.Contains(w.IDs, at[k]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *Results) direction(i int) stages.Direction {
+	if r.Direction == nil {
+		return stages.Higher
+	}
+	return r.Direction(i)
+}
+
+func (r *Results) compare(i, k int) Comparison {
+	if r.Compare != nil {
+		return r.Compare(i, k)
+	}
+	return plain(r.Values[i], r.Values[k])
+}
+
+func (r *Results) against(i int, x float64) Comparison {
+	if r.Against != nil {
+		return r.Against(i, x)
+	}
+	return plain(r.Values[i], x)
+}
+
+// plain compares numbers without scores of images.
+func plain(x, y float64) Comparison {
+	if math.Abs(x-y) <= resolution {
+		x = y
+	}
+	return Comparison{X: x, Y: y, P: math.NaN()}
+}
+
+func (r *Results) label(axis, id string) string {
+	if r.Label == nil {
+		return id
+	}
+	return r.Label(axis, id)
+}
+
+// correct corrects the p-values by Holm.
+func (o *Outcomes) correct() {
+	var p []float64
+	for _, c := range o.all {
+		for _, t := range c.tests {
+			if p = append(p, t.P); !math.IsNaN(t.P) {
+				o.tests++
+			}
+		}
+	}
+	if !o.results.Holm {
+		return
+	}
+	p = stat.Holm(p)
+	for _, c := range o.all {
+		for k := range c.tests {
+			c.tests[k].P, p = p[0], p[1:]
+		}
+	}
+}
+
+// nearestAxis returns the axis that has the most of the ids which stand next to the relation.
+func (c Claim) nearestAxis(ids map[string][]string) (found string) {
+	most := -1
+	for _, axis := range slices.Sorted(maps.Keys(ids)) {
+		n := 0
+		for _, id := range c.named() {
+			if slices.Contains(ids[axis], id) {
+				n++
+			}
+		}
+		if n > most {
+			found, most = axis, n
+		}
+	}
+	return found
+}
+
+// equalBut reports whether ids are equal at all places but one.
+func equalBut(place int, a, b []string) bool {
+	for k := range a {
+		if k != place && a[k] != b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func selected(ids []string, take func(k int) bool) (out []string) {
+	for k, id := range ids {
+		if take(k) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
