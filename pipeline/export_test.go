@@ -64,7 +64,8 @@ func RememberModel(t *testing.T, e *Engine, p *plan.Plan, cell string, s Speed) 
 	r, n := resolved(t, e, p, cell)
 	b, err := json.Marshal(s)
 	if err == nil {
-		err = e.Store.SetMemo(r.speedKeys(n)[3], b)
+		here, _ := r.speedKeys(n)
+		err = e.Store.SetMemo(here[3], b)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -39,6 +39,7 @@ type lab struct {
 	ctx     context.Context
 
 	devices      string
+	machine      string // what makes results, behind the class
 	batch, chunk int
 	force        []string
 	failFast     bool
@@ -129,7 +130,7 @@ func (l *lab) engine(plan *plan.Plan, s *store.Store) *pipeline.Engine {
 	}
 	return &pipeline.Engine{
 		Store: s, Devices: devices, Batch: l.batch, Chunk: l.chunk, FailFast: l.failFast, Force: force,
-		MadeBy:   func(class string) string { return class },
+		MadeBy:   func(class string) string { return class + l.machine },
 		Compiler: func() string { return l.build },
 		OnEvent:  func(ev pipeline.Event) { l.events = append(l.events, ev) },
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type Speed struct {
 	Backward int     `json:"backward"` // passes
 	Seconds  float64 `json:"seconds"`  // of one slot, loading apart
 	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
+
+	elsewhere bool // measured by another kind of machine
 }
 
 func (s *Speed) add(o Speed) {
@@ -97,9 +100,10 @@ func (r *resolver) remember(n *node) {
 	if err != nil {
 		return
 	}
-	keys := r.speedKeys(n)
-	for i, key := range keys {
-		if _, known := r.store.Memo(key); known && i == len(keys)-1 && len(keys) == 2 {
+	here, anywhere := r.speedKeys(n)
+	for i, key := range slices.Concat(here, anywhere) {
+		_, known := r.store.Memo(key)
+		if known && (i >= len(here) || i == len(here)-1 && len(here) == 2) {
 			continue // of a stage's many cells one is enough
 		}
 		_ = r.store.SetMemo(key, b) // without it, the next estimate lacks this cell
@@ -109,9 +113,10 @@ func (r *resolver) remember(n *node) {
 // speedOf returns the speed of a cell as an earlier run measured it: of the same stage, parameters and model,
 // or else of the same stage and model, or else of the same stage and parameters with the seconds that the
 // model takes for as many passes. Without a model it is that of the same stage and parameters in this
-// experiment, or else of the same stage in any. ok is false where none is known.
+// experiment, or else of the same stage in any. Where this kind of machine has measured none of these, it is
+// what another one did whose results this one takes from the store. ok is false where none is known.
 func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
-	keys := r.speedKeys(n)
+	keys, anywhere := r.speedKeys(n)
 	recall := func(key stages.Digest) (s Speed, ok bool) {
 		b, ok := r.store.Memo(key)
 		return s, ok && json.Unmarshal(b, &s) == nil && s.Calls > 0
@@ -125,23 +130,30 @@ func (r *resolver) speedOf(n *node) (s Speed, ok bool) {
 			return s, true
 		}
 	}
-	if len(keys) != 4 {
-		return s, false
+	if len(keys) == 4 {
+		same, ok := recall(keys[2])
+		model, known := recall(keys[3])
+		if ok && known && same.passes() > 0 && model.passes() > 0 {
+			same.Seconds = model.Seconds / float64(model.passes()) * float64(same.passes())
+			return same, true
+		}
 	}
-	s, ok = recall(keys[2])
-	model, known := recall(keys[3])
-	if !ok || !known || s.passes() == 0 || model.passes() == 0 {
-		return s, false
+	for _, key := range anywhere {
+		if s, ok = recall(key); ok {
+			s.elsewhere = true
+			return s, true
+		}
 	}
-	s.Seconds = model.Seconds / float64(model.passes()) * float64(s.passes())
-	return s, true
+	return s, false
 }
 
-// speedKeys returns the keys of n's speed, from what tells most to what tells least: stage, parameters and
-// model; stage and model; stage and parameters; model. A model is known by its definition, which is known
-// before it is made. Without a model, time depends on the items' size: then stage and parameters count in
-// this experiment, and the stage alone where another experiment has left nothing to measure.
-func (r *resolver) speedKeys(n *node) []stages.Digest {
+// speedKeys returns the keys of n's speed on this kind of machine, from what tells most to what tells least:
+// stage, parameters and model; stage and model; stage and parameters; model. A model is known by its
+// definition, which is known before it is made. Without a model, time depends on the items' size: then stage
+// and parameters count in this experiment, and the stage alone where another experiment has left nothing to
+// measure. The keys of anywhere are the first two without the kind of machine: where one has left nothing to
+// measure to another.
+func (r *resolver) speedKeys(n *node) (here, anywhere []stages.Digest) {
 	model := newHasher("model")
 	models := 0
 	for p := range n.Inputs {
@@ -151,7 +163,7 @@ func (r *resolver) speedKeys(n *node) []stages.Digest {
 		for _, e := range n.Inputs[p].Edges {
 			d, err := r.definition(r.nodes[e.From.Index])
 			if err != nil {
-				return nil
+				return nil, nil
 			}
 			model.digest(d)
 			models++
@@ -159,7 +171,7 @@ func (r *resolver) speedKeys(n *node) []stages.Digest {
 	}
 	net := model.sum()
 	made := r.MadeBy(r.Devices[0].Class)
-	key := func(params, net []byte) stages.Digest {
+	key := func(made string, params, net []byte) stages.Digest {
 		h := newHasher("speed")
 		h.text(made)
 		h.text(string(params))
@@ -168,10 +180,17 @@ func (r *resolver) speedKeys(n *node) []stages.Digest {
 	}
 	stage := []byte(n.Stage.Name)
 	all := r.params.encode(append(stage, 0), n.Stage, n.Params)
-	if models == 0 || !n.Stage.Device {
-		return []stages.Digest{key(all, []byte(r.plan.Name)), key(stage, nil)}
+	direct := func(made string) []stages.Digest {
+		if models == 0 || !n.Stage.Device {
+			return []stages.Digest{key(made, all, []byte(r.plan.Name)), key(made, stage, nil)}
+		}
+		return []stages.Digest{key(made, all, net[:]), key(made, stage, net[:])}
 	}
-	return []stages.Digest{key(all, net[:]), key(stage, net[:]), key(all, nil), key(nil, net[:])}
+	here, anywhere = direct(made), direct("")
+	if models > 0 && n.Stage.Device {
+		here = append(here, key(made, all, nil), key(made, nil, net[:]))
+	}
+	return here, anywhere
 }
 
 // An Estimate is what a run would take, as far as earlier runs measured it.
@@ -179,6 +198,7 @@ type Estimate struct {
 	Seconds           float64
 	Forward, Backward int // passes
 	Unknown           int // cells of which nothing is known
+	Elsewhere         int // cells that another kind of machine measured
 }
 
 // Add adds another estimate.
@@ -187,6 +207,7 @@ func (e *Estimate) Add(o Estimate) {
 	e.Forward += o.Forward
 	e.Backward += o.Backward
 	e.Unknown += o.Unknown
+	e.Elsewhere += o.Elsewhere
 }
 
 // Estimate estimates what the cells of a step take that a run would execute, on this engine's devices. Items
@@ -224,11 +245,15 @@ func (o *Outlook) cost(n *node, done int) Estimate {
 		return Estimate{Unknown: 1}
 	}
 	scale := float64(max(calls-done, 0)) / float64(speed.Calls)
-	return Estimate{
+	e := Estimate{
 		Seconds:  speed.Loading + speed.Seconds*scale,
 		Forward:  int(math.Round(float64(speed.Forward) * scale)),
 		Backward: int(math.Round(float64(speed.Backward) * scale)),
 	}
+	if speed.elsewhere {
+		e.Elsewhere = 1
+	}
+	return e
 }
 
 // calls returns how many calls a cell takes, -1 if nobody knows: see [Speed.Calls].

@@ -174,3 +174,46 @@ publish: [scores]
 		}
 	}
 }
+
+// TestMeasuredByAnotherMachine checks that a plan knows all cells where a limited run finds everything in the
+// store, which other experiments or machines filled: it measures nothing itself, however often it is run.
+func TestMeasuredByAnotherMachine(t *testing.T) {
+	const text = `
+name: %s
+stages:
+  images: {uses: lab/source}
+  children: {uses: lab/expand, in: {images: images}}
+  scaled: {uses: lab/scale, in: {images: children}}
+  scores: {uses: lab/add, in: {maps: scaled}}
+  whole: {uses: lab/scale, in: {images: images}}
+  groups: {uses: lab/group, in: {children: children, maps: whole}}
+  text: {uses: lab/sum, in: {scores: scores}}
+publish: [groups, text]
+`
+	for _, second := range []struct{ name, machine string }{{"two", ""}, {"one", "other"}, {"two", "other"}} {
+		l := newLab(t)
+		l.number(6)
+		l.mustRun(fmt.Sprintf(text, "one"))
+		l.machine = second.machine
+		l.mustRun(fmt.Sprintf(text, second.name))
+		if len(l.ran) > 0 {
+			t.Fatalf("%+v: the second run executed %v", second, l.ran)
+		}
+		for i := range 6 {
+			l.items = append(l.items, fmt.Sprintf("new%d=%d", i, i))
+		}
+		p, o := l.outlook(fmt.Sprintf(text, second.name))
+		for _, s := range p.Steps {
+			e := o.Estimate(s)
+			if e.Unknown > 0 {
+				t.Errorf("%+v, %s: %+v", second, s.Name, e)
+			}
+			if elsewhere := second.machine != ""; (e.Elsewhere > 0) != elsewhere {
+				t.Errorf("%+v, %s: measured elsewhere: %d cells", second, s.Name, e.Elsewhere)
+			}
+			if n := o.Likely(s.Cells[0]); n != 12 && s.Name != "text" {
+				t.Errorf("%+v, %s: %d items are likely, want 12", second, s.Name, n)
+			}
+		}
+	}
+}

@@ -150,10 +150,11 @@ func (o *Outlook) Unmeasured() (cells []*plan.Cell) {
 		if number != 0 || n.Stage.Relation == stages.Whole || ahead == IsCached || ahead == Broken {
 			continue
 		}
-		if _, ok := o.r.speedOf(n); ok {
+		if s, ok := o.r.speedOf(n); ok && !s.elsewhere {
 			continue
 		}
-		id, keys := kind{n.Step, n.Stage}, o.r.speedKeys(n)
+		id := kind{n.Step, n.Stage}
+		keys, _ := o.r.speedKeys(n)
 		fresh := !kinds[id]
 		kinds[id] = true
 		if len(keys) == 4 {
