@@ -26,7 +26,7 @@ The relevance of attribute/lrp-epsilon and its kin, from the output to the image
 for every node of the model, with what arrives there, what leaves it for its inputs, and
 what its biases and other constants take, each the mean over the images. The rest is
 what stabilisers take, and outputs none of whose inputs count. Where branches part and
-meet, relevance is in all of them.`,
+meet, relevance is in all of them. Bach et al., PLOS ONE 2015.`,
 	Version:  2,
 	Passes:   stages.Passes{Forward: "1", Backward: "1"},
 	Relation: stages.Whole,

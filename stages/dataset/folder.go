@@ -110,6 +110,11 @@ are the object, unless object and ignore say otherwise; a mask without backgroun
 values differ, and one of a few values with 255, VOC's border, is refused without them:
 object: 1, ignore: 3 are those of a trimap, ignore: 255 VOC's.
 
+What a data set's owners allow holds for its photographs in sheets, too, which a pull
+request publishes. ImageNet's and Places365's are for non-commercial research and
+education only, and Places365's may not be passed on; Food-101's aren't its authors', who
+allow scientific fair use; NWPU-RESISC45's come from Google Earth, with its terms.
+
   images:
     uses: dataset/folder
     with:

@@ -76,7 +76,9 @@ var VOC = stages.New(stages.Def[VOCParams]{
 
 An image has objects of one or several of twenty classes, numbered by their names in
 sorted order; label says which one counts. Images without an object that counts are left
-out. Masks and boxes follow the image through orientation, resizing and crop.
+out. Masks and boxes follow the image through orientation, resizing and crop. Everingham
+et al., IJCV 2010. The photographs come from Flickr, whose terms of use hold for them:
+think of that before you commit a sheet of them.
 
 A model of several classes at once has independent logits, output_kind: sigmoid-logits
 unless its file ends with a Sigmoid: the probability of a class is then its sigmoid, in

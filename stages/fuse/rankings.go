@@ -25,7 +25,8 @@ agree. Borda: the share of comparisons won. Kemeny: the order that contradicts t
 comparisons; exact for up to 14 methods, a local optimum for more, which the answer
 tells; places are means over all such orders. Bradley-Terry: the strengths that make the
 comparisons most likely, with half a win added on either side of every pair. Copeland:
-the share of rivals beaten in most cases.`,
+the share of rivals beaten in most cases. Duan et al., ECCV 2024; Kemeny, "Mathematics
+without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},

@@ -28,7 +28,8 @@ products with constant weights, with their biases, as they are after batch
 normalisation is folded in; a share of 0 is the model itself, of 1 a random one. A
 layer's random weights don't depend on the share, so that an axis of shares is one
 cascade. Wire the maps' targets from model/predict of the trained model: score/ssim and
-score/rank-correlation compare them with its maps. Adebayo et al., NeurIPS 2018.`,
+score/rank-correlation compare them with its maps. Adebayo et al.,
+"Sanity Checks for Saliency Maps", NeurIPS 2018.`,
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "random weights", Default: "weights: initial",

@@ -16,8 +16,8 @@ var Ablation = blending(stages.Def[AblationParams]{
 By default in ten steps, setting pixels to zero after normalisation in all channels at
 once. With a good map the response falls early if the most relevant pixels are removed
 first (morf), and late if they are removed last (lerf). Steps and substrate are the
-common ones; the Meta-Rank paper, which ranks methods by such curves, doesn't state its
-own.`,
+common ones; Duan et al., ECCV 2024 (Meta-Rank), who rank methods by such curves, don't
+state their own.`,
 	Version:  1,
 	Defaults: AblationParams{Params: ablationDefaults(), Order: "morf"},
 })

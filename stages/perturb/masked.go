@@ -22,7 +22,8 @@ var Masked = stages.New(stages.Def[MaskedParams]{
 	Doc: `the image at one step of perturb/gradient-masking
 
 Elements that the sequence has masked by then are zero after normalisation. The images
-are made of the original and one byte an element, so they needn't be stored (store: none).`,
+are made of the original and one byte an element, so they needn't be stored (store: none).
+Vukadin et al., 2024, section 3.2.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

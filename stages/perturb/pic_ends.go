@@ -24,7 +24,8 @@ var PICEnds = program.Stage(stages.Def[PICEndsParams]{
 
 The response to the image, and to the image of which a few random pixels are shown and
 the others interpolated, with the sizes of both: once an image, whatever the number of
-maps. The engine inserts this stage in front of perturb/pic.`,
+maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al., ICCV
+2019.`,
 	Version:  1,
 	Passes:   stages.Passes{Forward: "2"},
 	Relation: stages.Each,

@@ -25,7 +25,7 @@ var CriticalDifference = stages.New(stages.Def[CriticalDifferenceParams]{
 
 Competitors stand at their mean ranks, the best on the left. A bar joins those that
 can't be told apart: the first and the last on it differ by less than the critical
-difference, whose length stands above the axis.
+difference, whose length stands above the axis. Demšar, JMLR 2006.
 
   ranks: {uses: stats/friedman, in: {scores: gae.total}, over: all, with: {rank: method}}
   diagram: {uses: report/critical-difference, in: {table: ranks.table}}`,

@@ -43,13 +43,13 @@ var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
 A case is a combination of the other axes. Competitors are ranked by their mean over
 the images that have a score of every competitor (1 is best, ties share a rank); cases
 without a direction or with a missing competitor are shown but not ranked. Who can't be
-told apart from the best of a case is marked there: by Wilcoxon's signed-rank test of
-the images that both have, at 0.05, corrected by Holm for all pairs in the case, or with
-correction: none not at all. Competitors with equal scores in all cases are reported.
-Claims compare means over the images that both have, by the same test. details
+told apart from the best of a case is marked there: by Wilcoxon's signed-rank test (1945)
+of the images that both have, at 0.05, corrected by Holm (1979) for all pairs in the case,
+or with correction: none not at all. Competitors with equal scores in all cases are
+reported. Claims compare means over the images that both have, by the same test. details
 has, for every case and competitor, the mean over all its defined scores with its
 interval, the mean over the common images, and the distance to the best, paired by
-image. Intervals are bootstrap intervals at 95 % over images (BCa).
+image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 ` + interval.Small,
 	Version:  7,
 	Relation: stages.Whole,

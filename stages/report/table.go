@@ -34,7 +34,7 @@ var Table = stages.New(stages.Def[TableParams]{
 
 Every cell shows the mean or the median of its defined scores. n is the smallest
 number of images of a cell in the row; undefined counts the undefined scores. low and
-high are the ends of the mean's 95 % interval over images (BCa).
+high are the ends of the mean's 95 % interval over images (BCa; Efron 1987).
 ` + interval.Small + `
 Claims compare cells over the images that both have, by Wilcoxon's signed-rank test,
 corrected by Holm for the number of tests.

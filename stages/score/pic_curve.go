@@ -22,7 +22,7 @@ var PICCurve = stages.New(stages.Def[PICCurveParams]{
 The median or the mean of the images' curves at each share of the information, over the
 images whose curve is defined. With the mean its area is the mean of the areas; with the
 median, which the authors report, it is another number, and has one value for all
-images. Collapsed axes are pooled.`,
+images. Collapsed axes are pooled. Kapishnikov et al., ICCV 2019.`,
 	Version:  1,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of score/pic"}},

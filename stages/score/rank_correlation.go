@@ -17,8 +17,9 @@ var RankCorrelation = agreement(stages.Def[RankCorrelationParams]{
 
 1 for the same order, −1 for the opposite one, about 0 for maps that have nothing to do
 with each other; equal pixels share the mean of their ranks. Undefined if one of the two
-maps is constant, or has a pixel that is undefined. Adebayo et al. 2018 compare
-magnitudes and signed values.`,
+maps is constant, or has a pixel that is undefined. Adebayo et al.,
+"Sanity Checks for Saliency Maps", NeurIPS 2018, compare magnitudes and signed values.
+Spearman 1904.`,
 	Variants: []stages.Variant{{
 		Item: "values", Default: "values: magnitude",
 		Differs: "the paper's appendix also has signed values (values: signed)",

@@ -32,7 +32,8 @@ block, 1 for the best, ties sharing their mean rank. Two competitors whose mean 
 differ by less than the critical difference can't be told apart. The tests take blocks
 as independent: of images that stand in many cases, p-values are too small, and one
 case, or more images, say more. Cases with a missing competitor or without a common
-direction are left out. The critical difference is Nemenyi's.`,
+direction are left out. The critical difference is Nemenyi's.
+Friedman, JASA 1937; Demšar, JMLR 2006.`,
 	Version:  2,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,

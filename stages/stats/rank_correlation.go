@@ -29,7 +29,7 @@ var RankCorrelation = stages.New(stages.Def[RankCorrelationParams]{
 Spearman's ρ over images of the scores of every id of among and those of the reference,
 in every combination of the other collapsed axes, over the images that have a score of
 both. Ties share their ranks. It is undefined for fewer than two images, and where one
-has the same score everywhere.`,
+has the same score everywhere. Spearman 1904.`,
 	Version:  2,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,

@@ -50,7 +50,8 @@ how many images would have decided it with a power of 0.8 if the mean difference
 real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
 of comparisons. not confirmed is 1 where
 the corrected p isn't at most alpha. Claims compare means over the images that both have,
-by the same test, at alpha; holm then corrects for the number of their tests.`,
+by the same test, at alpha; holm then corrects for the number of their tests. Wilcoxon
+1945; Holm 1979.`,
 	Version:  5,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
