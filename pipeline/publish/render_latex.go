@@ -85,7 +85,7 @@ func (g *grid) latex(title string) string {
 				b.WriteString(" & ")
 			}
 			if g.columns[k].number == nil {
-				b.WriteString(latexText(g.rows[i][k]))
+				b.WriteString(LaTeXText(g.rows[i][k]))
 			} else {
 				b.WriteString(g.latexNumber(i, k, best[[2]int{i, k}]))
 			}
@@ -140,7 +140,7 @@ func (g *grid) latexHead(b *strings.Builder, shown []int) {
 			over, rest[s.first] = append(over, ""), g.columns[shown[s.first]].label
 			continue
 		}
-		over = append(over, fmt.Sprintf("\\multicolumn{%d}{c}{%s}", s.last-s.first+1, latexText(s.word)))
+		over = append(over, fmt.Sprintf("\\multicolumn{%d}{c}{%s}", s.last-s.first+1, LaTeXText(s.word)))
 		rules = append(rules, fmt.Sprintf("\\cmidrule(lr){%d-%d}", s.first+1, s.last+1))
 	}
 	if rules != nil {
@@ -148,10 +148,10 @@ func (g *grid) latexHead(b *strings.Builder, shown []int) {
 	}
 	names := make([]string, len(shown))
 	for n, k := range shown {
-		names[n] = latexText(rest[n])
+		names[n] = LaTeXText(rest[n])
 		if c := g.columns[k].number; c != nil {
 			if c.Variant != "" {
-				names[n] += " (" + latexText(c.Variant) + ")"
+				names[n] += " (" + LaTeXText(c.Variant) + ")"
 			}
 			names[n] += latexArrows[c.Direction]
 		}
@@ -272,10 +272,10 @@ func (g *grid) best(shown []int) map[[2]int]string {
 	return styles
 }
 
-// latexText makes a text one of a tabular's field, which shows it as it is. A bracket or an asterisk at the
-// beginning of a row would be the argument of the line break before it. Letters beyond these need XeLaTeX or
-// LuaLaTeX.
-func latexText(s string) string {
+// LaTeXText makes a text one of LaTeX, in a tabular's field too, which shows it as it is, in a line. A
+// bracket or an asterisk at the beginning of a row would be the argument of the line break before it. Letters
+// beyond these need XeLaTeX or LuaLaTeX.
+func LaTeXText(s string) string {
 	s = latexEscapes.Replace(plain(s))
 	for strings.Contains(s, "--") { // a dash
 		s = strings.ReplaceAll(s, "--", "-{}-")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,6 +31,20 @@ func ReadVersion(dir string) (*Version, error) {
 	files, err := readFolder(dir, isComplete)
 	return &Version{dir, dir, files}, err
 }
+
+// Match returns the names of the files that a pattern of [path.Match] matches, sorted.
+func (v *Version) Match(pattern string) (names []string) {
+	for name := range v.files {
+		if ok, _ := path.Match(pattern, name); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// File returns the content of a file, nil for none.
+func (v *Version) File(name string) []byte { return v.files[name] }
 
 // ReadRevision reads the review folder dir as a git revision has it. Only what git stores is read: none of
 // the repository's hooks, filters or other programs runs.

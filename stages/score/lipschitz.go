@@ -17,8 +17,9 @@ type LipschitzParams struct {
 // officialDistance is what the official code adds to the distance of two images.
 const officialDistance = 1e-10
 
-// Lipschitz estimates the local Lipschitz constant of an attribution method, equation 10 of Alvarez-Melis and
-// Jaakkola, "On the robustness of interpretability methods", 2018, over the draws that over collapses.
+// Lipschitz estimates the local Lipschitz constant of an attribution method (Alvarez-Melis and Jaakkola, "On
+// the Robustness of Interpretability Methods", 2018), as equation 10 of Vukadin et al., 2024, over the draws
+// that over collapses.
 var Lipschitz = stages.New(stages.Def[LipschitzParams]{
 	Name: "score/lipschitz",
 	Doc: `change of maps with the image: local Lipschitz estimate
@@ -29,7 +30,8 @@ its largest magnitude unless normalise is none. Images are pixel values from 0 t
 perturb/noise makes the draws, whose distribution and size belong to the definition, and
 their maps explain the original's class. 0 for a constant map. Undefined without draws,
 for a draw that equals the image, and for a map of zeros unless normalise is none.
-Alvarez-Melis and Jaakkola 2018, equation 10.`,
+Alvarez-Melis and Jaakkola, "On the Robustness of Interpretability Methods", 2018, as
+equation 10 of Vukadin et al., 2024, has it.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -1,0 +1,196 @@
+// Package appendix writes the appendix of a paper from a review folder: one document in LaTeX with the
+// answers, tables, figures and settings of an experiment, and the literature that it rests on.
+//
+//   - [Write] puts the files together (appendix.go).
+//   - The settings of each stage are read from experiment.yaml and cells/ (settings.go).
+//   - Text becomes LaTeX that any engine compiles (latex.go, document.tex.tmpl).
+package appendix
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/runexp/runexp/pipeline/publish"
+)
+
+// A Citation is an entry of BibTeX. Of a data set, it tells what its owners allow.
+type Citation struct{ Key, BibTeX, Title, Terms string }
+
+// A Stage is what is known of a stage beside its settings.
+type Stage struct {
+	Version int
+	Cites   []Citation
+}
+
+// A Source is what an appendix is made of.
+type Source struct {
+	Version *publish.Version
+	Program string                                 // that writes the appendix
+	Stage   func(name string) (Stage, bool)        // by the name of a stage, such as score/mas
+	Data    func(texts []string) (sets []Citation) // the data sets that an experiment's texts name
+}
+
+const (
+	documentFile   = "appendix.tex"
+	referencesFile = "references.bib"
+)
+
+//go:embed document.tex.tmpl
+var documentText string
+
+// document is appendix.tex. Its marks are those of no command of LaTeX.
+var document = template.Must(template.New(documentFile).Delims("<<", ">>").Funcs(template.FuncMap{
+	"text": publish.LaTeXText, "answer": answer, "join": strings.Join, "verbatim": verbatim,
+}).Parse(documentText))
+
+// An exhibit is a table or a figure.
+type exhibit struct {
+	File    string // in the appendix
+	Caption string
+	From    string // the file in the review folder
+	Missing string // why it isn't shown
+}
+
+// A page is what fills the document.
+type page struct {
+	Program, Folder, Title, Command string
+	Answers                         []string
+	Tables, Figures                 []exhibit
+	Settings                        []setting
+	Seed                            string
+	Makers, Notes                   []string
+	Data                            []Citation
+	Experiment                      []string
+	Others                          []rune // letters that pdfLaTeX may not know
+	Cites                           []string
+}
+
+// Write returns the files of an appendix by name: appendix.tex, references.bib, tables/*.tex and figures/*.
+func Write(s Source) (map[string][]byte, error) {
+	f, err := s.Version.Folder()
+	if err != nil {
+		return nil, err
+	}
+	files, names := map[string][]byte{}, namer{}
+	p := page{Program: s.Program, Folder: f.Name, Title: f.Title, Command: f.Command, Notes: f.Notes}
+	for _, a := range f.Answers() {
+		p.Answers = append(p.Answers, a.Body)
+	}
+	for _, sheet := range inOrder(f, f.Sheets, func(x *publish.Sheet) (string, string) { return x.Stage, x.File }) {
+		from := strings.TrimSuffix(sheet.File, ".csv") + ".tex"
+		b := s.Version.File(from)
+		if b == nil {
+			p.Tables = append(p.Tables, exhibit{From: sheet.File,
+				Missing: fmt.Sprintf("has %d rows, more than a page", len(sheet.Records))})
+			continue
+		}
+		name := names.name("tables/", strings.TrimSuffix(path.Base(from), ".tex"), ".tex")
+		files[name] = b
+		p.Tables = append(p.Tables, exhibit{File: name, From: from, Caption: captionOf(b)})
+	}
+	p.addFigures(s.Version, f, names, files)
+	e := readExperiment(f.Experiment)
+	p.Seed, p.Experiment = e.seed, strings.Split(strings.TrimRight(string(f.Experiment), "\n"), "\n")
+	var cites []Citation
+	p.Settings, cites = e.settings(f.Lines, s.Stage)
+	p.Data = s.Data(e.texts)
+	cites = append(cites, p.Data...)
+	slices.SortFunc(cites, func(a, b Citation) int { return strings.Compare(a.Key, b.Key) })
+	cites = slices.CompactFunc(cites, func(a, b Citation) bool { return a.Key == b.Key })
+	var bib strings.Builder
+	for _, c := range cites {
+		p.Cites = append(p.Cites, c.Key)
+		bib.WriteString(c.BibTeX + "\n")
+	}
+	files[referencesFile] = []byte(bib.String())
+	for _, l := range f.Lines {
+		if l.MadeBy != "" && !slices.Contains(p.Makers, l.MadeBy) {
+			p.Makers = append(p.Makers, l.MadeBy)
+		}
+	}
+	slices.Sort(p.Makers)
+	var b bytes.Buffer
+	if err := document.Execute(&b, &p); err != nil {
+		return nil, err
+	}
+	p.Others = beyond(append(b.Bytes(), bytes.Join(valuesOf(files, ".tex"), nil)...))
+	b.Reset()
+	if err := document.Execute(&b, &p); err != nil {
+		return nil, err
+	}
+	files[documentFile] = b.Bytes()
+	return files, nil
+}
+
+// inOrder sorts what stages have in the order of what's published, the main file of a stage first.
+func inOrder[T any](f *publish.Folder, list []T, of func(T) (stage, file string)) []T {
+	rank := func(x T) (int, int, string) {
+		stage, file := of(x)
+		i := slices.Index(f.Publish, stage)
+		if i < 0 {
+			i = len(f.Publish)
+		}
+		return i, strings.Count(path.Base(file), "."), file
+	}
+	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int {
+		i, m, x := rank(a)
+		k, n, y := rank(b)
+		if i != k {
+			return i - k
+		}
+		if m != n {
+			return m - n
+		}
+		return strings.Compare(x, y)
+	})
+}
+
+// shown are the kinds of figures that LaTeX includes, the best first.
+var shown = []string{".pdf", ".png"}
+
+// addFigures adds each figure once: as PDF, or without one as PNG.
+func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, files map[string][]byte) {
+	captions := map[string]string{}
+	var stems []string
+	of := func(x *publish.Picture) (string, string) { return x.Stage, x.File }
+	for _, picture := range inOrder(f, f.Pictures, of) {
+		stem := strings.TrimSuffix(picture.File, path.Ext(picture.File))
+		if _, known := captions[stem]; !known {
+			stems = append(stems, stem)
+		}
+		if captions[stem] == "" {
+			captions[stem] = picture.Caption
+		}
+	}
+	for _, stem := range stems {
+		x := exhibit{Caption: publish.LaTeXText(strings.TrimSpace(captions[stem] + " " + placeOf(stem))),
+			From: stem + ".svg", Missing: "is there as SVG alone"}
+		for _, ext := range shown {
+			if b := v.File(stem + ext); b != nil {
+				x.From, x.Missing, x.File = stem+ext, "", names.name("figures/", path.Base(stem), ext)
+				files[x.File] = b
+				break
+			}
+		}
+		p.Figures = append(p.Figures, x)
+	}
+}
+
+// placeOf tells from the name of a figure's file which cell it is of: figures/sheet.model=vgg is of the model
+// vgg.
+func placeOf(stem string) string {
+	parts := strings.SplitAfterN(path.Base(stem), ".", 2)
+	place := parts[len(parts)-1]
+	if !strings.Contains(place, "=") {
+		return ""
+	}
+	if i := strings.LastIndex(place[:strings.Index(place, "=")], "."); i >= 0 {
+		place = place[i+1:] // behind the port
+	}
+	return strings.NewReplacer("=", " ", ",", ", ").Replace(place) + "."
+}
