@@ -105,7 +105,8 @@ func Cited(s *stages.Stage) (list []*Reference) {
 	return list
 }
 
-// DataSets returns the references of data sets by whose files' names an experiment's texts, such as paths, go.
+// DataSets returns the references of data sets whose files' names stand in an experiment's texts, such as
+// paths.
 func DataSets(texts []string) (list []*Reference) {
 	for _, r := range References() {
 		if slices.ContainsFunc(texts, func(text string) bool {

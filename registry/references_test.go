@@ -18,7 +18,7 @@ var unreferenced = map[string]string{
 	"dataset/folder":     "the data set is known by its files' names alone",
 	"dataset/mean":       "a mean",
 	"dataset/shapes":     "runexp's own",
-	"perturb/noise":      "what it is for has the definition",
+	"perturb/noise":      "the metric that reads it has the definition",
 	"perturb/segments":   "a preparation",
 	"score/auc":          "an area",
 	"score/external":     "another program's scores",
@@ -81,14 +81,14 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// required are the fields that styles of BibTeX want of an entry, beside author, title and year.
+// required are the fields that styles of BibTeX want of an entry, in addition to author, title and year.
 var required = map[string][]string{
 	"article": {"journal"}, "inproceedings": {"booktitle"}, "incollection": {"booktitle", "publisher"},
 	"book": {"publisher"}, "techreport": {"institution"}, "misc": {"eprint"},
 }
 
-// TestReferencesAreBibTeX: entries are of known kinds and have the fields of their kind, braces close, letters
-// are ASCII and special characters escaped, and nothing of ours is left in.
+// TestReferencesAreBibTeX: entries are of known kinds and have the fields of their kind, braces close,
+// letters are ASCII and special characters escaped, and nothing of ours is left in.
 func TestReferencesAreBibTeX(t *testing.T) {
 	head := regexp.MustCompile(`^@([a-z]+)\{`)
 	for _, r := range References() {

@@ -8,6 +8,7 @@ package appendix
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"path"
@@ -16,12 +17,13 @@ import (
 	"text/template"
 
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/stages"
 )
 
 // A Citation is an entry of BibTeX. Of a data set, it tells what its owners allow.
 type Citation struct{ Key, BibTeX, Title, Terms string }
 
-// A Stage is what is known of a stage beside its settings.
+// A Stage is what is known of a stage in addition to its settings.
 type Stage struct {
 	Version int
 	Cites   []Citation
@@ -81,7 +83,8 @@ func Write(s Source) (map[string][]byte, error) {
 	for _, a := range f.Answers() {
 		p.Answers = append(p.Answers, a.Body)
 	}
-	for _, sheet := range inOrder(f, f.Sheets, func(x *publish.Sheet) (string, string) { return x.Stage, x.File }) {
+	ofSheet := func(x *publish.Sheet) (string, string) { return x.Stage, x.File }
+	for _, sheet := range inOrder(f, f.Sheets, ofSheet) {
 		from := strings.TrimSuffix(sheet.File, ".csv") + ".tex"
 		b := s.Version.File(from)
 		if b == nil {
@@ -129,25 +132,20 @@ func Write(s Source) (map[string][]byte, error) {
 
 // inOrder sorts what stages have in the order of what's published, the main file of a stage first.
 func inOrder[T any](f *publish.Folder, list []T, of func(T) (stage, file string)) []T {
-	rank := func(x T) (int, int, string) {
-		stage, file := of(x)
-		i := slices.Index(f.Publish, stage)
-		if i < 0 {
-			i = len(f.Publish)
-		}
-		return i, strings.Count(path.Base(file), "."), file
-	}
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int {
-		i, m, x := rank(a)
-		k, n, y := rank(b)
-		if i != k {
-			return i - k
-		}
-		if m != n {
-			return m - n
-		}
-		return strings.Compare(x, y)
+		stage, file := of(a)
+		other, against := of(b)
+		return cmp.Or(cmp.Compare(rankOf(f, stage), rankOf(f, other)),
+			cmp.Compare(strings.Count(path.Base(file), "."), strings.Count(path.Base(against), ".")),
+			cmp.Compare(file, against))
 	})
+}
+
+func rankOf(f *publish.Folder, stage string) int {
+	if i := slices.Index(f.Publish, stage); i >= 0 {
+		return i
+	}
+	return len(f.Publish)
 }
 
 // shown are the kinds of figures that LaTeX includes, the best first.
@@ -168,7 +166,7 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 		}
 	}
 	for _, stem := range stems {
-		x := exhibit{Caption: publish.LaTeXText(strings.TrimSpace(captions[stem] + " " + placeOf(stem))),
+		x := exhibit{Caption: publish.LaTeXText(strings.TrimSpace(captions[stem] + " " + placeOf(stem, f.Labels))),
 			From: stem + ".svg", Missing: "is there as SVG alone"}
 		for _, ext := range shown {
 			if b := v.File(stem + ext); b != nil {
@@ -182,15 +180,18 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 }
 
 // placeOf tells from the name of a figure's file which cell it is of: figures/sheet.model=vgg is of the model
-// vgg.
-func placeOf(stem string) string {
-	parts := strings.SplitAfterN(path.Base(stem), ".", 2)
-	place := parts[len(parts)-1]
-	if !strings.Contains(place, "=") {
+// vgg, or of what labels call it.
+func placeOf(stem string, labels stages.Names) string {
+	place := path.Base(stem)
+	i := strings.Index(place, "=")
+	if i < 0 {
 		return ""
 	}
-	if i := strings.LastIndex(place[:strings.Index(place, "=")], "."); i >= 0 {
-		place = place[i+1:] // behind the port
+	place = place[strings.LastIndex(place[:i], ".")+1:] // behind the stage and the port
+	var parts []string
+	for part := range strings.SplitSeq(place, ",") {
+		axis, id, _ := strings.Cut(part, "=")
+		parts = append(parts, axis+" "+cmp.Or(labels[axis][id], id))
 	}
-	return strings.NewReplacer("=", " ", ",", ", ").Replace(place) + "."
+	return strings.Join(parts, ", ") + "."
 }

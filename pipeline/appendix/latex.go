@@ -55,9 +55,11 @@ var (
 	marks = regexp.MustCompile("\\\\([\\\\`|@*_#\\[\\]<>~!-])")
 )
 
+var entities = strings.NewReplacer("`", "", "&lt;", "<", "&gt;", ">", "&amp;", "&")
+
 // answer makes LaTeX of an answer in Markdown: paragraphs and words in bold; of links, their text.
 func answer(s string) string {
-	s = strings.NewReplacer("`", "", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(links.ReplaceAllString(s, "$1"))
+	s = entities.Replace(links.ReplaceAllString(s, "$1"))
 	var out []string
 	for paragraph := range strings.SplitSeq(strings.ReplaceAll(s, "\r\n", "\n"), "\n\n") {
 		paragraph = strings.Join(strings.Fields(paragraph), " ")
