@@ -522,6 +522,7 @@ func TestOverrides(t *testing.T) {
 			`--set axes.methods.s.with.abs=true: axes.methods.s.with.abs: no axis is called "methods"` +
 				"\nhint: did you mean \"method\"?"},
 		{Overrides{Set: []string{"axes.method.q.with.abs=true"}}, `has no id "q" with fields`},
+		{Overrides{Set: []string{"axes.method.q=7"}}, `has no id "q" with fields`},
 		{Overrides{Set: []string{"axes.method.s.with.abz=true"}},
 			`unknown parameter "abz" of attribute/saliency`},
 		{Overrides{Set: []string{"images.with.size=[1"}}, "--set images.with.size=[1: not YAML"},
@@ -537,6 +538,26 @@ func TestOverrides(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v reports\n%v\nwant\n%s", tc.o, err, tc.want)
 		}
+	}
+}
+
+func TestSetAddsIDsAndLines(t *testing.T) {
+	p := mustParse(t, paperCatalog(), base+"publish: [maps]\n", Overrides{Set: []string{
+		"axes.method.t={uses: attribute/saliency, with: {abs: false}}", "axes.method.r={uses: attribute/saliency}",
+		"maps.only=[{method: [r, t], model: a}]"}})
+	var got []string
+	for _, c := range p.Cells {
+		if c.Step.Name == "maps" {
+			got = append(got, c.String())
+		}
+	}
+	if d := cmp.Diff([]string{"maps[method=r,model=a]", "maps[method=t,model=a]"}, got); d != "" {
+		t.Error(d)
+	}
+	p = mustParse(t, paperCatalog(), base+"publish: [maps]\n", Overrides{Set: []string{
+		"maps.exclude=[{method: r}]"}})
+	if n := len(p.Cells); n != 1+2+2+2 {
+		t.Errorf("%d cells without the method r: %s", n, p.graphText())
 	}
 }
 

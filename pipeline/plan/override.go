@@ -61,7 +61,8 @@ func (n *yamlNode) set(key, v *yamlNode, path ...string) *yamlNode {
 	return n.with(at, n.get(path[0]).set(key, v, path[1:]...))
 }
 
-// setAxis assigns to axis.id.field or axis.id.with.parameter.
+// setAxis assigns to axis.id.field or axis.id.with.parameter, or to axis.id a map of fields: of an axis whose
+// ids have fields, the id may be a new one.
 func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNode {
 	axes := root.get("axes")
 	axis, rest, ids := cutKey(axes, path)
@@ -70,10 +71,14 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 	case axis == "":
 		l.unknownAxis(key, firstName(path), axes.keyTexts())
 		return root
+	case id == "" && addable.MatchString(rest) && v.kind == yamlMap && ids.kind == yamlMap:
+		return root.set(key, v, "axes", axis, rest)
 	case id == "":
 		l.report(key, didYouMean(firstName(rest), "ids of "+axis, ids.keyTexts()),
 			"the axis %q has no id %q with fields", axis, firstName(rest))
 		return root
+	case field == "" && v.kind == yamlMap:
+		return root.set(key, v, "axes", axis, id)
 	case field == "":
 		l.report(key, "write --set axes."+axis+"."+id+".field=value", "the value of an id is a map of fields")
 		return root
@@ -84,7 +89,10 @@ func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNod
 	return root.set(key, v, "axes", axis, id, field)
 }
 
-// setStage assigns to stage.with.parameter, stage.store or stage.missing.
+// addable matches the ids that --set can add to an axis: a dot would begin a field.
+var addable = regexp.MustCompile(`^[^.]+$`)
+
+// setStage assigns to stage.with.parameter, or to one of setKeys.
 func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNode {
 	all := root.get("stages")
 	stage, rest, body := cutKey(all, path)
@@ -96,13 +104,16 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNo
 		l.sets[stage] = l.sets[stage].set(key, v, param)
 		return root
 	}
-	if rest != "store" && rest != "missing" || body.kind != yamlMap {
+	if !slices.Contains(setKeys, rest) || body.kind != yamlMap {
 		l.report(key, "write --set "+stage+".with.parameter=value",
 			"%q of a stage can't be set from the command line", rest)
 		return root
 	}
 	return root.set(key, v, "stages", stage, rest)
 }
+
+// setKeys are the keys of a stage that --set may assign to.
+var setKeys = []string{"exclude", "missing", "only", "store"}
 
 func firstName(path string) string {
 	name, _, _ := strings.Cut(path, ".")

@@ -4,7 +4,7 @@
 // (folder_label.go, folder_several.go), with masks and boxes (folder_objects.go, folder_masks.go); it
 // decodes and frames files (framing.go), and tells which ones aren't used (folder_remarks.go,
 // folder_left.go). The command looks into folders (content.go, nested.go) and samples them (sample.go).
-// dataset/shapes draws a scene (shapes_scene.go) in one of two domains (shapes_domain.go) on a canvas
+// dataset/shapes draws a scene (shapes_scene.go) in one of three domains (shapes_domain.go) on a canvas
 // (shapes_canvas.go), in integer arithmetic (shapes_integer.go).
 package dataset
 
@@ -26,13 +26,13 @@ type ShapesParams struct {
 	First  int    `yaml:"first" doc:"index of the first draw" key:"-" min:"0" max:"1000000000"`
 	Size   int    `yaml:"size" doc:"width and height in pixels" min:"16" max:"1024"`
 	Seed   int    `yaml:"seed" doc:"seed of the sequence of draws; the quickstart's nets were trained on seeds below 1000000" min:"0" max:"1000000000"`
-	Domain string `yaml:"domain" doc:"one of two styles of the same scenes" choices:"a|b"`
+	Domain string `yaml:"domain" doc:"one of three styles of the same scenes" choices:"a|b|c"`
 }
 
 // Shapes draws labelled images: one object of 12 classes, 4 outlines × 3 textures, on a cluttered background.
 // A draw is identified by its number, seed, size and domain, and is bit-identical on every machine and in
-// every version, because nets were trained on these images. Domains a and b render the same scenes, with the
-// same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every class
+// every version, because nets were trained on these images. Domains a, b and c render the same scenes, with
+// the same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every class
 // once.
 //
 // Facts: height, width, classes and labels (newline-separated names), on every port.

@@ -6,9 +6,12 @@ func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8
 	c := newCanvas(size)
 	mask = make([]uint8, size*size)
 	r := newStream(uint64(seed), uint64(index), uint64(domain[0]))
-	if domain == "b" {
+	switch domain {
+	case "b":
 		night(c, s, &r, mask)
-	} else {
+	case "c":
+		above(c, s, &r, mask)
+	default:
 		day(c, s, &r, mask)
 	}
 	return c.pixels, mask
@@ -75,6 +78,45 @@ func night(c *canvas, s *scene, r *stream, mask []uint8) {
 	}
 	c.object(s, dim, pale, mask)
 	c.noise(r, 22)
+}
+
+// above renders domain c: objects like painted roofs on a patchwork of fields, as it looks from above, with
+// rough ground, hedges between the fields and straight roads.
+func above(c *canvas, s *scene, r *stream, mask []uint8) {
+	cells := r.between(2, 4)
+	fields := make([]colour, 4*cells*cells)
+	for i := range fields {
+		fields[i] = hsv(r.between(120, 560), r.between(60, 150), r.between(80, 165))
+	}
+	t, rough := newTurn(r.between(0, 359)), newClouds(r, 32)
+	u0, v0 := r.between(0, side), r.between(0, side)
+	wide := side / cells
+	c.fill(func(x, y int64) colour {
+		u, v := t.apply(x-side/2, y-side/2)
+		u, v = u+side+u0, v+side+v0
+		f := fields[modulo(v/wide, 2*cells)*2*cells+modulo(u/wide, 2*cells)]
+		if min(modulo(u, wide), modulo(v, wide)) < unit { // a hedge
+			f = mix(f, colour{}, 110)
+		}
+		return mix(f, colour{}, rough.at(x, y)*80>>8)
+	})
+	for range r.between(1, 3) {
+		c.line(r.between(0, side), r.between(0, side), 4*side, r.between(unit, unit*3), newTurn(r.between(0, 359)),
+			hsv(r.between(0, 256), r.between(0, 60), r.between(110, 190)), r.between(180, 256))
+	}
+	for range r.between(4, 10) {
+		d := r.between(unit*3/2, 4*unit)
+		c.blob(r.between(0, side), r.between(0, side), d, d, newTurn(0),
+			hsv(r.between(300, 600), r.between(90, 200), r.between(30, 90)), r.between(160, 256))
+	}
+	hue := r.between(-120, 120) + 1536*r.between(0, 1)/2
+	dark := hsv(hue, r.between(90, 220), r.between(70, 130))
+	light := hsv(hue+r.between(-80, 80), r.between(10, 140), r.between(175, 245))
+	if r.between(0, 1) == 1 {
+		dark, light = light, dark
+	}
+	c.object(s, dark, light, mask)
+	c.noise(r, 14)
 }
 
 // clouds is a smooth random field: values from 0 to 256 on a grid, interpolated in between.

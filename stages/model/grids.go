@@ -33,11 +33,12 @@ embeddings, can't be rewritten. Rao, Böhle and Schiele, CVPR 2022.`,
 
 // DiFullParams are the parameters of [DiFull].
 type DiFullParams struct {
-	N int `yaml:"n" doc:"cells along a side of the grids" min:"2" max:"8"`
+	N      int      `yaml:"n" doc:"cells along a side of the grids" min:"2" max:"8"`
+	Layers []string `yaml:"layers" doc:"names of further values of the model's graph at which features are stitched together, so that methods can explain them"`
 }
 
 func (p DiFullParams) rewriter() variant.Rewriter {
-	return variant.DiFull{Cells: variant.Cells{N: p.N}}
+	return variant.DiFull{Cells: variant.Cells{N: p.N}, Layers: p.Layers}
 }
 
 // DiFull is the stage that makes a model of grids, of a model of images, whose heads see one cell each.
@@ -46,9 +47,9 @@ var DiFull = rewriteStage(stages.Def[DiFullParams]{
 	Doc: `a model of grids with heads that see one cell of the image
 
 Cells go through the model one by one. Their features are stitched together at the
-middle and the final layer, so that maps at these are of the whole grid. Classes are
-those of the heads, one head after the other; mosaic/grid with heads: true makes the
-targets. A map is right if it shows nothing outside the cell: the model doesn't see it.
+middle and the final layer, and at those of layers, so that maps at these are of the
+whole grid; "runexp inspect FILE --layers" lists names. Classes are those of the heads,
+one head after the other; mosaic/grid with heads: true makes the targets. A map is right if it shows nothing outside the cell: the model doesn't see it.
 Rao, Böhle and Schiele, CVPR 2022.`,
 	Version:  1,
 	Defaults: DiFullParams{N: 2},

@@ -22,7 +22,7 @@ type AggAttParams struct {
 }
 
 // AggAtt aggregates maps of grids as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
-// Methods", CVPR 2022, section 3.3: sorted by how well they point at the explained cell, in bins, whose mean
+// Methods", CVPR 2022, section 3.2: sorted by how well they point at the explained cell, in bins, whose mean
 // maps are shown on one scale.
 var AggAtt = stages.New(stages.Def[AggAttParams]{
 	Name: "report/aggatt",

@@ -2,6 +2,7 @@ package variant
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -11,8 +12,11 @@ import (
 )
 
 // DiFull has a head for each cell that sees nothing of the others, from the image on: cells go through the
-// base one by one, and their features are stitched together at the middle and the final layer.
-type DiFull struct{ Cells }
+// base one by one, and their features are stitched together at the middle and the final layer, and at Layers.
+type DiFull struct {
+	Cells
+	Layers []string `json:"layers,omitempty"` // names of values of the base's graph
+}
 
 // Name returns the name of the stage.
 func (DiFull) Name() string { return "model/difull" }
@@ -34,6 +38,12 @@ func (d DiFull) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, er
 			*v = modelfile.NoLayer
 		}
 	}
+	for _, v := range d.Layers {
+		if (editor{g}).producer(v) < 0 || !slices.Contains(channelsFirst(g, v), v) {
+			return s, fmt.Errorf("layers: %q isn't a value of the model's graph with places, [N,C,h,w]: "+
+				"\"runexp inspect FILE --layers\" lists such", v)
+		}
+	}
 	return trial(ctx, d, base, s)
 }
 
@@ -45,7 +55,7 @@ func (d DiFull) Graph(_ context.Context, base lower.Source, batch int) (*onnx.Gr
 	}
 	e := editor{g}
 	middle, final := lower.Layers(base.Spec, g)
-	for _, v := range channelsFirst(g, middle, final) {
+	for _, v := range channelsFirst(g, append([]string{middle, final}, d.Layers...)...) {
 		e.stitched(d.Cells, v)
 	}
 	e.cells(d.Cells, base.Spec, batch)

@@ -1,6 +1,7 @@
 package variant_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -151,6 +152,29 @@ func TestDiFullIsItsCells(t *testing.T) {
 					near(t, name, row[5*k:5*k+5], answers(t, base, [][]float32{cut(grids[i], n, k)})[0])
 				}
 			}
+		}
+	}
+}
+
+// TestDiFullStitchesFurtherLayers: features stitched at further layers leave the answers as they are, and a
+// layer is a value with places.
+func TestDiFullStitchesFurtherLayers(t *testing.T) {
+	base := modeltest.Model(t, model.ONNXParams{Path: "../../../experiments/quickstart/vgg.onnx", Preset: "half"})
+	rewritten := func(layers ...string) stages.Data {
+		r := stagetest.Run(t, model.DiFull, &model.DiFullParams{N: 2, Layers: layers},
+			map[string][]stages.Data{"model": {base}})
+		d := stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
+		d.Base = &base
+		return d
+	}
+	grids := waves(1, 128)
+	plain, stitched := rewritten(), rewritten("/1/Relu_output_0", "/8/Relu_output_0")
+	near(t, "stitched", answers(t, stitched, grids)[0], answers(t, plain, grids)[0])
+	for _, layer := range []string{"input", "logits", "/9/Relu_output_0"} {
+		_, err := stagetest.Try(model.DiFull, &model.DiFullParams{N: 2, Layers: []string{layer}},
+			map[string][]stages.Data{"model": {base}})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("layers: %q isn't a value", layer)) {
+			t.Errorf("the layer %s: %v", layer, err)
 		}
 	}
 }
