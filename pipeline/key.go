@@ -455,18 +455,43 @@ func namesIn(all stages.Names, order stages.Order) stages.Names {
 }
 
 // orderOf returns, for a stage that shows ids, those that are handed over to n, in the order in which the
-// experiment writes them; nil for other stages.
+// experiment writes them; nil for other stages. Among them are those in tables: of axes that the stages which
+// made these collapse.
 func (r *resolver) orderOf(n *node) stages.Order {
 	if !n.Stage.Ordered {
 		return nil
 	}
 	present := map[stages.Coord]bool{}
 	order := stages.Order{}
-	for p := range n.Inputs {
-		for _, e := range r.live(n, p) {
-			for _, c := range e.Coord {
+	add := func(coord []stages.Coord, known stages.Order) {
+		for _, c := range coord {
+			if _, ok := known[c.Axis]; !ok {
 				present[c] = true
 				order[c.Axis] = nil
+			}
+		}
+	}
+	for p := range n.Inputs {
+		for _, e := range r.live(n, p) {
+			add(e.Coord, nil)
+		}
+	}
+	collapsed := maps.Clone(order)
+	var inTables func(n *node)
+	inTables = func(n *node) {
+		for p := range n.Inputs {
+			for _, e := range r.live(n, p) {
+				add(e.Coord, collapsed)
+				if from := r.nodes[e.From.Index]; isTable(n, p) {
+					inTables(from)
+				}
+			}
+		}
+	}
+	for p := range n.Inputs {
+		for _, e := range r.live(n, p) {
+			if isTable(n, p) {
+				inTables(r.nodes[e.From.Index])
 			}
 		}
 	}
@@ -479,3 +504,6 @@ func (r *resolver) orderOf(n *node) stages.Order {
 	}
 	return order
 }
+
+// isTable reports whether a port of n takes tables.
+func isTable(n *node, port int) bool { return n.Stage.Inputs[port].Type.Form == stages.FormTable }

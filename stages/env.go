@@ -121,7 +121,8 @@ type Env struct {
 	// Ports holds the upstream data by input port: every port for a Whole stage, value ports for the others.
 	// Itemwise stages find the Facts of their item ports here too.
 	Ports map[string][]Data
-	// Order is the order of the ids on the collapsed axes; set for Ordered stages only.
+	// Order is the order of the ids on the collapsed axes, and on those that the makers of tables collapsed;
+	// set for Ordered stages only.
 	Order Order
 	// Labels and Families are those of the ids in Order; set for Ordered stages only.
 	Labels, Families Names

@@ -58,10 +58,10 @@ func runCriticalDifference(_ context.Context, p CriticalDifferenceParams, e *sta
 	for _, row := range t.Rows {
 		x := float64(row.Numbers[rank])
 		if math.IsNaN(x) || x < 1 || math.IsInf(x, 0) {
-			missing = append(missing, row.Keys[0])
+			missing = append(missing, e.Label(t.Keys[0], row.Keys[0]))
 			continue
 		}
-		r.Names, r.Rank = append(r.Names, row.Keys[0]), append(r.Rank, x)
+		r.Names, r.Rank = append(r.Names, e.Label(t.Keys[0], row.Keys[0])), append(r.Rank, x)
 		r.Critical = float64(row.Numbers[critical])
 	}
 	caption := "mean ranks, the best on the left"

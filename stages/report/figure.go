@@ -98,11 +98,6 @@ func numberColumn(t stages.Table, param, name string) (int, error) {
 	return at, nil
 }
 
-// labelOf joins the keys of a row in the given columns.
-func labelOf(r stages.Row, columns []int) string {
-	return strings.Join(mapped(columns, func(i int) string { return r.Keys[i] }), " · ")
-}
-
 // axisLabel names a number with its unit.
 func axisLabel(name, unit string) string {
 	if unit == "" || unit == name {

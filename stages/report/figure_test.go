@@ -60,7 +60,7 @@ func TestHeatmap(t *testing.T) {
 			"1 cell undefined.")
 	shows(t, "the figure", svg, ">vgg<", ">vit<", ">resnet<", ">gelu<", ">0.90<", ">0.80<", ">−0.25<", ">–<")
 	// The three bands have three colours: two cells in the lowest.
-	for colour, want := range map[string]int{"#08346c": 1, "#66a4d0": 1} {
+	for colour, want := range map[string]int{"#08346c": 2, "#66a4d0": 2} { // a cell and the key
 		if n := strings.Count(svg, `fill="`+colour+`"`); n != want {
 			t.Errorf("%d areas are %s, want %d", n, colour, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ type HeatmapParams struct {
 	Columns []string  `yaml:"columns" doc:"key columns whose texts name columns; default: all others"`
 	Value   string    `yaml:"value" doc:"the number column to show; default: the first"`
 	Bands   []float64 `yaml:"bands" doc:"ascending limits, between which cells have the same colour"`
+	Names   []string  `yaml:"band_names" doc:"what the bands are called, the lowest first"`
+	Sort    string    `yaml:"sort" doc:"which of rows and columns stand in the order of their mean, the smallest first; without it they stand in the experiment's order" choices:"none|rows|columns|both"`
 	Digits  int       `yaml:"digits" doc:"decimals of the numbers" min:"0" max:"6"`
 	Title   string    `yaml:"title" doc:"a title; default: the table's"`
 }
@@ -32,16 +35,21 @@ A row of the table is one cell, at the row and the column that its keys name; ov
 collapses axes, which become key columns. Colours go from the smallest number, pale, to
 the largest, dark blue, or from blue over white to red if a number is negative. With
 bands they show between which limits a number lies, a limit itself being in the band
-below it, and the caption counts the cells in each:
+below it, with a key, and the caption counts the cells in each. Rows that differ in the
+first of several keys stand apart. Where columns are the same keys as rows, with against
+before their names, a pair that the table has once stands below the diagonal:
 
   heatmap: {uses: report/heatmap, in: {table: consistency.table},
-            with: {rows: [case a], columns: [case b], value: rho, bands: [0.6, 0.8]}}`,
+            with: {rows: [model], columns: [against model], value: rho, bands: [0.6, 0.8],
+                   band_names: [weak, moderate, strong]}}
+
+A cell without a row of the table is empty, one whose number is undefined has a dash.`,
 	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   tablePort("the table to draw"),
 	Outputs:  figurePorts(),
-	Defaults: HeatmapParams{Digits: 2},
+	Defaults: HeatmapParams{Digits: 2, Sort: "none"},
 	Check: func(p HeatmapParams, _ func(string) bool) error {
 		if len(p.Rows) == 0 {
 			return stages.BadField("rows", "rows is required: name key columns of the table")
@@ -55,6 +63,9 @@ below it, and the caption counts the cells in each:
 			if math.IsNaN(b) || math.IsInf(b, 0) || i > 0 && b <= p.Bands[i-1] {
 				return stages.BadField("bands", "the limits %v aren't ascending", p.Bands)
 			}
+		}
+		if n := len(p.Names); n != 0 && n != len(p.Bands)+1 {
+			return stages.BadField("band_names", "band_names has %d names for %d bands", n, len(p.Bands)+1)
 		}
 		return nil
 	},
@@ -84,32 +95,55 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	m := &chart.HeatMap{Title: cmp.Or(p.Title, t.Title), Digits: p.Digits, Bands: p.Bands,
-		Rows: namesIn(e.Order, t, rows), Columns: namesIn(e.Order, t, columns)}
-	for range m.Rows {
-		row := make([]float64, len(m.Columns))
-		for j := range row {
-			row[j] = math.NaN()
-		}
-		m.Values = append(m.Values, row)
+	m := &chart.HeatMap{Title: cmp.Or(p.Title, t.Title), Digits: p.Digits, Bands: p.Bands, BandNames: p.Names}
+	down, across := placesIn(e.Order, t, rows), placesIn(e.Order, t, columns)
+	pairs := against(p.Rows, p.Columns)
+	if pairs {
+		down = placesIn(e.Order, t, rows, columns)
+		across = down
 	}
-	filled := map[[2]int]bool{}
+	at := func(list [][]string, keys []string) int {
+		return slices.IndexFunc(list, func(o []string) bool { return slices.Equal(o, keys) })
+	}
+	values := map[[2]int]float64{}
 	counts, empty := make([]int, len(p.Bands)+1), 0
 	for _, r := range t.Rows {
-		i, j := slices.Index(m.Rows, labelOf(r, rows)), slices.Index(m.Columns, labelOf(r, columns))
-		if filled[[2]int{i, j}] {
+		i, j := at(down, keysOf(r, rows)), at(across, keysOf(r, columns))
+		if pairs && i < j {
+			i, j = j, i
+		}
+		if _, ok := values[[2]int{i, j}]; ok {
 			return stages.BadField("rows",
 				"two rows of the table are at %q, %q: rows and columns must name the key "+
-					"columns in which they differ, of %s", m.Rows[i], m.Columns[j],
-				strings.Join(t.Keys, ", "))
+					"columns in which they differ, of %s", strings.Join(down[i], " · "),
+				strings.Join(across[j], " · "), strings.Join(t.Keys, ", "))
 		}
 		v := float64(r.Numbers[value])
-		filled[[2]int{i, j}], m.Values[i][j] = true, v
-		if math.IsNaN(v) {
+		if values[[2]int{i, j}] = v; math.IsNaN(v) {
 			empty++
 		} else {
 			counts[chart.Band(p.Bands, v)]++
 		}
+	}
+	i0, j0 := byMean(values, len(down), 0, p.Sort == "rows" || p.Sort == "both"),
+		byMean(values, len(across), 1, p.Sort == "columns" || p.Sort == "both")
+	if pairs { // the first has no row of its own, and the last no column, if no case is compared with itself
+		i0, j0 = used(values, i0, 0), used(values, j0, 1)
+	}
+	for n, i := range i0 {
+		m.Rows = append(m.Rows, labelled(e, t, rows, down[i]))
+		m.Breaks = append(m.Breaks, n > 0 && len(rows) > 1 && down[i][0] != down[i0[n-1]][0])
+		row, missing := make([]float64, len(j0)), make([]bool, len(j0))
+		for k, j := range j0 {
+			v, ok := values[[2]int{i, j}]
+			if row[k], missing[k] = v, !ok; !ok {
+				row[k] = math.NaN()
+			}
+		}
+		m.Values, m.Missing = append(m.Values, row), append(m.Missing, missing)
+	}
+	for _, j := range j0 {
+		m.Columns = append(m.Columns, labelled(e, t, columns, across[j]))
 	}
 	caption := axisLabel(p.Value, t.Numbers[value].Unit)
 	if m.Title != "" {
@@ -125,27 +159,77 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 	return nil
 }
 
-// namesIn returns the distinct labels of the rows in some key columns, in the experiment's order, or the
-// table's where that has none.
-func namesIn(order stages.Order, t stages.Table, columns []int) []string {
-	rows := slices.Clone(t.Rows)
-	slices.SortStableFunc(rows, func(a, b stages.Row) int {
-		for _, c := range columns {
-			if axis := t.Keys[c]; order[axis] != nil && !t.Ranked {
-				if by := order.Compare(axis, a.Keys[c], b.Keys[c]); by != 0 {
+// against reports whether columns are rows, each with against before its name.
+func against(rows, columns []string) bool {
+	return slices.EqualFunc(rows, columns, func(row, column string) bool { return column == "against "+row })
+}
+
+// axisOfKey returns the axis whose ids stand in a key column.
+func axisOfKey(key string) string { return strings.TrimPrefix(key, "against ") }
+
+// keysOf returns the texts of a row in some key columns.
+func keysOf(r stages.Row, columns []int) []string {
+	return mapped(columns, func(i int) string { return r.Keys[i] })
+}
+
+// placesIn returns the distinct texts of the rows in some key columns, or in any of several lists of them, in
+// the experiment's order, or the table's where that has none.
+func placesIn(order stages.Order, t stages.Table, columns ...[]int) [][]string {
+	var out [][]string
+	for _, list := range columns {
+		for _, r := range t.Rows {
+			keys := keysOf(r, list)
+			if !slices.ContainsFunc(out, func(o []string) bool { return slices.Equal(o, keys) }) {
+				out = append(out, keys)
+			}
+		}
+	}
+	if t.Ranked {
+		return out
+	}
+	slices.SortStableFunc(out, func(a, b []string) int {
+		for i, c := range columns[0] {
+			if axis := axisOfKey(t.Keys[c]); order[axis] != nil {
+				if by := order.Compare(axis, a[i], b[i]); by != 0 {
 					return by
 				}
 			}
 		}
 		return 0
 	})
-	var names []string
-	for _, r := range rows {
-		if name := labelOf(r, columns); !slices.Contains(names, name) {
-			names = append(names, name)
+	return out
+}
+
+// labelled joins the labels of texts in some key columns.
+func labelled(e *stages.Env, t stages.Table, columns []int, keys []string) string {
+	axes := mapped(columns, func(c int) string { return axisOfKey(t.Keys[c]) })
+	return labelsOf(e, axes, keys)
+}
+
+// byMean returns the numbers of n rows (side 0) or columns (side 1), by their mean value if that is asked for.
+func byMean(values map[[2]int]float64, n, side int, asked bool) []int {
+	out, sum, count := make([]int, n), make([]float64, n), make([]float64, n)
+	for i := range out {
+		out[i] = i
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(values), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		if v := values[at]; !math.IsNaN(v) {
+			sum[at[side]], count[at[side]] = sum[at[side]]+v, count[at[side]]+1
 		}
 	}
-	return names
+	if asked {
+		slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(sum[a]/count[a], sum[b]/count[b]) })
+	}
+	return out
+}
+
+// used keeps the rows or columns that have a value.
+func used(values map[[2]int]float64, list []int, side int) []int {
+	has := map[int]bool{}
+	for at := range values {
+		has[at[side]] = true
+	}
+	return slices.DeleteFunc(list, func(i int) bool { return !has[i] })
 }
 
 // inBands says in words how many numbers are in each band, the highest first.

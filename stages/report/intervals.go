@@ -68,7 +68,7 @@ func runIntervals(_ context.Context, p IntervalsParams, e *stages.Env) error {
 		if math.IsNaN(x[0]) {
 			missing++
 		}
-		v.Names = append(v.Names, labelOf(r, names))
+		v.Names = append(v.Names, labelled(e, t, names, keysOf(r, names)))
 		v.Value, v.Low, v.High = append(v.Value, x[0]), append(v.Low, x[1]), append(v.High, x[2])
 	}
 	caption := fmt.Sprintf("%s from %s to %s", axisLabel(p.Value, unit), p.Low, p.High)

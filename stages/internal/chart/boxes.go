@@ -3,6 +3,7 @@ package chart
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -85,7 +86,15 @@ func (b *Boxes) Figure() Figure {
 	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
 	for i, panel := range b.Panels {
 		p := newPlot(panel.Title)
-		name(p, &p.X, panel.Places, w/vg.Length(max(most, 1)))
+		alike := func(n int) bool {
+			o := b.Panels[n]
+			return slices.Equal(o.Places, panel.Places) && slices.Equal(o.Families, panel.Families)
+		}
+		places := panel.Places
+		if b.beyond(i, len(b.Panels), 1, alike) { // named below
+			places = make([]string, len(places))
+		}
+		name(p, &p.X, places, w/vg.Length(max(most, 1)))
 		scale := scales[i]
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
 		if b.first(i, len(b.Panels)) {
@@ -96,7 +105,7 @@ func (b *Boxes) Figure() Figure {
 			p.Add(levelLine(panel.Chance, chanceStyle))
 		}
 		if panel.Families != nil {
-			p.Add(families(panel.Families))
+			p.Add(families{panel.Families, !b.beyond(i, len(b.Panels), -1, alike)})
 		}
 		for j, groups := range panel.Values {
 			for k, v := range groups {
@@ -137,13 +146,16 @@ func (b *Boxes) Figure() Figure {
 	return l.figure()
 }
 
-// families names neighbouring places of one family above them, with a line between families.
-type families []string
+// families separates places of different families by a line, and names them above.
+type families struct {
+	of    []string // of the places
+	named bool
+}
 
 // runs returns the runs [from, to) of places of one family.
 func (f families) runs() (runs [][2]int) {
-	for i, from := 1, 0; i <= len(f); i++ {
-		if i == len(f) || f[i] != f[from] {
+	for i, from := 1, 0; i <= len(f.of); i++ {
+		if i == len(f.of) || f.of[i] != f.of[from] {
 			runs, from = append(runs, [2]int{from, i}), i
 		}
 	}
@@ -154,20 +166,29 @@ func (f families) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
 	style := words(labelSize)
 	style.Color, style.XAlign, style.YAlign = Soft, text.XCenter, text.YBottom
+	top := c.Max.Y
+	if f.named {
+		top += familyRoom
+	}
 	for _, run := range f.runs() {
 		if run[0] > 0 {
 			at := x(float64(run[0]) - 0.5)
-			c.StrokeLine2(draw.LineStyle{Color: Soft, Width: 0.5}, at, c.Min.Y, at, c.Max.Y+familyRoom)
+			c.StrokeLine2(draw.LineStyle{Color: Soft, Width: 0.5}, at, c.Min.Y, at, top)
 		}
-		from, to := x(float64(run[0])-0.5), x(float64(run[1])-0.5)
-		c.FillText(style, vg.Point{X: (from + to) / 2, Y: c.Max.Y + 3}, fit(style, f[run[0]], to-from-2))
+		if from, to := x(float64(run[0])-0.5), x(float64(run[1])-0.5); f.named {
+			at := vg.Point{X: (from + to) / 2, Y: c.Max.Y + 7}
+			c.FillText(style, at, fit(style, f.of[run[0]], to-from-2))
+		}
 	}
 }
 
-const familyRoom = labelSize + 4
+const familyRoom = labelSize + 8
 
 // GlyphBoxes keeps room for the names.
 func (f families) GlyphBoxes(*plot.Plot) []plot.GlyphBox {
+	if !f.named {
+		return nil
+	}
 	return []plot.GlyphBox{{X: 0.5, Y: 1, Rectangle: vg.Rectangle{Max: vg.Point{Y: familyRoom}}}}
 }
 

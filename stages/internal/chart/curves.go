@@ -108,7 +108,8 @@ func (k *Curves) Figure() Figure {
 		p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, ticks([]float64{0, 0.25, 0.5, 0.75, 1})
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
 		p.X.Padding, p.Y.Padding = 0, 0
-		if !k.sameBelow(i) {
+		alike := func(n int) bool { return k.Panels[n].XLabel == panel.XLabel }
+		if !k.beyond(i, len(k.Panels), 1, alike) {
 			p.X.Label.Text = wrap(p.X.Label.TextStyle, panel.XLabel, l.w)
 		}
 		if k.first(i, len(k.Panels)) {
@@ -152,17 +153,6 @@ func (k *Curves) Figure() Figure {
 	}
 	l.legend = k.legend()
 	return l.figure()
-}
-
-// sameBelow reports whether a panel below panel i in its column has the same label of the x-axis.
-func (k *Curves) sameBelow(i int) bool {
-	row, column := k.place(i)
-	for n, panel := range k.Panels {
-		if r, c := k.place(n); c == column && r > row && panel.XLabel == k.Panels[i].XLabel {
-			return k.named()
-		}
-	}
-	return false
 }
 
 // legend returns what tells lines apart, nil if nothing does.

@@ -16,16 +16,19 @@ import (
 type HeatMap struct {
 	Title         string
 	Rows, Columns []string
-	Values        [][]float64 // by row and column, NaN where there's none
+	Values        [][]float64 // by row and column, NaN where undefined
+	Missing       [][]bool    // by row and column: cells that aren't drawn; nil for none
+	Breaks        []bool      // by row: it stands apart from the one above; nil for none
 	Digits        int         // decimals of the numbers
 
 	// Bands are ascending limits: cells between the same limits have the same colour. Without, colours are
 	// those of Sequential from the smallest value to the largest, or of Diverging around 0 if one is
-	// negative.
-	Bands []float64
+	// negative. BandNames is what bands are called, the lowest first, or nil.
+	Bands     []float64
+	BandNames []string
 }
 
-// Figure draws the heat map. Cells without a value are white, with a dash.
+// Figure draws the heat map. Undefined cells are white, with a dash; the key tells the bands.
 func (m *HeatMap) Figure() Figure {
 	p := newPlot("")
 	number := words(labelSize)
@@ -50,8 +53,36 @@ func (m *HeatMap) Figure() Figure {
 	p.X.Width, p.Y.Width = 0, 0
 	p.Add(heatCells{m, number})
 	const height = 20
-	return layout{title: m.Title, plots: []*plot.Plot{p}, w: vg.Length(len(m.Columns)) * cell,
-		h: vg.Length(len(m.Rows)) * height}.figure()
+	l := layout{title: m.Title, plots: []*plot.Plot{p}, w: vg.Length(len(m.Columns)) * cell,
+		h: vg.Length(len(m.Rows)) * height}
+	if m.Bands != nil {
+		l.legend = newLegend()
+		for k := len(m.Bands); k >= 0; k-- {
+			col := Blues(float64(k) / float64(len(m.Bands)))
+			l.legend.Add(oneLine(m.bandName(k)), swatch{col, col})
+		}
+	}
+	return l.figure()
+}
+
+// bandName names band k by its limits, behind its name if it has one.
+func (m *HeatMap) bandName(k int) string {
+	limit := func(x float64) string {
+		return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "-", "−", 1)
+	}
+	name := ""
+	switch last := len(m.Bands); k {
+	case 0:
+		name = "up to " + limit(m.Bands[0])
+	case last:
+		name = "above " + limit(m.Bands[last-1])
+	default:
+		name = limit(m.Bands[k-1]) + " to " + limit(m.Bands[k])
+	}
+	if m.BandNames != nil {
+		return m.BandNames[k] + ": " + name
+	}
+	return name
 }
 
 func (m *HeatMap) number(v float64) string {
@@ -102,13 +133,25 @@ type heatCells struct {
 }
 
 func (h heatCells) Plot(c draw.Canvas, p *plot.Plot) {
-	const seam = 0.5 // white around a cell
+	const (
+		seam  = 0.5 // white around a cell
+		apart = 2   // more of it between rows that stand apart
+	)
 	x, y := p.Transforms(&c)
 	colour := h.m.colour()
 	for i, row := range h.m.Values {
 		for j, v := range row {
+			if h.m.Missing != nil && h.m.Missing[i][j] {
+				continue
+			}
 			x0, x1 := x(float64(j)-0.5)+seam, x(float64(j)+0.5)-seam
 			y0, y1 := y(float64(i)-0.5)-seam, y(float64(i)+0.5)+seam
+			if h.m.Breaks != nil && h.m.Breaks[i] {
+				y0 -= apart
+			}
+			if h.m.Breaks != nil && i+1 < len(h.m.Breaks) && h.m.Breaks[i+1] {
+				y1 += apart
+			}
 			col := colour(v)
 			c.FillPolygon(col, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})
 			h.number.Color = contrast(col)

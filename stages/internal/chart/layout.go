@@ -49,15 +49,16 @@ func (g Grid) first(i, n int) bool {
 	return true
 }
 
-// last reports whether panel i is the lowest in its column, of n.
-func (g Grid) last(i, n int) bool {
+// beyond reports whether, in a grid with names, a panel alike panel i stands below it in its column, or above
+// it where side is -1. There are n.
+func (g Grid) beyond(i, n, side int, alike func(i int) bool) bool {
 	row, column := g.place(i)
 	for k := range n {
-		if r, c := g.place(k); c == column && r > row {
-			return false
+		if r, c := g.place(k); g.named() && c == column && (r-row)*side > 0 && alike(k) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // scales returns the ticks of every panel, whose values span the given ranges: the same for all, or with byRow
@@ -99,32 +100,37 @@ type layout struct {
 	legend *plot.Legend
 }
 
-// figure arranges panels in a grid, with a title above and a legend to the right. Panels are as large as the
-// largest needs for its names.
+// figure arranges panels in a grid, with a title above and a legend to the right. Rows are as high, and
+// columns as wide, as the largest panel in them needs for its names.
 func (l layout) figure() Figure {
 	rows, columns := l.grid.size(len(l.plots))
 	grid := make([][]*plot.Plot, rows)
 	for j := range grid {
 		grid[j] = make([]*plot.Plot, columns)
 	}
-	var w, h vg.Length
+	w, h := make([]vg.Length, columns), make([]vg.Length, rows)
 	for i, p := range l.plots {
+		row, column := l.grid.place(i)
 		p.Title.Text = wrap(p.Title.TextStyle, p.Title.Text, l.w)
 		for line := range strings.Lines(p.Title.Text) {
-			w = max(w, width(p.Title.TextStyle, strings.TrimRight(line, "\n")))
+			w[column] = max(w[column], width(p.Title.TextStyle, strings.TrimRight(line, "\n")))
 		}
 		pw, ph := around(p, l.w, l.h)
-		w, h = max(w, pw), max(h, ph)
-		row, column := l.grid.place(i)
+		w[column], h[row] = max(w[column], pw), max(h[row], ph)
 		grid[row][column] = p
 	}
 	// Aligned data areas share the widest labels of their column, wherever in the row those are.
 	const gap = 14
 	tiles := draw.Tiles{Rows: rows, Cols: columns, PadX: gap, PadY: gap}
 	name := bold(titleSize)
-	names := l.grid.names(w, h)
-	f := Figure{Width: vg.Length(columns)*(w+gap) - gap + 2*border + names.left,
-		Height: vg.Length(rows)*(h+gap) - gap + 2*border + names.top}
+	names := l.grid.names(l.w, l.h)
+	f := Figure{Width: 2*border + names.left - gap, Height: 2*border + names.top - gap}
+	for _, x := range w {
+		f.Width += x + gap
+	}
+	for _, y := range h {
+		f.Height += y + gap
+	}
 	var side, top vg.Length
 	if l.legend != nil {
 		size := l.legend.Rectangle(draw.NewCanvas(newSVG(1, 1), 1000, 1000)).Size()
