@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
@@ -24,6 +25,7 @@ type BoxplotParams struct {
 	Gap          string   `yaml:"gap" doc:"a note where the grid has no panel"`
 	Scale        string   `yaml:"scale" doc:"what has one range of the y-axis" choices:"figure|row"`
 	Y            string   `yaml:"y_title" doc:"what the y-axis shows; default: score, with its unit"`
+	Width        int      `yaml:"width" doc:"of a panel's data area, in points; 0: as wide as boxes are at their best" min:"0" max:"900"`
 	Height       int      `yaml:"height" doc:"of a panel's data area, in points" min:"60" max:"600"`
 	Chance       float64  `yaml:"chance" doc:"the score of guessing, a dotted line; 0: what the scores tell of it" min:"0" max:"1"`
 }
@@ -90,11 +92,12 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
 	value := columnOf("", cells, func(*cell) bool { return true })
 	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.Y, scoreLabel(value.Unit)), Grid: f.grid, ByRow: rows,
-		H: size(p.Height, 170)}
+		W: float64(p.Width), H: size(p.Height, 170)}
 	for _, group := range groups {
 		b.Groups = append(b.Groups, e.Label(p.Group, group))
 	}
 	t := boxTable(p.Title, axes, value)
+	var lacks []string
 	least, most, infinite, collapsed, undefined := math.MaxInt, 0, 0, 0, 0
 	for n, ids := range f.ids {
 		panel := chart.BoxPanel{Title: f.titles[n], Chance: cmp.Or(p.Chance, chanceOf(cells, f.axes, ids))}
@@ -133,6 +136,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 			}
 		}
 		b.Panels = append(b.Panels, panel)
+		lacks = append(lacks, f.lacks(e, cells, n, p.Group, groups)...)
 	}
 	caption := "Scores over " + count(most, "image")
 	if least < most {
@@ -144,6 +148,12 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	caption += " as box plots: quartiles, whiskers to 1.5 times their distance"
 	if collapsed > 0 {
 		caption += fmt.Sprintf("; a diamond marks boxes that are only a line (%d)", collapsed)
+	}
+	if lacks != nil {
+		caption += "; not in the experiment: " + strings.Join(lacks, ", ")
+		if p.Gap != "" {
+			caption += " (" + p.Gap + ")"
+		}
 	}
 	if undefined+infinite > 0 {
 		caption += fmt.Sprintf("; %s undefined or infinite left out", count(undefined+infinite, "score"))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
@@ -11,6 +12,7 @@ import (
 type facets struct {
 	axes   []string
 	ids    [][]string // of every panel
+	names  []string   // of every panel, "" for the only one
 	titles []string   // of every panel; "" where the names of its row and column tell all
 	grid   chart.Grid
 }
@@ -33,8 +35,9 @@ func newFacets(e *stages.Env, data []stages.Data, list, rows, columns, rest []st
 		f := facets{axes: slices.Concat(list, rest), grid: chart.Grid{PerRow: perRow}}
 		f.ids = places(e.Order, data, f.axes)
 		for _, ids := range f.ids {
-			f.titles = append(f.titles, title(f.axes, ids))
+			f.names = append(f.names, title(f.axes, ids))
 		}
+		f.titles = f.names
 		return f
 	}
 	rows = slices.Concat(rows, rest)
@@ -51,10 +54,27 @@ func newFacets(e *stages.Env, data []stages.Data, list, rows, columns, rest []st
 	}
 	f.ids = places(e.Order, data, f.axes)
 	for _, ids := range f.ids {
+		f.names = append(f.names, title(f.axes, ids))
 		f.grid.At = append(f.grid.At, [2]int{at(down, ids[:len(rows)]), at(across, ids[len(rows):])})
 	}
 	f.titles = make([]string, len(f.ids))
 	return f
+}
+
+// lacks names the ids of an axis for which panel n has no cell, with the panel.
+func (f facets) lacks(e *stages.Env, cells []cell, n int, axis string, ids []string) []string {
+	var missing []string
+	for _, id := range ids {
+		if !slices.ContainsFunc(cells, func(c cell) bool {
+			return slices.Equal(pick(c.Coord, f.axes), f.ids[n]) && idOn(c.Coord, axis) == id
+		}) {
+			missing = append(missing, e.Label(axis, id))
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return []string{strings.Join(missing, ", ") + " in " + f.names[n]}
 }
 
 // twice returns an error if an axis is named by two parameters, of which the last is param.

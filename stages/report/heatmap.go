@@ -44,7 +44,7 @@ before their names, a pair that the table has once stands below the diagonal:
                    band_names: [weak, moderate, strong]}}
 
 A cell without a row of the table is empty, one whose number is undefined has a dash.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   tablePort("the table to draw"),

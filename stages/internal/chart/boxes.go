@@ -20,7 +20,7 @@ type Boxes struct {
 	Panels        []BoxPanel
 	Grid                  // where they are wide, with fewer of them in a row
 	ByRow         bool    // each row of panels has its own scale; otherwise all have one
-	H             float64 // height of the data area of a panel, in points
+	W, H          float64 // of the data area of a panel, in points; without W, what boxes need
 }
 
 // A BoxPanel has boxes at named places.
@@ -77,6 +77,10 @@ func (b *Boxes) Figure() Figure {
 	one := vg.Length(10)
 	place := max(one*vg.Length(len(b.Groups))+7, 20)
 	w := max(vg.Length(most)*place, 150)
+	if b.W > 0 { // narrower boxes
+		w = vg.Length(b.W)
+		one = min(one, 0.8*w/vg.Length(max(most*len(b.Groups), 1)))
+	}
 	colours := Lines()
 	const widest = 900
 	if !b.named() {
@@ -112,7 +116,7 @@ func (b *Boxes) Figure() Figure {
 				if len(v) == 0 {
 					continue
 				}
-				box, err := plotter.NewBoxPlot(one-3, float64(j), plotter.Values(v))
+				box, err := plotter.NewBoxPlot(0.7*one, float64(j), plotter.Values(v))
 				if err != nil {
 					panic(err) // its only errors are of empty or infinite values
 				}
