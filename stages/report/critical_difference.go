@@ -29,7 +29,7 @@ difference, whose length stands above the axis. Demšar, JMLR 2006.
 
   ranks: {uses: stats/friedman, in: {scores: gae.total}, over: all, with: {rank: method}}
   diagram: {uses: report/critical-difference, in: {table: ranks.table}}`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   tablePort("a table of stats/friedman"),

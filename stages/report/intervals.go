@@ -29,7 +29,7 @@ estimate, a line from the lower to the upper end of its interval, which is left 
 where an end is undefined.
 
   kappa: {uses: report/intervals, in: {table: fuse.ranking}, with: {label: method, value: kappa}}`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   tablePort("the table of the estimates"),
