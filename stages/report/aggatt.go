@@ -19,6 +19,9 @@ type AggAttParams struct {
 	Values  string `yaml:"values" doc:"what is shown: the positive part of maps, or maps as they are" choices:"positive|signed"`
 	Variant string `yaml:"variant" doc:"paper: a map without positive relevance has no score and is left out; official: it scores 0, as does one whose total is 1e-7 or less" choices:"paper|official"`
 	Title   string `yaml:"title" doc:"a title"`
+	Tile    int    `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
+	DPI     int    `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
+	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, 72 at least" min:"20" max:"10000"`
 }
 
 // AggAtt aggregates maps of grids as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
@@ -34,8 +37,11 @@ best 2 %, up to 5, 50, 95, 98 and 100 %, and at least one map. The bins of a row
 scale, which ends at the 99.5th percentile of their magnitudes: white is 0, green for the
 class, red against it. On the left stands the map in the middle of the best bin, on the
 right that of the worst, each on its own scale; all ends are printed below. A row for
-each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
-	Version:  3,
+each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.
+
+SVG and PDF have text as text and each map as an image in the pixels of the grid. The PNG
+is a preview: with more than budget kB it has fewer dots per inch.`,
+	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -43,10 +49,8 @@ each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
 		{Name: "cells", Type: stages.Boxes, Doc: "the explained cells; facts: height, width, grid"},
 		{Name: "images", Type: stages.Images, Doc: "the grids, shown next to the examples", Optional: true},
 	},
-	Outputs: []stages.Port{
-		{Name: "figure", Type: stages.Figure, Doc: "PNG"},
-		{Name: "bins", Type: stages.TableType, Doc: "one row per row of the figure and bin"},
-	},
+	Outputs: figurePorts(stages.Port{Name: "bins", Type: stages.TableType,
+		Doc: "one row per row of the figure and bin"}),
 	Variants: []stages.Variant{{
 		Item: "maps without positive relevance", Default: "paper",
 		Differs: "the score divides by zero, so such maps are left out, and counted; the official code " +
@@ -54,7 +58,7 @@ each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.`,
 			"which may be one less than there are",
 		Golden: "aggatt",
 	}},
-	Defaults: AggAttParams{Values: metric.Positive, Variant: "paper"},
+	Defaults: AggAttParams{Values: metric.Positive, Variant: "paper", Tile: 40, DPI: 144, Budget: 200},
 	Few: func(_ AggAttParams, in map[string]stages.Amount) error {
 		least := int(math.Ceil(1 / binEnds[0]))
 		if n := in["maps"].Items; n < least {
@@ -96,7 +100,7 @@ func sorted(list []ranked) {
 
 // An aggregate is a row of the figure.
 type aggregate struct {
-	ids           []string
+	ids, labels   []string
 	height, width int
 	mask          []uint8 // of the cell
 	outline       outline
@@ -111,6 +115,7 @@ type aggregate struct {
 // An example is a single map.
 type example struct {
 	share  float64
+	item   string // its id
 	values []float64
 	scale  float64
 	image  []byte // payload; nil without images
@@ -130,14 +135,16 @@ func runAggAtt(ctx context.Context, p AggAttParams, e *stages.Env) error {
 				return fmt.Errorf("%s%w", rowName(ids), err)
 			}
 			a.ids = ids
+			for i, id := range ids {
+				a.labels = append(a.labels, e.Label(axes[i], id))
+			}
 			rows = append(rows, a)
 			e.Done(1)
 		}
 	}
-	e.Set("figure", drawAggAtt(rows))
-	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": p.caption(rows)})
 	e.Set("bins", binTable(p, axes, rows).Encode())
-	return nil
+	page, whole := p.draw(rows)
+	return setPage(e, page, preview{p.DPI, whole, p.Budget}, p.caption(rows), p.shown(rows))
 }
 
 // rowName names a row in errors.
@@ -292,6 +299,7 @@ func (p AggAttParams) example(e *stages.Env, a *aggregate, d stages.Data, bin in
 	if err != nil {
 		return x, err
 	}
+	x.item = item.ID
 	for _, images := range e.Ports["images"] {
 		if !agree(d.Coord, images.Coord) {
 			continue

@@ -179,12 +179,19 @@ func TestAggAttFigure(t *testing.T) {
 		in["maps"] = append(in["maps"], stagetest.At(stagetest.Items(nil, maps...), "method", method))
 	}
 	for _, values := range []string{metric.Positive, metric.Signed} {
-		p := &AggAttParams{Cell: 2, Values: values, Variant: "paper"}
+		p := &AggAttParams{Cell: 2, Values: values, Variant: "paper", Tile: 40, DPI: 144, Budget: 200}
 		r := stagetest.Run(t, AggAtt, p, in)
-		m := look(t, "aggatt-"+values, r.Payloads["figure"][0])
+		m := lookAt(t, "aggatt-"+values, r)
 		if again := stagetest.Run(t, AggAtt, p, in).Payloads["figure"][0]; !bytes.Equal(again,
 			r.Payloads["figure"][0]) {
 			t.Error("drawn twice, the figure differs")
+		}
+		// Two rows of eight maps, equal in both; the examples are two photographs that look the same.
+		if sizes := imageSizes(r.Payloads["pdf"][0]); sizes["64×64"] != 8+1 {
+			t.Errorf("the PDF has images %v", sizes)
+		}
+		if got := shownBy(t, r); len(got.Items) != 2 || len(got.Rows) != 2 || len(got.Columns) != 10 {
+			t.Errorf("the figure says that it shows %+v", got)
 		}
 		red := 0
 		for y := range m.Bounds().Dy() {

@@ -20,15 +20,14 @@ func figurePorts(more ...stages.Port) []stages.Port {
 
 // setFigure writes a figure to all ports.
 func setFigure(e *stages.Env, f chart.Figure, caption string) {
-	caption = strings.Join(strings.Fields(caption), " ")
-	for port, b := range map[string][]byte{"figure": f.SVG(), "png": f.PNG(), "pdf": f.PDF()} {
-		ext := port
-		if port == "figure" {
-			ext = "svg"
-		}
-		e.Set(port, b)
-		e.SetFacts(port, stages.Facts{"ext": ext, "caption": caption})
-	}
+	setFile(e, "figure", "svg", f.SVG(), caption)
+	setFile(e, "png", "png", f.PNG(), caption)
+	setFile(e, "pdf", "pdf", f.PDF(), caption)
+}
+
+func setFile(e *stages.Env, port, ext string, b []byte, caption string) {
+	e.Set(port, b)
+	e.SetFacts(port, stages.Facts{"ext": ext, "caption": strings.Join(strings.Fields(caption), " ")})
 }
 
 // tablePort is the input of stages that draw a table.

@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"image"
 	"image/png"
@@ -9,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -156,16 +159,59 @@ func text(table stages.Table) string {
 
 func look(t testing.TB, name string, b []byte) image.Image {
 	t.Helper()
-	if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // a folder to write the figures to, for inspection
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keep(t, name+".png", b)
 	m, err := png.Decode(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// keep writes a file for inspection.
+func keep(t testing.TB, name string, b []byte) {
+	t.Helper()
+	if dir := os.Getenv("RUNEXP_LOOK"); dir != "" { // a folder to write the figures to
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lookAt is look for a page of images, whose files it checks; it returns its PNG.
+func lookAt(t testing.TB, name string, r stagetest.Result) image.Image {
+	t.Helper()
+	keep(t, name+".svg", r.Payloads["figure"][0])
+	keep(t, name+".pdf", r.Payloads["pdf"][0])
+	for port, ext := range map[string]string{"figure": "svg", "png": "png", "pdf": "pdf"} {
+		if r.Facts[port]["ext"] != ext || r.Facts[port]["caption"] == "" {
+			t.Errorf("%s: the port %s has the facts %v", name, port, r.Facts[port])
+		}
+	}
+	if err := xml.Unmarshal(r.Payloads["figure"][0], new(struct{})); err != nil {
+		t.Errorf("%s: the SVG is no XML: %v", name, err)
+	}
+	return look(t, name, r.Payloads["png"][0])
+}
+
+// imageSizes counts the images of a PDF file by their size in pixels, "64×64", without those of opacity.
+func imageSizes(b []byte) map[string]int {
+	sizes := map[string]int{}
+	for _, m := range regexp.MustCompile(`/Subtype/Image/Width (\d+)/Height (\d+)/BitsPerComponent 8(/ColorSpace/DeviceGray)?`).
+		FindAllSubmatch(b, -1) {
+		if m[3] == nil {
+			sizes[string(m[1])+"×"+string(m[2])]++
+		}
+	}
+	return sizes
+}
+
+// shownBy returns what a page says that it shows.
+func shownBy(t testing.TB, r stagetest.Result) (s shown) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.Facts["figure"]["shown"]), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func refuses(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, want string) {

@@ -22,7 +22,11 @@ type SheetParams struct {
 	Columns  string    `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
 	Order    string    `yaml:"order" doc:"of the maps of an image: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
 	Scale    string    `yaml:"scale" doc:"whether each map has its own colour scale, or those of a column or of the sheet share one" choices:"map|column|sheet"`
-	Budget   int       `yaml:"budget" doc:"size of the file in kB above which fewer images are shown" min:"20" max:"10000"`
+	Caption  string    `yaml:"caption" doc:"below an image: its class and probability, its id, both, or nothing" choices:"class|file|both|none"`
+	Tile     int       `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
+	Width    int       `yaml:"width" doc:"the width of the figure in points above which a line of maps is broken" min:"100" max:"2000"`
+	DPI      int       `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
+	Budget   int       `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, 72 at least" min:"20" max:"10000"`
 	Overlay  bool      `yaml:"overlay" doc:"blend the colours with the image in grey"`
 	Title    string    `yaml:"title" doc:"a title"`
 }
@@ -43,8 +47,7 @@ func (p SheetParams) Validate() error {
 // scale ends at the 99.5th percentile of the absolute values shown. Otherwise a scale runs from the 0.5th to
 // the 99.5th percentile of the values. The ends are printed below each map. Channels are summed.
 //
-// Tiles have 96 pixels or more: if the file exceeded the budget, fewer images are shown, at least one, and
-// the caption tells how many.
+// The SVG and the PDF hold each map as an image in its own pixels, and text as text.
 var Sheet = stages.New(stages.Def[SheetParams]{
 	Name: "report/sheet",
 	Doc: `maps next to the images that they explain
@@ -52,7 +55,8 @@ var Sheet = stages.New(stages.Def[SheetParams]{
 One row per image and, if more axes than columns are collapsed, per combination of
 these; one column per id of the axis columns. Below an image stand its class and the
 probability: wire targets and probability of model/predict, and labels for the names of
-classes. Below a map stands its score, if scores is wired, and the ends of its colours.
+classes, of which WordNet's numbers are left out. With caption: file its id stands there.
+Below a map stands its score, if scores is wired, and the ends of its colours.
 
 The images are the first (items: 6), the first of each class (items: 12, per_class: 1),
 those named (items: [a, b]), or those with the best and the worst scores of all (best:
@@ -65,9 +69,14 @@ If a map of a column has negative values, red is evidence for the class and blue
 it, and a scale ends at the 99.5th percentile of the absolute values shown; otherwise it
 runs from white at the 0.5th to dark at the 99.5th percentile of the values. Constant
 maps and maps with undefined values are labelled as such. Masks, boxes and the cells of
-a grid are outlined. A tile has 96 pixels or more: if the file would be too large, fewer
-images are shown, and the caption tells how many.`,
-	Version:  5,
+a grid are outlined.
+
+SVG and PDF have text as text, and each map as an image in its own pixels, of whatever
+size: tile says how large it is drawn. Photographs are kept as they are, large ones as
+JPEG. The PNG is a preview: with more than budget kB it has fewer dots per inch, and its
+caption says so. As many images are shown as are asked for; which, and in which rows and
+columns, stands in cells/ of the review folder, under shown.`,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Named:    true,
@@ -83,9 +92,9 @@ images are shown, and the caption tells how many.`,
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes to outline", Optional: true},
 		{Name: "cells", Type: stages.Boxes, Doc: "explained cells of grids, to outline", Optional: true},
 	},
-	Outputs: []stages.Port{{Name: "figure", Type: stages.Figure, Doc: "PNG"}},
+	Outputs: figurePorts(),
 	Defaults: SheetParams{Items: Selection{Count: 6}, Columns: "method", Order: "written",
-		Scale: "map", Budget: 200},
+		Scale: "map", Caption: "class", Tile: 64, Width: 480, DPI: 144, Budget: 200},
 	Check: func(p SheetParams, wired func(string) bool) error {
 		switch {
 		case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
@@ -106,6 +115,7 @@ images are shown, and the caption tells how many.`,
 type sheetRow struct {
 	choice  choice
 	ids     []string // on the other axes
+	labels  []string // and what they are called
 	photo   *picture.RGB
 	again   bool     // it's the image of the row above, with the same text
 	notes   []string // paragraphs below the image, the first is prominent
@@ -115,30 +125,56 @@ type sheetRow struct {
 
 // A sheet is the content of the figure.
 type sheet struct {
-	boxW, boxH int // of a tile, in pixels
+	boxW, boxH float64 // of a tile, in points
+	width      float64 // of a line of tiles, at most
 	columns    []string
-	signed     map[string]bool // by column
+	names      map[string]string // what columns are called
+	signed     map[string]bool   // by column
 	rows       []*sheetRow
-	choices    []choice // the images of rows
-	words      string   // which images were asked for
-	asked      int      // and how many
+	words      string // which images were asked for
 	sorted     bool
 	sharing    string // SheetParams.Scale
 	overlay    bool
+	pixels     int // of all maps
 }
 
-// maxTiles bounds the memory of a sheet. One with more maps, but a single image, exceeds the budget in bytes.
-const maxTiles = 512
+// maxMapPixels bounds the memory of a sheet, which holds its maps: 4 bytes each.
+const maxMapPixels = 1 << 27
 
 func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
 	s, err := p.sheet(ctx, e)
 	if err != nil {
 		return err
 	}
-	figure, shown := s.within(1000 * p.Budget)
-	e.Set("figure", figure)
-	e.SetFacts("figure", stages.Facts{"ext": "png", "caption": p.caption(e, s, shown)})
-	return nil
+	s.setScales()
+	s.setAgain()
+	return setPage(e, s.draw(), preview{p.DPI, s.dots(), p.Budget}, p.caption(e, s), s.shown())
+}
+
+// dots returns the dots per inch at which a pixel of the first map is one dot.
+func (s *sheet) dots() float64 {
+	for _, r := range s.rows {
+		for _, t := range r.tiles {
+			if t != nil && t.w > 0 {
+				return 72 * float64(t.w) / s.frame(r, 0, 0).W
+			}
+		}
+	}
+	return 0
+}
+
+// shown lists what the sheet shows.
+func (s *sheet) shown() shown {
+	out := shown{Columns: s.columns}
+	for _, r := range s.rows {
+		if !slices.Contains(out.Items, r.choice.id) {
+			out.Items = append(out.Items, r.choice.id)
+		}
+		if len(r.ids) > 0 && !slices.ContainsFunc(out.Rows, func(ids []string) bool { return slices.Equal(ids, r.ids) }) {
+			out.Rows = append(out.Rows, r.ids)
+		}
+	}
+	return out
 }
 
 // sheet reads the images and their maps.
@@ -152,9 +188,11 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 			return nil, err
 		}
 	}
-	s := &sheet{signed: map[string]bool{}, sharing: p.Scale, sorted: p.Order == "score", overlay: p.Overlay}
+	s := &sheet{signed: map[string]bool{}, names: map[string]string{}, sharing: p.Scale,
+		sorted: p.Order == "score", overlay: p.Overlay, width: float64(p.Width)}
 	for _, ids := range places(e.Order, maps, []string{column}) {
 		s.columns = append(s.columns, ids[0])
+		s.names[ids[0]] = e.Label(column, ids[0])
 	}
 	spread := slices.Clone(maps) // over the axes of rows
 	if s.sorted {
@@ -166,12 +204,14 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.words, s.asked = words, len(choices)
-	choices = fewer(choices, max(maxTiles/(len(groups)*len(s.columns)), 1))
+	s.words = words
 	for _, c := range choices {
 		for _, ids := range groups {
 			row := &sheetRow{choice: c, ids: ids}
-			found, err := s.open(e, row, coordsOf(others, ids))
+			for i, id := range ids {
+				row.labels = append(row.labels, e.Label(others[i], id))
+			}
+			found, err := p.open(e, row, coordsOf(others, ids))
 			if err != nil {
 				return nil, err
 			}
@@ -180,7 +220,7 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 			}
 		}
 	}
-	s.setBox()
+	s.setBox(float64(p.Tile))
 	for _, row := range s.rows {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -195,9 +235,6 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 	if len(s.rows) == 0 {
 		return nil, fmt.Errorf("none of the maps is of %s", words)
 	}
-	s.choices = slices.DeleteFunc(choices, func(c choice) bool {
-		return !slices.ContainsFunc(s.rows, func(r *sheetRow) bool { return r.choice.id == c.id })
-	})
 	return s, nil
 }
 
@@ -250,40 +287,6 @@ func vaguer(p, q []string) bool {
 	return lacks
 }
 
-// fewer returns at most n images: it drops the last ones, but of the best and worst those in the middle.
-func fewer(list []choice, n int) []choice {
-	if len(list) <= n {
-		return list
-	}
-	worst := 0
-	for _, c := range list {
-		if c.end == "worst" {
-			worst++
-		}
-	}
-	best := len(list) - worst
-	keep := min(worst, max(n/2, n-best))
-	return slices.Concat(list[:n-keep], list[len(list)-keep:])
-}
-
-// within draws the sheet with as many of the images as the budget allows, at least one.
-func (s *sheet) within(budget int) (figure []byte, shown int) {
-	all := s.rows
-	for n := len(s.choices); ; {
-		kept := fewer(s.choices, n)
-		s.rows = slices.DeleteFunc(slices.Clone(all), func(r *sheetRow) bool {
-			return !slices.ContainsFunc(kept, func(c choice) bool { return c.id == r.choice.id })
-		})
-		s.setScales()
-		s.setAgain()
-		figure = s.draw()
-		if len(figure) <= budget || n == 1 {
-			return figure, n
-		}
-		n = min(max(n*budget/len(figure), 1), n-1)
-	}
-}
-
 // setAgain finds the rows whose image stands above them.
 func (s *sheet) setAgain() {
 	for i, r := range s.rows {
@@ -296,7 +299,7 @@ func (s *sheet) setAgain() {
 }
 
 // open reads the image of a row. found is false if there is none.
-func (s *sheet) open(e *stages.Env, r *sheetRow, place []stages.Coord) (found bool, err error) {
+func (p SheetParams) open(e *stages.Env, r *sheetRow, place []stages.Coord) (found bool, err error) {
 	id := r.choice.id
 	b, _, err := at(e.Ports["images"], id, place)
 	if err != nil || b == nil {
@@ -305,32 +308,29 @@ func (s *sheet) open(e *stages.Env, r *sheetRow, place []stages.Coord) (found bo
 	if r.photo, err = photoOf(b); err != nil {
 		return false, fmt.Errorf("image %q: %w", id, err)
 	}
-	if r.notes, err = notesOf(e, r.choice, place); err != nil {
+	if r.notes, err = p.notes(e, r.choice, place); err != nil {
 		return false, err
 	}
 	r.outline, err = outlineOf(e, id, place, r.photo)
 	return true, err
 }
 
-// setBox sets the size of tiles by the largest image.
-func (s *sheet) setBox() {
+// setBox sets the size of tiles by the largest image, of which an edge more than twice as long as the other is
+// drawn smaller.
+func (s *sheet) setBox(side float64) {
 	w, h := 1, 1
 	for _, r := range s.rows {
 		if r.photo.W*r.photo.H > w*h {
 			w, h = r.photo.W, r.photo.H
 		}
 	}
-	s.boxW, s.boxH = boxFor(w, h)
+	ratio := float64(w) / float64(h)
+	s.boxW, s.boxH = side*min(max(ratio, 1), 2), side*min(max(1/ratio, 1), 2)
 }
 
-// fill resizes the image of a row, and reads its maps and their scores.
+// fill reads the maps of an image and their scores.
 func (s *sheet) fill(e *stages.Env, r *sheetRow, place []stages.Coord, column string) error {
 	id := r.choice.id
-	w, h := fit(r.photo.W, r.photo.H, s.boxW, s.boxH)
-	var err error
-	if r.photo, err = photoAt(r.photo, w, h); err != nil {
-		return fmt.Errorf("image %q: %w", id, err)
-	}
 	r.tiles = make([]*tile, len(s.columns))
 	for _, d := range e.Ports["maps"] {
 		if !agree(place, d.Coord) {
@@ -344,9 +344,12 @@ func (s *sheet) fill(e *stages.Env, r *sheetRow, place []stages.Coord, column st
 			continue
 		}
 		name := idOn(d.Coord, column)
-		t, negative, err := tileOf(b, w, h)
+		t, negative, err := tileOf(b)
 		if err != nil {
 			return fmt.Errorf("map of %q: %w", id, err)
+		}
+		if s.pixels += len(t.values); s.pixels > maxMapPixels {
+			return fmt.Errorf("the maps have more than %d pixels: ask for fewer images", maxMapPixels)
 		}
 		t.column = name
 		if t.scores, err = scoresAt(e, id, slices.Concat(place, d.Coord)); err != nil {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"image"
 	"image/color"
 	"math"
 	"strconv"
@@ -11,21 +10,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/chart"
 )
 
-// Sizes of the sheet in pixels.
+// Sizes of pages of tiles in points.
 const (
-	tileGap     = 8
-	lineHeight  = 13 // of text
-	rowGap      = 12
-	fullWidth   = 1320 // at which a line of tiles is broken
-	labelWidth  = 110  // of the ids on other axes, at most
-	blockGap    = 20   // between images next to each other
-	barWidth    = 120
-	barHeight   = 10
-	keyHeight   = 22  // of a colour bar with its margin
-	leastWidth  = 440 // fits a colour bar and its text
+	tileGap     = 5
+	lineHeight  = 8 // of text
+	rowGap      = 7
+	labelWidth  = 60 // of the ids on other axes, at most
+	blockGap    = 10 // between images next to each other
+	barWidth    = 70
+	barHeight   = 6
+	keyHeight   = 13  // of a colour bar with its margin
+	leastWidth  = 250 // fits a colour bar and its text
 	mapColours  = 49  // steps of a colour map; odd, so that white is one of them
 	labelLines  = 4   // of a name, at most
-	headPadding = 6
+	headPadding = 3
+	border      = 4 // around a page
+	hairline    = 0.5
 )
 
 var blank = color.RGBA{240, 240, 240, 255}
@@ -33,32 +33,28 @@ var blank = color.RGBA{240, 240, 240, 255}
 // A layout is where the parts of a sheet go. An image takes a block: ids on the left, the image, and lines of
 // tiles to its right.
 type layout struct {
-	c       *chart.Canvas // to measure
-	labels  int           // width of the ids
-	column  int           // width of a tile with its gap
-	perLine int           // tiles
-	lines   int           // lines of tiles of an image
-	across  int           // images next to each other
-	heads   int           // height of the columns' names
-	named   bool          // names stand above each tile rather than above the columns
+	labels  float64 // width of the ids
+	column  float64 // width of a tile with its gap
+	perLine int     // tiles
+	lines   int     // lines of tiles of an image
+	across  int     // images next to each other
+	heads   float64 // height of the columns' names
+	named   bool    // names stand above each tile rather than above the columns
 }
 
 func (s *sheet) layout() layout {
-	l := layout{c: chart.NewCanvas(1, 1), column: s.boxW + tileGap, across: 1}
+	l := layout{column: s.boxW + tileGap, across: 1}
 	for _, r := range s.rows {
-		for _, id := range r.ids {
-			for _, line := range l.c.Wrap(chart.TextFont, id, labelWidth, labelLines) {
-				l.labels = max(l.labels, l.c.Width(chart.TextFont, line)+tileGap)
-			}
-		}
+		l.labels = max(l.labels, idsWidth(r.labels))
 	}
 	n := len(s.columns)
-	room := max((fullWidth-2*tileGap-l.labels-l.column)/l.column, 1)
+	fits := func(width, of float64) int { return max(int((width+1e-9)/of), 1) }
+	room := fits(s.width-2*border-l.labels-l.column+tileGap, l.column)
 	l.lines = (n + room - 1) / room
 	l.perLine = (n + l.lines - 1) / l.lines
 	l.named = l.lines > 1 || s.sorted
-	if block := l.blockWidth() + blockGap; l.lines == 1 && !s.several() {
-		room := max((fullWidth-2*tileGap+blockGap)/block, 1)
+	if l.lines == 1 && !s.several() {
+		room := fits(s.width-2*border+tileGap+blockGap, l.blockWidth()+blockGap)
 		longest := 1
 		for _, section := range s.sections() {
 			longest = max(longest, len(section))
@@ -67,9 +63,29 @@ func (s *sheet) layout() layout {
 		l.across = min((longest+high-1)/high, room)
 	}
 	for _, name := range s.columns {
-		l.heads = max(l.heads, lineHeight*len(l.name(name)))
+		l.heads = max(l.heads, lineHeight*float64(len(l.name(s.names[name]))))
 	}
 	return l
+}
+
+// idsWidth returns how much room names on the left of a row take.
+func idsWidth(labels []string) (width float64) {
+	for _, label := range labels {
+		for _, line := range chart.TextFont.Wrap(label, labelWidth, labelLines) {
+			width = max(width, chart.TextFont.Width(line)+tileGap)
+		}
+	}
+	return width
+}
+
+// writeIDs writes names below each other.
+func writeIDs(page *chart.Page, x, y float64, labels []string) {
+	for _, label := range labels {
+		for _, line := range chart.TextFont.Wrap(label, labelWidth, labelLines) {
+			page.Text(x, y+lineHeight-1, chart.TextFont, chart.Ink, chart.Left, line)
+			y += lineHeight + 1
+		}
+	}
 }
 
 // several reports whether an image has several rows.
@@ -94,11 +110,11 @@ func (s *sheet) sections() [][]*sheetRow {
 	return out
 }
 
-func (l *layout) blockWidth() int { return l.labels + (1+l.perLine)*l.column }
+func (l *layout) blockWidth() float64 { return l.labels + float64(1+l.perLine)*l.column }
 
 // name returns the lines of a column's name.
 func (l *layout) name(name string) []string {
-	return l.c.Wrap(chart.TitleFont, name, l.column-2, labelLines)
+	return chart.TitleFont.Wrap(name, l.column-1, labelLines)
 }
 
 // A line is a line of text in one of the sheet's fonts.
@@ -114,7 +130,7 @@ func (l *layout) below(t *tile) (lines []line) {
 		return nil
 	}
 	add := func(text string, col color.RGBA) {
-		for _, part := range l.c.Wrap(chart.SmallFont, text, l.column-2, labelLines) {
+		for _, part := range chart.SmallFont.Wrap(text, l.column-1, labelLines) {
 			lines = append(lines, line{part, chart.SmallFont, col})
 		}
 	}
@@ -136,12 +152,12 @@ func (l *layout) notes(r *sheetRow) (lines []line) {
 		return nil
 	}
 	for i, note := range r.notes {
-		font, col := chart.SmallFont, chart.Soft
+		col := chart.Soft
 		if i == 0 && len(r.notes) > 1 {
 			col = chart.Ink
 		}
-		for _, part := range l.c.Wrap(font, note, l.column-2, labelLines) {
-			lines = append(lines, line{part, font, col})
+		for _, part := range chart.SmallFont.Wrap(note, l.column-1, labelLines) {
+			lines = append(lines, line{part, chart.SmallFont, col})
 		}
 	}
 	return lines
@@ -149,17 +165,17 @@ func (l *layout) notes(r *sheetRow) (lines []line) {
 
 // lineHeights returns the heights of the text below the tiles of each line of a block. The notes of the image
 // may reach down into the next lines.
-func (l *layout) lineHeights(r *sheetRow) []int {
-	heights := make([]int, l.lines)
+func (l *layout) lineHeights(r *sheetRow) []float64 {
+	heights := make([]float64, l.lines)
 	for i, t := range r.tiles {
-		heights[i/l.perLine] = max(heights[i/l.perLine], lineHeight*len(l.below(t)))
+		heights[i/l.perLine] = max(heights[i/l.perLine], lineHeight*float64(len(l.below(t))))
 	}
 	return heights
 }
 
 // blockHeight returns the height of an image with its maps.
-func (s *sheet) blockHeight(l *layout, r *sheetRow) int {
-	height := 0
+func (s *sheet) blockHeight(l *layout, r *sheetRow) float64 {
+	height := 0.0
 	for i, h := range l.lineHeights(r) {
 		if height += s.boxH + h; i > 0 {
 			height += headPadding
@@ -168,92 +184,92 @@ func (s *sheet) blockHeight(l *layout, r *sheetRow) int {
 			height += l.heads + headPadding
 		}
 	}
-	image := s.boxH + lineHeight*len(l.notes(r))
+	image := s.boxH + lineHeight*float64(len(l.notes(r)))
 	if l.named {
 		image += l.heads + headPadding
 	}
 	return max(height, image) + rowGap
 }
 
-func (s *sheet) draw() []byte {
+// draw returns the page of the sheet.
+func (s *sheet) draw() *chart.Page {
 	l := s.layout()
 	sections := s.sections()
-	top := tileGap + headPadding
+	top := float64(border)
 	if !l.named {
-		top += max(l.heads, lineHeight)
+		top += max(l.heads, lineHeight) + headPadding
 	}
 	height := top
+	lines := func(section []*sheetRow, each func(rows []*sheetRow, tallest float64)) {
+		for i := 0; i < len(section); i += l.across {
+			rows, tallest := section[i:min(i+l.across, len(section))], 0.0
+			for _, r := range rows {
+				tallest = max(tallest, s.blockHeight(&l, r))
+			}
+			each(rows, tallest)
+		}
+	}
 	for _, section := range sections {
 		if section[0].choice.end != "" {
 			height += lineHeight + rowGap
 		}
-		for i := 0; i < len(section); i += l.across {
-			tallest := 0
-			for _, r := range section[i:min(i+l.across, len(section))] {
-				tallest = max(tallest, s.blockHeight(&l, r))
-			}
-			height += tallest
-		}
+		lines(section, func(_ []*sheetRow, tallest float64) { height += tallest })
 	}
-	width := max(2*tileGap+l.across*l.blockWidth()+(l.across-1)*blockGap, leastWidth)
-	c := chart.NewCanvas(width, height+s.key(nil, 0, 0))
-	block := func(k int) int { return tileGap + k*(l.blockWidth()+blockGap) }
+	page := &chart.Page{Height: height + s.key(nil, 0, 0) + border,
+		Width: max(2*border+float64(l.across)*(l.blockWidth()+blockGap)-blockGap-tileGap, leastWidth)}
+	block := func(k int) float64 { return border + float64(k)*(l.blockWidth()+blockGap) }
 	if !l.named {
 		for k := range l.across {
 			for i, name := range s.columns {
-				l.head(c, block(k)+l.labels+(1+i)*l.column, top-headPadding, s.boxW, name)
+				l.head(page, block(k)+l.labels+float64(1+i)*l.column, top-headPadding, s.boxW, s.names[name])
 			}
 		}
 	}
 	y := top
 	for _, section := range sections {
 		if end := section[0].choice.end; end != "" {
-			c.Text(tileGap, y+lineHeight, chart.TitleFont, chart.Ink, chart.Left, end)
+			page.Text(border, y+lineHeight, chart.TitleFont, chart.Ink, chart.Left, end)
 			y += lineHeight + rowGap
 		}
-		for i := 0; i < len(section); i += l.across {
-			tallest := 0
-			for k, r := range section[i:min(i+l.across, len(section))] {
-				s.drawBlock(c, &l, block(k), y, r)
-				tallest = max(tallest, s.blockHeight(&l, r))
+		lines(section, func(rows []*sheetRow, tallest float64) {
+			for k, r := range rows {
+				s.drawBlock(page, &l, block(k), y, r)
 			}
 			y += tallest
-		}
+		})
 	}
-	s.key(c, tileGap, y+4)
-	return c.TrueColour()
+	s.key(page, border, y)
+	return page
 }
 
 // head writes the name of a column above a tile, with its last line at the base line y.
-func (l *layout) head(c *chart.Canvas, x, y, width int, name string) {
+func (l *layout) head(page *chart.Page, x, y, width float64, name string) {
 	lines := l.name(name)
 	for i, text := range lines {
-		c.Text(x+width/2, y-lineHeight*(len(lines)-1-i), chart.TitleFont, chart.Ink, chart.Center, text)
+		page.Text(x+width/2, y-lineHeight*float64(len(lines)-1-i), chart.TitleFont, chart.Ink, chart.Center, text)
 	}
 }
 
 // drawBlock draws an image with its maps.
-func (s *sheet) drawBlock(c *chart.Canvas, l *layout, x, y int, r *sheetRow) {
+func (s *sheet) drawBlock(page *chart.Page, l *layout, x, y float64, r *sheetRow) {
 	if l.named {
 		y += l.heads + headPadding
 	}
-	down := y + 12
-	for _, id := range r.ids {
-		for _, text := range l.c.Wrap(chart.TextFont, id, labelWidth, labelLines) {
-			c.Text(x, down, chart.TextFont, chart.Ink, chart.Left, text)
-			down += lineHeight + 2
-		}
-	}
+	writeIDs(page, x, y, r.labels)
 	x += l.labels
-	if !r.again {
-		frame := s.frame(r, image.Pt(x, y))
-		c.Photo(frame.Min.X, frame.Min.Y, r.photo)
-		c.Outline(frame, chart.Rule)
-		r.outline.draw(c, frame)
+	photo, ground := chart.Photo(r.photo), (*chart.Raster)(nil)
+	if s.overlay {
+		ground = chart.Photo(paleGrey(r.photo))
 	}
-	write := func(x, y int, lines []line) {
+	if !r.again {
+		frame := s.frame(r, x, y)
+		page.Image(frame, photo)
+		page.Outline(frame, hairline, chart.Rule)
+		r.outline.draw(page, frame)
+	}
+	write := func(x, y float64, lines []line) {
 		for i, line := range lines {
-			c.Text(x+s.boxW/2, y+s.boxH+lineHeight*(i+1), line.font, line.col, chart.Center, line.text)
+			page.Text(x+s.boxW/2, y+s.boxH+lineHeight*float64(i+1)-1, line.font, line.col, chart.Center, line.text)
 		}
 	}
 	write(x, y, l.notes(r))
@@ -265,24 +281,25 @@ func (s *sheet) drawBlock(c *chart.Canvas, l *layout, x, y int, r *sheetRow) {
 				y += l.heads + headPadding
 			}
 		}
-		tx := x + (1+i%l.perLine)*l.column
+		tx := x + float64(1+i%l.perLine)*l.column
 		if name := s.columns[i]; l.named {
 			if t != nil {
 				name = t.column
 			}
 			if t != nil || !s.sorted {
-				l.head(c, tx, y-headPadding, s.boxW, name)
+				l.head(page, tx, y-headPadding, s.boxW, s.names[name])
 			}
 		}
-		s.drawTile(c, image.Rect(tx, y, tx+s.boxW, y+s.boxH), t, r)
+		s.drawTile(page, tx, y, t, r, ground)
 		write(tx, y, l.below(t))
 	}
 }
 
-// frame returns where the image or a map of a row is drawn in a box at p.
-func (s *sheet) frame(r *sheetRow, p image.Point) image.Rectangle {
-	centre := image.Pt((s.boxW-r.photo.W)/2, (s.boxH-r.photo.H)/2)
-	return image.Rect(0, 0, r.photo.W, r.photo.H).Add(p).Add(centre)
+// frame returns where the image or a map of a row is drawn in a box at (x, y).
+func (s *sheet) frame(r *sheetRow, x, y float64) chart.Rect {
+	w, h := float64(r.photo.W), float64(r.photo.H)
+	scale := min(s.boxW/w, s.boxH/h)
+	return chart.Rect{X: x + (s.boxW-scale*w)/2, Y: y + (s.boxH-scale*h)/2, W: scale * w, H: scale * h}
 }
 
 func mapOf(signed bool) chart.ColourMap {
@@ -303,6 +320,23 @@ func shade(k, n int, signed bool) color.RGBA {
 		v = 2*v - 1
 	}
 	return mapOf(signed).At(v)
+}
+
+// palette returns the colours of maps' steps. Above an image the larger a value is, the more opaque they are.
+func palette(signed, overlay bool) (list []color.NRGBA) {
+	for k := range mapColours {
+		c := shade(k, mapColours, signed)
+		opacity := 1.0
+		if overlay {
+			v := float64(k) / (mapColours - 1)
+			if signed {
+				v = math.Abs(float64(2*v) - 1)
+			}
+			opacity = 0.85 * math.Sqrt(v)
+		}
+		list = append(list, color.NRGBA{c.R, c.G, c.B, uint8(math.Round(255 * opacity))})
+	}
+	return list
 }
 
 // setScales gives each map its scale: its own, or that of its column or of the sheet.
@@ -333,51 +367,32 @@ func (s *sheet) setScales() {
 	}
 }
 
-// drawTile draws a map in the middle of a box, or a word in its place.
-func (s *sheet) drawTile(c *chart.Canvas, box image.Rectangle, t *tile, r *sheetRow) {
-	frame := s.frame(r, box.Min)
+// drawTile draws a map in the middle of a box, above the ground if there is one, or a word in its place.
+func (s *sheet) drawTile(page *chart.Page, x, y float64, t *tile, r *sheetRow, ground *chart.Raster) {
+	frame := s.frame(r, x, y)
 	if t == nil || t.state != "" {
-		c.Fill(frame, blank)
+		page.Fill(frame, blank)
 		word := "missing"
 		if t != nil {
 			word = t.state
 		}
-		c.Text(box.Min.X+box.Dx()/2, box.Min.Y+box.Dy()/2+4, chart.TextFont, chart.Soft, chart.Center, word)
+		page.Text(x+s.boxW/2, y+s.boxH/2+2.5, chart.TextFont, chart.Soft, chart.Center, word)
 		return
 	}
-	signed := t.scale.signed
+	steps := make([]uint8, len(t.values))
 	for i, v := range t.values {
-		level := t.scale.level(v)
-		col := shade(stepOf(level, mapColours), mapColours, signed)
-		if s.overlay {
-			col = over(level, signed, r.photo.Pix[3*i:][:3])
-		}
-		c.Image.SetRGBA(frame.Min.X+i%t.w, frame.Min.Y+i/t.w, col)
+		steps[i] = uint8(stepOf(t.scale.level(float64(v)), mapColours))
 	}
-	c.Outline(frame, chart.Rule)
-	r.outline.draw(c, frame)
+	if ground != nil {
+		page.Image(frame, ground)
+	}
+	page.Image(frame, chart.Indexed(t.w, t.h, steps, palette(t.scale.signed, s.overlay)))
+	page.Outline(frame, hairline, chart.Rule)
+	r.outline.draw(page, frame)
 }
 
-// over blends a colour with a pixel of the photograph in grey: the larger the value, the more opaque.
-func over(level float64, signed bool, pixel []uint8) color.RGBA {
-	v := level
-	if signed {
-		v = math.Abs(float64(2*v) - 1)
-	}
-	luma := (299*int(pixel[0]) + 587*int(pixel[1]) + 114*int(pixel[2])) / 1000
-	// The photograph is lightened, so that colours stand out.
-	grey := 70 + float64(170*float64(luma)/255)
-	opaque := 0.85 * math.Sqrt(v)
-	col := shade(stepOf(level, mapColours), mapColours, signed)
-	mix := func(a uint8) uint8 {
-		return uint8(math.Round(float64(opaque*float64(a)) + float64((1-opaque)*grey)))
-	}
-	return color.RGBA{mix(col.R), mix(col.G), mix(col.B), 255}
-}
-
-// key draws the colour bars, one below the other, and returns their height. Without a canvas it only
-// measures.
-func (s *sheet) key(c *chart.Canvas, x, y int) (height int) {
+// key draws the colour bars, one below the other, and returns their height. Without a page it only measures.
+func (s *sheet) key(page *chart.Page, x, y float64) (height float64) {
 	for _, signed := range []bool{false, true} {
 		var first *scale
 		for _, r := range s.rows {
@@ -390,13 +405,9 @@ func (s *sheet) key(c *chart.Canvas, x, y int) (height int) {
 		if first == nil {
 			continue
 		}
-		if height += keyHeight; c == nil {
+		if height += keyHeight; page == nil {
 			continue
 		}
-		for i := range barWidth {
-			c.Fill(image.Rect(x+i, y, x+i+1, y+barHeight), shade(i*mapColours/barWidth, mapColours, signed))
-		}
-		c.Outline(image.Rect(x, y, x+barWidth, y+barHeight), chart.Rule)
 		text := "from the lower to the upper number below a map"
 		switch {
 		case s.sharing == "sheet":
@@ -404,10 +415,22 @@ func (s *sheet) key(c *chart.Canvas, x, y int) (height int) {
 		case signed:
 			text = "against and for the class, to ± the number"
 		}
-		c.Text(x+barWidth+8, y+9, chart.SmallFont, chart.Soft, chart.Left, text)
+		drawKey(page, x, y, palette(signed, false), text)
 		y += keyHeight
 	}
 	return height
+}
+
+// drawKey draws a bar of colours with a text beside it.
+func drawKey(page *chart.Page, x, y float64, colours []color.NRGBA, text string) {
+	bar := make([]uint8, len(colours))
+	for i := range bar {
+		bar[i] = uint8(i)
+	}
+	frame := chart.Rect{X: x, Y: y + 3, W: barWidth, H: barHeight}
+	page.Image(frame, chart.Indexed(len(bar), 1, bar, colours))
+	page.Outline(frame, hairline, chart.Rule)
+	page.Text(x+barWidth+5, y+3+barHeight-0.5, chart.SmallFont, chart.Soft, chart.Left, text)
 }
 
 // decimals formats a score or a probability.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -37,9 +38,25 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 	return list, nil
 }
 
-// notesOf returns what stands below an image: the explained class and its probability, the label if it's
-// another, the score that selected it, and its id.
-func notesOf(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
+// notes returns what stands below an image: the explained class and its probability, the label if it's
+// another, the score that selected it, and its id, or less, as the parameter caption says.
+func (p SheetParams) notes(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
+	if p.Caption != "file" && p.Caption != "none" {
+		if notes, err = classNotes(e, c, place); err != nil {
+			return nil, err
+		}
+	}
+	if c.end != "" && p.Caption != "none" {
+		notes = append(notes, "score "+decimals(c.score))
+	}
+	if p.Caption == "file" || p.Caption == "both" {
+		notes = append(notes, c.id)
+	}
+	return notes, nil
+}
+
+// classNotes returns the notes about the class of an image.
+func classNotes(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
 	names := ""
 	for _, d := range e.Ports["labels"] {
 		names = d.Facts["labels"]
@@ -88,31 +105,26 @@ func notesOf(e *stages.Env, c choice, place []stages.Coord) (notes []string, err
 	case label != "":
 		notes = append(notes, label)
 	}
-	if c.end != "" {
-		notes = append(notes, "score "+decimals(c.score))
-	}
-	return append(notes, c.id), nil
+	return notes, nil
 }
+
+// wordNet matches the number of a WordNet synset before a class's name.
+var wordNet = regexp.MustCompile(`^n\d{8}[\s_,:-]+`)
 
 // className returns a class's name, or its number if it has none.
 func className(names string, i int64) string {
 	if list := strings.Split(names, "\n"); i >= 0 && i < int64(len(list)) && list[i] != "" {
+		if name := wordNet.ReplaceAllString(list[i], ""); name != "" {
+			return name
+		}
 		return list[i]
 	}
 	return "class " + strconv.FormatInt(i, 10)
 }
 
-// caption tells which images are shown, what the numbers are, and what was left out.
-func (p SheetParams) caption(e *stages.Env, s *sheet, shown int) string {
-	text := "Maps of " + s.words
-	if shown < s.asked {
-		text += fmt.Sprintf(", of which %d are shown: the file would exceed %d kB with more", shown,
-			p.Budget)
-		if shown == 1 {
-			text = strings.Replace(text, "1 are shown", "1 is shown", 1)
-		}
-	}
-	text += "."
+// caption tells which images are shown, and what the numbers are.
+func (p SheetParams) caption(e *stages.Env, s *sheet) string {
+	text := "Maps of " + s.words + "."
 	var below []string
 	if e.Wired("scores") {
 		below = append(below, "its score")

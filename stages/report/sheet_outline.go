@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"image"
 	"image/color"
 	"math"
 	"strconv"
@@ -82,40 +81,53 @@ func exactly(data []stages.Data, id string, place []stages.Coord) ([]byte, *stag
 	return nil, nil, nil
 }
 
-// draw outlines what is marked in a rectangle of the canvas that shows the image: in dark outside and white
-// inside, so that it's seen on any ground.
-func (m *outline) draw(c *chart.Canvas, r image.Rectangle) {
+// draw outlines what is marked in an area of the page that shows the image: in dark outside and white inside,
+// so that it's seen on any ground. A mask is outlined by an image of its own.
+func (m *outline) draw(page *chart.Page, r chart.Rect) {
 	for k := 1; k < m.grid; k++ {
-		x, y := r.Min.X+r.Dx()*k/m.grid, r.Min.Y+r.Dy()*k/m.grid
-		c.Fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), chart.Soft)
-		c.Fill(image.Rect(r.Min.X, y, r.Max.X, y+1), chart.Soft)
+		x, y := r.X+r.W*float64(k)/float64(m.grid), r.Y+r.H*float64(k)/float64(m.grid)
+		page.Fill(chart.Rect{X: x, Y: r.Y, W: hairline, H: r.H}, chart.Soft)
+		page.Fill(chart.Rect{X: r.X, Y: y, W: r.W, H: hairline}, chart.Soft)
 	}
 	for _, box := range m.boxes {
-		place := func(share float64, n int) int { return int(math.Round(min(max(share, 0), 1) * float64(n))) }
-		edge := image.Rect(place(box[0], r.Dx()), place(box[1], r.Dy()), place(box[2], r.Dx()),
-			place(box[3], r.Dy())).Add(r.Min)
-		c.Outline(edge, chart.Ink)
-		if inner := edge.Inset(1); !inner.Empty() {
-			c.Outline(inner, chart.White)
+		var edge [4]float64
+		for i, share := range box {
+			edge[i] = min(max(share, 0), 1)
+		}
+		area := chart.Rect{X: r.X + edge[0]*r.W, Y: r.Y + edge[1]*r.H, W: (edge[2] - edge[0]) * r.W,
+			H: (edge[3] - edge[1]) * r.H}
+		page.Outline(area, lineWidth, chart.Ink)
+		if inner := area.Inset(lineWidth); inner.W > lineWidth && inner.H > lineWidth {
+			page.Outline(inner, lineWidth, chart.White)
 		}
 	}
-	if m.mask == nil {
-		return
-	}
-	on := make([]bool, r.Dx()*r.Dy())
-	for i := range on {
-		x, y := i%r.Dx()*m.maskW/r.Dx(), i/r.Dx()*m.maskH/r.Dy()
-		v := m.mask[y*m.maskW+x]
-		on[i] = v != 0 && v != float64(stages.Ignored)
-	}
-	for _, col := range []color.RGBA{chart.Ink, chart.White} {
-		on = peel(c, r, on, col)
+	if m.mask != nil {
+		page.Image(r, m.contour(int(math.Round(r.W/lineWidth)), int(math.Round(r.H/lineWidth))))
 	}
 }
 
+// lineWidth is the width of each of the two lines around an object in points.
+const lineWidth = 0.5
+
+// contour returns an image of w×h pixels of the mask's edge.
+func (m *outline) contour(w, h int) *chart.Raster {
+	w, h = max(w, 1), max(h, 1)
+	on := make([]bool, w*h)
+	for i := range on {
+		x, y := i%w*m.maskW/w, i/w*m.maskH/h
+		v := m.mask[y*m.maskW+x]
+		on[i] = v != 0 && v != float64(stages.Ignored)
+	}
+	pixels := make([]uint8, w*h)
+	for line := range uint8(2) {
+		on = peel(pixels, w, h, on, 1+line)
+	}
+	opaque := func(c color.RGBA) color.NRGBA { return color.NRGBA(c) }
+	return chart.Indexed(w, h, pixels, []color.NRGBA{{}, opaque(chart.Ink), opaque(chart.White)})
+}
+
 // peel paints the outermost pixels of a mask and returns the mask without them.
-func peel(c *chart.Canvas, r image.Rectangle, on []bool, col color.RGBA) []bool {
-	w, h := r.Dx(), r.Dy()
+func peel(pixels []uint8, w, h int, on []bool, paint uint8) []bool {
 	set := func(x, y int) bool { return x >= 0 && y >= 0 && x < w && y < h && on[y*w+x] }
 	inner := make([]bool, len(on))
 	for i := range on {
@@ -125,7 +137,7 @@ func peel(c *chart.Canvas, r image.Rectangle, on []bool, col color.RGBA) []bool 
 		}
 		inner[i] = set(x-1, y) && set(x+1, y) && set(x, y-1) && set(x, y+1)
 		if !inner[i] {
-			c.Image.SetRGBA(r.Min.X+x, r.Min.Y+y, col)
+			pixels[i] = paint
 		}
 	}
 	return inner

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -43,21 +44,36 @@ func everything(t testing.TB, n, size int) map[string][]stages.Data {
 	return in
 }
 
+// TestSheetFigure checks that the PDF has every map and image in its own pixels, that the PNG keeps to the
+// budget, and that files are the same twice.
 func TestSheetFigure(t *testing.T) {
-	for _, size := range []int{32, 64, 224} {
+	for _, size := range []int{8, 64, 224} {
 		in := everything(t, 7, size)
 		for _, overlay := range []bool{false, true} {
 			name := fmt.Sprintf("sheet-%d-overlay-%v", size, overlay)
 			p := sheetOf(func(p *SheetParams) { p.Overlay = overlay })
 			r := stagetest.Run(t, Sheet, p, in)
-			b := r.Payloads["figure"][0]
-			look(t, name, b)
-			t.Logf("%s: %d bytes: %s", name, len(b), r.Facts["figure"]["caption"])
-			if len(b) > 200_000 {
-				t.Errorf("%s: the figure has %d bytes", name, len(b))
+			lookAt(t, name, r)
+			t.Logf("%s: %d bytes of SVG, %d of PNG, %d of PDF: %s", name, len(r.Payloads["figure"][0]),
+				len(r.Payloads["png"][0]), len(r.Payloads["pdf"][0]), r.Facts["png"]["caption"])
+			if n := len(r.Payloads["png"][0]); n > 200_000 &&
+				!strings.Contains(r.Facts["png"]["caption"], "The PNG has 72 dots per inch") {
+				t.Errorf("%s: the PNG has %d bytes", name, n)
 			}
-			if again := stagetest.Run(t, Sheet, p, in).Payloads["figure"][0]; !bytes.Equal(b, again) {
-				t.Errorf("%s: drawn twice, the figure differs", name)
+			// Six images, four maps of each, as zero is constant; outlines of the six objects and a colour bar.
+			sizes, own := imageSizes(r.Payloads["pdf"][0]), fmt.Sprintf("%d×%d", size, size)
+			want := 6 + 6*4
+			if overlay {
+				want += 6
+			}
+			if sizes[own] != want || sizes["128×128"] != 6 {
+				t.Errorf("%s: the PDF has images %v, want %d of %s", name, sizes, want, own)
+			}
+			again := stagetest.Run(t, Sheet, p, in)
+			for port := range r.Payloads {
+				if !bytes.Equal(r.Payloads[port][0], again.Payloads[port][0]) {
+					t.Errorf("%s: drawn twice, the %s differs", name, port)
+				}
 			}
 		}
 	}
@@ -194,15 +210,24 @@ func TestSheetOrder(t *testing.T) {
 // TestSheetNotes checks what stands below an image.
 func TestSheetNotes(t *testing.T) {
 	in := everything(t, 3, 16)
-	in["labels"][0].Facts = stages.Facts{"labels": "cat\ndog\n"}
+	in["labels"][0].Facts = stages.Facts{"labels": "n02121808 cat\ndog\n"}
 	in["labels"][0].Load = func(i int) ([]byte, error) {
 		return stages.NewTensor([]int64{[]int64{0, 0, 2}[i]}, 1).Encode(), nil
 	}
 	s := read(t, sheetOf(func(*SheetParams) {}), in)
-	for i, want := range []string{"cat|p = 1.000|item-0", "dog|p = 0.500|label: cat|item-1",
-		"class 2|p = 0.333|item-2"} {
-		if got := strings.Join(s.rows[i].notes, "|"); got != want {
-			t.Errorf("below image %d stands %s, want %s", i, got, want)
+	for i, want := range []string{"cat|p = 1.000", "dog|p = 0.500|label: cat", "class 2|p = 0.333"} {
+		for caption, want := range map[string]string{"class": want, "both": want + fmt.Sprintf("|item-%d", i),
+			"file": fmt.Sprintf("item-%d", i), "none": ""} {
+			s := read(t, sheetOf(func(p *SheetParams) { p.Caption = caption }), in)
+			if got := strings.Join(s.rows[i].notes, "|"); got != want {
+				t.Errorf("%s: below image %d stands %s, want %s", caption, i, got, want)
+			}
+		}
+	}
+	for name, want := range map[string]string{"n02165105 tiger beetle": "tiger beetle", "n02165105": "n02165105",
+		"n01440764-tench, Tinca tinca": "tench, Tinca tinca", "night": "night"} {
+		if got := className(name, 0); got != want {
+			t.Errorf("the class %q is called %q", name, got)
 		}
 	}
 	in["targets"] = []stages.Data{stagetest.Items(nil, slices.Repeat([][]byte{
@@ -250,15 +275,20 @@ func TestSheetRowsOfOtherAxes(t *testing.T) {
 		},
 	}
 	s := read(t, sheetOf(func(*SheetParams) {}), in)
-	if len(s.rows) != 2 || s.boxW != 100 || s.rows[0].photo.W != 100 || s.rows[0].photo.Pix[0] != 0 ||
+	if len(s.rows) != 2 || s.boxW != 64 || s.rows[0].photo.W != 5 || s.rows[0].photo.Pix[0] != 0 ||
 		s.rows[1].photo.Pix[0] != 255 {
-		t.Fatalf("%d rows of %d pixels", len(s.rows), s.boxW)
+		t.Fatalf("%d rows of %v points", len(s.rows), s.boxW)
 	}
 	if s.columns[0] != "down" || s.rows[0].tiles[0] != nil || s.rows[1].tiles[1].state != "constant" {
 		t.Errorf("%s: a missing map is %v, a constant one %v", s.columns[0], s.rows[0].tiles[0],
 			s.rows[1].tiles[1])
 	}
-	m := look(t, "sheet-axes", stagetest.Run(t, Sheet, nil, in).Payloads["figure"][0])
+	r := stagetest.Run(t, Sheet, nil, in)
+	if got := shownBy(t, r); !slices.Equal(got.Columns, []string{"down", "up"}) ||
+		!slices.Equal(got.Items, []string{"item-0"}) || len(got.Rows) != 2 || got.Rows[1][0] != "white" {
+		t.Errorf("the figure says that it shows %+v", got)
+	}
+	m := lookAt(t, "sheet-axes", r)
 	seen := map[color.RGBA]bool{}
 	for y := range m.Bounds().Dy() {
 		for x := range m.Bounds().Dx() {
@@ -283,14 +313,13 @@ func TestSheetMapsAreExact(t *testing.T) {
 	in := everything(t, 1, 64)
 	in["masks"], in["maps"] = nil, in["maps"][1:2]
 	s := read(t, sheetOf(func(*SheetParams) {}), in)
-	s.setScales()
-	m := look(t, "sheet-exact", s.draw())
+	l := s.layout()
+	m := lookAt(t, "sheet-exact", stagetest.Run(t, Sheet, nil, in))
 	known := map[color.RGBA]bool{}
 	for k := range mapColours {
 		known[shade(k, mapColours, true)] = true
 	}
-	l := s.layout()
-	left, top := tileGap+l.column, tileGap+headPadding+l.heads
+	left, top := int(2*(border+l.column)), int(2*(border+headPadding+l.heads))
 	for y := 1; y < 127; y++ {
 		for x := 1; x < 127; x++ {
 			at := color.RGBAModel.Convert(m.At(left+x, top+y)).(color.RGBA)
@@ -308,7 +337,7 @@ func TestSheetScale(t *testing.T) {
 	scaleOf := func(v []float64) (*tile, *scale) {
 		t.Helper()
 		side := int(math.Sqrt(float64(len(v))))
-		m, negative, err := tileOf(stages.NewTensor(v, side, side).Encode(), side, side)
+		m, negative, err := tileOf(stages.NewTensor(v, side, side).Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,7 +359,7 @@ func TestSheetScale(t *testing.T) {
 		want string
 	}{"zero": {[]float64{0, 0}, "constant"}, "constant": {[]float64{0.3, 0.3}, "constant"},
 		"NaN": {[]float64{0, nan}, "undefined"}, "infinite": {[]float64{math.Inf(1), 0}, "undefined"}} {
-		m, _, err := tileOf(stages.NewTensor(tc.v, 1, 2).Encode(), 2, 1)
+		m, _, err := tileOf(stages.NewTensor(tc.v, 1, 2).Encode())
 		if err != nil || m.state != tc.want {
 			t.Errorf("%s: state %q, error %v", name, m.state, err)
 		}
@@ -356,12 +385,12 @@ func TestSheetScale(t *testing.T) {
 		}
 	}
 	// Maps that share a scale have the percentiles of all their values.
-	if s := scaleFor(false, m, &tile{values: slices.Repeat([]float64{5000}, 400)}); s.low != 103 ||
+	if s := scaleFor(false, m, &tile{values: slices.Repeat([]float32{5000}, 400)}); s.low != 103 ||
 		s.high != 5000 {
 		t.Errorf("two maps share the scale from %v to %v", s.low, s.high)
 	}
 	for _, signed := range []bool{true, false} { // it vanished in the mean of pixels
-		if got := scaleFor(signed, &tile{values: []float64{0, 0}}).level(0); got != 0.5 {
+		if got := scaleFor(signed, &tile{values: []float32{0, 0}}).level(0); got != 0.5 {
 			t.Errorf("a map that became constant is at %v", got)
 		}
 	}
@@ -389,51 +418,56 @@ func TestSheetSharedScales(t *testing.T) {
 	}
 }
 
-// TestSheetSizes checks that tiles have 96 pixels or more and pixels of one size, whatever the image.
+// TestSheetSizes checks the sizes of tiles, and that as many dots per inch are tried first as give pixels of a
+// map whole dots.
 func TestSheetSizes(t *testing.T) {
-	for size, want := range map[[2]int][2]int{
-		{64, 64}: {128, 128}, {32, 32}: {96, 96}, {128, 128}: {128, 128}, {224, 224}: {112, 112},
-		{448, 448}: {112, 112}, {190, 190}: {112, 112}, {1, 1}: {96, 96}, {3000, 20}: {200, 100},
-		{20, 3000}: {100, 200}, {500, 375}: {167, 125}, {96, 120}: {96, 120}, {145, 145}: {112, 112},
+	for size, want := range map[[2]int][2]float64{
+		{64, 64}: {64, 64}, {224, 224}: {64, 64}, {1, 1}: {64, 64}, {3000, 20}: {128, 64},
+		{20, 3000}: {64, 128}, {96, 120}: {64, 80},
 	} {
-		w, h := boxFor(size[0], size[1])
-		if w != want[0] || h != want[1] {
-			t.Errorf("%v has a tile of %d×%d, want %v", size, w, h, want)
+		s := &sheet{rows: []*sheetRow{{photo: &picture.RGB{W: size[0], H: size[1]}}}}
+		if s.setBox(64); s.boxW != want[0] || s.boxH != want[1] {
+			t.Errorf("%v has a tile of %v×%v, want %v", size, s.boxW, s.boxH, want)
 		}
-		if w, h = fit(size[0], size[1], w, h); w < 1 || h < 1 || w > want[0] || h > want[1] {
-			t.Errorf("%v is drawn in %d×%d", size, w, h)
+		if f := s.frame(s.rows[0], 0, 0); f.W > want[0]+1e-9 || f.H > want[1]+1e-9 || f.X < -1e-9 {
+			t.Errorf("%v is drawn in %v", size, f)
 		}
 	}
-	for w := 1; w < 1200; w++ {
-		if side, _ := boxFor(w, w); side < leastSide || side > longestSide {
-			t.Errorf("an image of %d pixels has a tile of %d", w, side)
+	for _, tc := range []struct {
+		side, dots int
+		want       []int
+	}{{64, 144, []int{144, 108, 72}}, {32, 144, []int{144, 108, 72}}, {224, 144, []int{252, 144, 108, 72}},
+		{28, 150, []int{158, 144, 126, 108, 95, 72}}, {672, 144, []int{144, 108, 72}}, {64, 72, []int{72}},
+		{0, 100, []int{100, 72}}} {
+		if got := (preview{tc.dots, 72 * float64(tc.side) / 64, 1}).choices(); !slices.Equal(got, tc.want) {
+			t.Errorf("maps of %d pixels with %d dots: %v, want %v", tc.side, tc.dots, got, tc.want)
 		}
 	}
 }
 
-// TestSheetBudget checks that images are left out, of the best and worst those in the middle, rather than
-// made smaller.
-func TestSheetBudget(t *testing.T) {
-	in := everything(t, 8, 64)
-	p := sheetOf(func(p *SheetParams) { p.Best, p.Worst, p.Budget = 4, 4, 150 })
-	s := read(t, p, in)
-	all := s.ids()
-	figure, shown := s.within(1000 * p.Budget)
-	if len(figure) > 150_000 || shown >= 8 || shown < 2 {
-		t.Errorf("%d images take %d bytes", shown, len(figure))
+// TestSheetShowsAll checks that as many images are shown as are asked for, however large they are, and that
+// the preview has fewer dots instead, and says so.
+func TestSheetShowsAll(t *testing.T) {
+	in := everything(t, 10, 224)
+	p := sheetOf(func(p *SheetParams) { p.Best, p.Worst, p.Budget = 5, 5, 150 })
+	r := stagetest.Run(t, Sheet, p, in)
+	got := shownBy(t, r)
+	if len(got.Items) != 10 || len(got.Columns) != 5 || got.Rows != nil {
+		t.Errorf("the figure says that it shows %+v", got)
 	}
-	first, last := strings.Fields(all)[0], strings.Fields(all)[7]
-	if got := strings.Fields(s.ids()); got[0] != first || got[len(got)-1] != last || s.boxW != 128 {
-		t.Errorf("of %s are left %s with tiles of %d pixels", all, s.ids(), s.boxW)
+	if sizes := imageSizes(r.Payloads["pdf"][0]); sizes["224×224"] != 10+10*4 {
+		t.Errorf("the PDF has images %v", sizes)
 	}
-	caption := stagetest.Run(t, Sheet, p, in).Facts["figure"]["caption"]
-	want := fmt.Sprintf("of which %d are shown: the file would exceed 150 kB", shown)
-	if !strings.Contains(caption, want) {
-		t.Errorf("the caption lacks %q: %s", want, caption)
+	if c := r.Facts["png"]["caption"]; !strings.HasSuffix(c,
+		" The PNG has 72 dots per inch: with more it would exceed 150 kB.") {
+		t.Errorf("the PNG's caption is %s", c)
 	}
-	p.Budget = 20
-	if _, shown := read(t, p, in).within(20_000); shown != 1 {
-		t.Errorf("with a budget too small for one image, %d are shown", shown)
+	if c := r.Facts["figure"]["caption"]; strings.Contains(c, "dots") || c != r.Facts["pdf"]["caption"] {
+		t.Errorf("the SVG's caption is %s", c)
+	}
+	texts := string(r.Payloads["figure"][0])
+	if strings.Count(texts, ">score ") != 10 || strings.Contains(texts, "item-") {
+		t.Error("below the images their scores don't stand, or their ids do")
 	}
 }
 
@@ -466,8 +500,9 @@ func TestSheetExtremes(t *testing.T) {
 			in["maps"] = append(in["maps"],
 				stagetest.At(one(stages.NewTensor(values, tc.h, tc.w).Encode()), "method", name))
 		}
-		m := look(t, "sheet-"+tc.name, stagetest.Run(t, Sheet, nil, in).Payloads["figure"][0])
-		if b := m.Bounds(); b.Dx() > fullWidth || b.Dx() < leastWidth || b.Dy() > 2500 {
+		p := sheetOf(func(p *SheetParams) { p.DPI = 72 })
+		m := lookAt(t, "sheet-"+tc.name, stagetest.Run(t, Sheet, p, in))
+		if b := m.Bounds(); b.Dx() > p.Width || b.Dx() < leastWidth || b.Dy() > 1500 {
 			t.Errorf("%s: the figure has %v", tc.name, b.Max)
 		}
 	}
@@ -489,9 +524,9 @@ func TestSheetMarks(t *testing.T) {
 		"boxes":  {stagetest.Items(nil, stages.NewTensor([]float32{8, 40, 24, 56}, 1, 4).Encode())},
 		"cells":  {stagetest.Items(gridOf("64"), quarterOf(0, 64))},
 	}
-	m := look(t, "sheet-marks", stagetest.Run(t, Sheet, nil, in).Payloads["figure"][0])
+	m := lookAt(t, "sheet-marks", stagetest.Run(t, Sheet, nil, in))
 	l := read(t, sheetOf(func(*SheetParams) {}), in).layout()
-	left, top := tileGap, tileGap+headPadding+max(l.heads, lineHeight)
+	left, top := 2*border, int(2*(border+headPadding+max(l.heads, lineHeight)))
 	for _, tc := range []struct {
 		what string
 		x, y int

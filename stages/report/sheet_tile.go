@@ -9,13 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// A tile is one map of the sheet, at the size at which it's drawn.
+// A tile is one map of the sheet, in its own pixels.
 type tile struct {
 	column string // the id of its column
 	w, h   int
-	values []float64
-	state  string  // "", or a word displayed instead of the map
-	only   float64 // the value of a constant map
+	values []float32 // [h,w]
+	state  string    // "", or a word displayed instead of the map
+	only   float64   // the value of a constant map
 	scores []scored
 	scale  *scale
 }
@@ -56,9 +56,9 @@ func scaleFor(signed bool, tiles ...*tile) *scale {
 	for _, t := range tiles {
 		for _, x := range t.values {
 			if signed {
-				x = math.Abs(x)
+				x = float32(math.Abs(float64(x)))
 			}
-			v = append(v, x)
+			v = append(v, float64(x))
 		}
 	}
 	if len(v) == 0 {
@@ -80,58 +80,6 @@ func scaleFor(signed bool, tiles ...*tile) *scale {
 // percentile returns the smallest of the sorted values v that p percent of them don't exceed.
 func percentile(v []float64, p float64) float64 {
 	return v[max(int(math.Ceil(p/100*float64(len(v))))-1, 0)]
-}
-
-// leastSide is the length in pixels of the shorter side of a tile, at least; longest of a tile that shows an
-// image pixel by pixel, and usual where neither that nor a whole number of pixels for one is possible.
-const (
-	leastSide   = 96
-	longestSide = 144
-	usualSide   = 112
-)
-
-// boxFor returns the size of tiles for images of w×h pixels: a whole multiple or fraction if possible, so
-// that pixels stay equally large. An image more than twice as long as wide is shown smaller in a tile of two
-// to one.
-func boxFor(w, h int) (int, int) {
-	long, short := max(w, h), min(w, h)
-	long = min(long, 2*short)
-	up, down := 1, max(short/leastSide, 1)
-	if short < leastSide {
-		up = (leastSide + short - 1) / short
-	}
-	if short*up/down > longestSide {
-		up, down = usualSide, short
-	}
-	short, long = (short*up+down/2)/down, (long*up+down/2)/down
-	if w > h {
-		return long, short
-	}
-	return short, long
-}
-
-// fit returns the size at which an image of w×h pixels is drawn in a box: the largest, but with a whole
-// number of pixels for each of the image if that fills three quarters.
-func fit(w, h, boxW, boxH int) (int, int) {
-	if k := min(boxW/w, boxH/h); k > 0 && (4*k*w >= 3*boxW || 4*k*h >= 3*boxH) {
-		return k * w, k * h
-	}
-	if w*boxH > h*boxW { // the width limits
-		return boxW, max((h*boxW+w/2)/w, 1)
-	}
-	return max((w*boxH+h/2)/h, 1), boxH
-}
-
-// planeAt resizes values to w×h: by repeating them where that is exact, otherwise smoothly.
-func planeAt(v []float64, fromW, fromH, w, h int) []float64 {
-	if w%fromW != 0 || h%fromH != 0 {
-		return picture.ResizePlane(v, fromW, fromH, w, h, picture.Bilinear())
-	}
-	out := make([]float64, w*h)
-	for i := range out {
-		out[i] = v[i/w/(h/fromH)*fromW+i%w/(w/fromW)]
-	}
-	return out
 }
 
 // photoOf decodes an image.
@@ -156,16 +104,19 @@ func photoOf(b []byte) (*picture.RGB, error) {
 	return picture.FromPlanes(pixels, w, h), nil
 }
 
-// photoAt resizes an image as planeAt does.
-func photoAt(m *picture.RGB, w, h int) (*picture.RGB, error) {
-	if w%m.W == 0 && h%m.H == 0 {
-		return m.Resize(w, h, picture.Nearest())
+// paleGrey returns an image in light grey, on which colours stand out.
+func paleGrey(m *picture.RGB) *picture.RGB {
+	out := &picture.RGB{W: m.W, H: m.H, Pix: make([]uint8, len(m.Pix))}
+	for i := 0; i < len(m.Pix); i += 3 {
+		luma := (299*int(m.Pix[i]) + 587*int(m.Pix[i+1]) + 114*int(m.Pix[i+2])) / 1000
+		grey := uint8(70 + 170*luma/255)
+		out.Pix[i], out.Pix[i+1], out.Pix[i+2] = grey, grey, grey
 	}
-	return m.Resize(w, h, picture.Bicubic())
+	return out
 }
 
-// tileOf decodes a map and resizes it. negative reports whether it has negative values.
-func tileOf(b []byte, w, h int) (t *tile, negative bool, err error) {
+// tileOf decodes a map. negative reports whether it has negative values.
+func tileOf(b []byte) (t *tile, negative bool, err error) {
 	m, err := stages.DecodeTensor(b)
 	if err != nil {
 		return nil, false, err
@@ -173,8 +124,8 @@ func tileOf(b []byte, w, h int) (t *tile, negative bool, err error) {
 	if n := len(m.Shape); n < 2 || n > 3 || m.Len() == 0 {
 		return nil, false, fmt.Errorf("shape %v isn't that of a map", m.Shape)
 	}
-	fromH, fromW := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
-	sum := make([]float64, fromH*fromW)
+	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
+	sum := make([]float64, h*w)
 	for i, v := range m.Float64s() {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return &tile{state: "undefined"}, false, nil
@@ -185,5 +136,9 @@ func tileOf(b []byte, w, h int) (t *tile, negative bool, err error) {
 	if low == high {
 		return &tile{state: "constant", only: low}, low < 0, nil
 	}
-	return &tile{w: w, h: h, values: planeAt(sum, fromW, fromH, w, h)}, low < 0, nil
+	t = &tile{w: w, h: h, values: make([]float32, len(sum))}
+	for i, v := range sum {
+		t.values[i] = float32(v)
+	}
+	return t, low < 0, nil
 }

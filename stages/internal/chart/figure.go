@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"image"
 	"image/color"
 	"math"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // A Figure is a drawing of Width × Height points (1/72 inch) on white ground. Its axes, ticks, boxes, error
@@ -43,16 +41,23 @@ const pngPixels = 900_000
 
 // PNG returns the figure as a PNG file with two pixels per point, large ones with one and a half or one.
 func (f Figure) PNG() []byte {
-	scale := vg.Length(1)
-	for _, s := range []vg.Length{2, 1.5} {
-		if s*s*f.Width*f.Height <= pngPixels {
-			scale = max(scale, s)
+	for _, dpi := range []int{144, 108} {
+		if scale := vg.Length(dpi) / 72; scale*scale*f.Width*f.Height <= pngPixels {
+			return f.PNGAt(dpi)
 		}
 	}
-	w, h := int(scale*f.Width+0.5), int(scale*f.Height+0.5)
-	c := vgimg.NewWith(vgimg.UseImage(image.NewRGBA(image.Rect(0, 0, w, h))), vgimg.UseDPI(int(72*scale)))
+	return f.PNGAt(72)
+}
+
+// PNGAt returns the figure as a PNG file with so many pixels per inch: in all colours if it has an image,
+// otherwise in 256.
+func (f Figure) PNGAt(dpi int) []byte {
+	c := newPixels(f, dpi)
 	f.draw(draw.NewCanvas(c, f.Width, f.Height))
-	return (&Canvas{Image: c.Image().(*image.RGBA)}).PNG(Lines())
+	if c.images {
+		return allColours(c.img)
+	}
+	return fewColours(c.img, Lines())
 }
 
 // Sizes in points.

@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/font"
@@ -24,6 +25,8 @@ type pdf struct {
 	drawn map[string]string // by operator, what is in force on the page
 	fonts []*subset
 	alpha []string // opacities, in the order of their names
+
+	images []*Raster
 }
 
 func newPDF(w, h vg.Length) *pdf {
@@ -143,7 +146,17 @@ func (c *pdf) FillString(f font.Face, p vg.Point, txt string) {
 		c.fonts[k].show(txt))
 }
 
-func (c *pdf) DrawImage(vg.Rectangle, image.Image) { panic("chart: figures of plots have no images") }
+// DrawImage places an image, which the file has once.
+func (c *pdf) DrawImage(r vg.Rectangle, img image.Image) {
+	m := img.(*Raster)
+	k := slices.IndexFunc(c.images, func(o *Raster) bool { return o.same(m) })
+	if k < 0 {
+		k, c.images = len(c.images), append(c.images, m)
+	}
+	x, y := c.at(r.Min)
+	fmt.Fprintf(&c.page, "q %s 0 0 %s %s %s cm /I%d Do Q\n", decimal(float64(r.Size().X)),
+		decimal(float64(r.Size().Y)), decimal(x), decimal(y), k)
+}
 
 // bytes returns the file.
 func (c *pdf) bytes() []byte {
@@ -158,6 +171,10 @@ func (c *pdf) bytes() []byte {
 	resources.WriteString(">>/ExtGState<<")
 	for k, a := range c.alpha {
 		fmt.Fprintf(&resources, "/A%d<</CA %s/ca %s>>", k, a, a)
+	}
+	resources.WriteString(">>/XObject<<")
+	for k, m := range c.images {
+		fmt.Fprintf(&resources, "/I%d %d 0 R", k, m.object(&d))
 	}
 	resources.WriteString(">>>>")
 	d.objects[page-1] = fmt.Sprintf("<</Type/Page/Parent %d 0 R/MediaBox[0 0 %s %s]/Contents %d 0 R/Resources%s>>",

@@ -3,22 +3,25 @@ package chart
 import (
 	"bytes"
 	"cmp"
-	"compress/zlib"
-	"encoding/binary"
-	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"slices"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/runexp/runexp/stages/internal/picture"
 )
 
 // colourStep is the quantisation of colours in files: antialiased edges then share colours, and differences
 // in the last bits of a blend vanish.
 const colourStep = 8
 
-// PNG encodes the canvas as a PNG file with at most 256 colours. Colours beyond the 256 most frequent become
-// the nearest of these. The colours in keep are always preserved exactly.
-func (c *Canvas) PNG(keep []color.RGBA) []byte {
+// fewColours encodes an image as a PNG file with at most 256 colours. Colours beyond the 256 most frequent
+// become the nearest of these. The colours in keep are always preserved exactly.
+func fewColours(img *image.RGBA, keep []color.RGBA) []byte {
 	count := map[color.RGBA]int{}
 	exact := map[color.RGBA]bool{}
 	for _, k := range append([]color.RGBA{White}, keep...) {
@@ -33,8 +36,8 @@ func (c *Canvas) PNG(keep []color.RGBA) []byte {
 		}
 		return p
 	}
-	r := c.Image.Rect
-	runs(c.Image, func(p color.RGBA, _, n int) { count[round(p)] += n })
+	r := img.Rect
+	runs(img, func(p color.RGBA, _, n int) { count[round(p)] += n })
 	var all []color.RGBA
 	for p := range count {
 		all = append(all, p)
@@ -59,7 +62,7 @@ func (c *Canvas) PNG(keep []color.RGBA) []byte {
 		}
 	}
 	out := image.NewPaletted(r, palette)
-	runs(c.Image, func(p color.RGBA, at, n int) {
+	runs(img, func(p color.RGBA, at, n int) {
 		i := index[round(p)]
 		for k := range n {
 			out.Pix[at+k] = i
@@ -101,53 +104,72 @@ func nearest(palette color.Palette, p color.RGBA) int {
 	return at
 }
 
-// TrueColour encodes the canvas as a PNG file with all its colours. Lines aren't filtered, or all by their
-// differences from left to right, whichever is smaller: maps in few colours next to photographs take two
-// thirds of what image/png's choices, line by line, make of them.
-func (c *Canvas) TrueColour() []byte {
-	r := c.Image.Rect
-	lines := c.lines(false)
-	if other := c.lines(true); len(other) < len(lines) {
-		lines = other
+// allColours encodes an image as a PNG file with all its colours.
+func allColours(img *image.RGBA) []byte {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	pixels := make([]byte, 0, 3*w*h)
+	for i := range w * h {
+		pixels = append(pixels, img.Pix[4*i:][:3]...)
 	}
-	const depth, trueColour = 8, 2
-	header := binary.BigEndian.AppendUint32(nil, uint32(r.Dx()))
-	header = binary.BigEndian.AppendUint32(header, uint32(r.Dy()))
-	header = append(header, depth, trueColour, 0, 0, 0)
-	out := []byte("\x89PNG\r\n\x1a\n")
-	for _, chunk := range []struct {
-		name string
-		data []byte
-	}{{"IHDR", header}, {"IDAT", lines}, {"IEND", nil}} {
-		out = binary.BigEndian.AppendUint32(out, uint32(len(chunk.data)))
-		body := append([]byte(chunk.name), chunk.data...)
-		out = append(out, body...)
-		out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(body))
-	}
-	return out
+	return pngFile(w, h, trueColour, smallestLines(pixels, 3*w, 3, filterNone, filterSub))
 }
 
-// lines compresses the lines of a PNG file, as they are or with each pixel's difference from the one before.
-func (c *Canvas) lines(differences bool) []byte {
-	var b bytes.Buffer
-	z, err := zlib.NewWriterLevel(&b, zlib.BestCompression)
-	if err != nil {
-		panic(err) // the level exists
-	}
-	r := c.Image.Rect
-	line := make([]byte, 1+3*r.Dx()) // the filter, then red, green and blue
-	for y := range r.Dy() {
-		for x := range r.Dx() {
-			copy(line[1+3*x:], c.Image.Pix[c.Image.PixOffset(x, y):][:3])
+// A pixels is the canvas of PNG files. Other than gonum's it draws images between whole pixels, each of a
+// map's pixels as large as the others where that is possible.
+type pixels struct {
+	*vgimg.Canvas
+	img    *image.RGBA
+	images bool // there is one
+}
+
+func newPixels(f Figure, dpi int) *pixels {
+	at := func(l vg.Length) int { return int(l.Dots(float64(dpi)) + 0.5) }
+	img := image.NewRGBA(image.Rect(0, 0, at(f.Width), at(f.Height)))
+	c := vgimg.NewWith(vgimg.UseImage(img), vgimg.UseDPI(dpi))
+	return &pixels{c, c.Image().(*image.RGBA), false}
+}
+
+func (c *pixels) DrawImage(r vg.Rectangle, img image.Image) {
+	c.images = true
+	m := img.(*Raster)
+	at := func(l vg.Length) int { return int(math.Round(l.Dots(c.DPI()))) }
+	size := r.Size()
+	w, h := max(at(size.X), 1), max(at(size.Y), 1)
+	x, y := at(r.Min.X), c.img.Rect.Dy()-at(r.Min.Y)-h
+	for i, p := range m.resized(w, h) {
+		to := c.img.Pix[max(c.img.PixOffset(x+i%w, y+i/w), 0):][:3]
+		for k, v := range [3]uint8{p.R, p.G, p.B} {
+			to[k] = uint8((int(v)*int(p.A) + int(to[k])*(255-int(p.A)) + 127) / 255)
 		}
-		if differences {
-			line[0] = 1
-			for i := len(line) - 1; i > 3; i-- {
-				line[i] -= line[i-3]
-			}
-		}
-		z.Write(line) // a buffer never fails
 	}
-	z.Close()
-	return b.Bytes()
+}
+
+// resized returns the pixels of the image at a size: repeated where that is exact or the image is a map and
+// becomes larger, otherwise smooth.
+func (r *Raster) resized(w, h int) []color.NRGBA {
+	fromW, fromH := r.size()
+	out := make([]color.NRGBA, w*h)
+	if w%fromW == 0 && h%fromH == 0 || r.palette != nil && w >= fromW && h >= fromH {
+		for i := range out {
+			out[i] = color.NRGBAModel.Convert(r.At(i%w*fromW/w, i/w*fromH/h)).(color.NRGBA)
+		}
+		return out
+	}
+	var channels [4][]float64
+	for i := range fromW * fromH {
+		p := color.NRGBAModel.Convert(r.At(i%fromW, i/fromW)).(color.NRGBA)
+		a := float64(p.A) / 255
+		for k, v := range [4]float64{a * float64(p.R), a * float64(p.G), a * float64(p.B), a} {
+			channels[k] = append(channels[k], v)
+		}
+	}
+	for k := range channels {
+		channels[k] = picture.ResizePlane(channels[k], fromW, fromH, w, h, picture.Bilinear())
+	}
+	for i := range out {
+		a := channels[3][i]
+		channel := func(k int) uint8 { return uint8(math.Round(min(channels[k][i]/max(a, 1e-9), 255))) }
+		out[i] = color.NRGBA{channel(0), channel(1), channel(2), uint8(math.Round(255 * min(a, 1)))}
+	}
+	return out
 }

@@ -22,10 +22,12 @@ type svg struct {
 	w, h vg.Length
 	body bytes.Buffer
 	open string // the attributes of a path that isn't closed yet: later ones with the same join it
+
+	images map[string]placed // by size and data
 }
 
 func newSVG(w, h vg.Length) *svg {
-	c := &svg{w: w, h: h}
+	c := &svg{w: w, h: h, images: map[string]placed{}}
 	c.state.matrix = [6]float64{1, 0, 0, -1, 0, float64(h)} // SVG counts y from the top
 	vg.Initialize(c)
 	return c
@@ -40,7 +42,34 @@ func (c *svg) bytes() []byte {
 	return append(append([]byte(head), c.body.Bytes()...), "</svg>\n"...)
 }
 
-func (c *svg) DrawImage(vg.Rectangle, image.Image) { panic("chart: figures of plots have no images") }
+// DrawImage places an image. One that was there before in the same size is referred to.
+func (c *svg) DrawImage(r vg.Rectangle, img image.Image) {
+	c.end()
+	m := img.(*Raster)
+	x, y := c.at(vg.Point{X: r.Min.X, Y: r.Max.Y})
+	place := fmt.Sprintf(`width="%s" height="%s"`, decimal(float64(r.Size().X)), decimal(float64(r.Size().Y)))
+	url := m.url()
+	first, known := c.images[place+url]
+	if known {
+		fmt.Fprintf(&c.body, `<use href="#%s" x="%s" y="%s"/>`+"\n", first.id, decimal(x-first.x),
+			decimal(y-first.y))
+		return
+	}
+	first = placed{fmt.Sprintf("i%d", len(c.images)), x, y}
+	c.images[place+url] = first
+	sharp := ""
+	if m.palette != nil {
+		sharp = ` style="image-rendering:pixelated"`
+	}
+	fmt.Fprintf(&c.body, `<image id="%s" x="%s" y="%s" %s preserveAspectRatio="none"%s href="%s"/>`+"\n", first.id,
+		decimal(x), decimal(y), place, sharp, url)
+}
+
+// A placed is where an image is for the first time.
+type placed struct {
+	id   string
+	x, y float64
+}
 
 func (c *svg) Stroke(p vg.Path) {
 	if !c.strokes() {

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/chart"
+)
+
+// A shown is what a page of images shows. The fact "shown" of the port figure has it in JSON, for
+// cells/*.jsonl of a review folder.
+type shown struct {
+	Columns []string   `json:"columns,omitempty"` // ids
+	Items   []string   `json:"items,omitempty"`   // ids of images
+	Rows    [][]string `json:"rows,omitempty"`    // ids on the axes of rows, if it has some
+}
+
+// A preview is the PNG of a page.
+type preview struct {
+	dots   int     // per inch, at least
+	whole  float64 // dots per inch at which a pixel of a map is one dot
+	budget int     // in kB
+}
+
+// The range of dots per inch of a preview.
+const (
+	fewestDots = 72
+	mostDots   = 300
+)
+
+// choices returns the dots per inch that a preview may have, in order: at first such that a pixel of a map is
+// a whole number of dots, then fewer.
+func (p preview) choices() []int {
+	best, list := p.dots, []int{144, 108, fewestDots}
+	for k := 1.0; k*p.whole <= mostDots && p.whole >= 1; k++ {
+		dots := int(math.Round(k * p.whole))
+		if list = append(list, dots); dots >= p.dots {
+			best = dots
+			break
+		}
+	}
+	list = slices.DeleteFunc(append(list, best), func(d int) bool { return d > best || d < fewestDots })
+	slices.SortFunc(list, func(a, b int) int { return b - a })
+	return slices.Compact(list)
+}
+
+// draw returns the file with the most dots per inch that the budget allows, or else the fewest, and a sentence
+// about that, "" if it has as many as it should. Sizes that go by the number of dots too far beyond the budget
+// aren't tried.
+func (p preview) draw(f chart.Figure) (file []byte, remark string) {
+	before := 0
+	for _, dots := range p.choices() {
+		share := float64(dots*dots) / float64(max(before*before, 1))
+		if dots > fewestDots && before > 0 && share*float64(len(file)) > 1300*float64(p.budget) {
+			continue
+		}
+		if file = f.PNGAt(dots); before > 0 {
+			remark = fmt.Sprintf(" The PNG has %d dots per inch: with more it would exceed %d kB.", dots, p.budget)
+		}
+		if before = dots; len(file) <= 1000*p.budget {
+			break
+		}
+	}
+	return file, remark
+}
+
+// setPage writes a page of images to all ports, with what it shows.
+func setPage(e *stages.Env, page *chart.Page, p preview, caption string, list shown) error {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	f := page.Figure()
+	file, remark := p.draw(f)
+	setFile(e, "figure", "svg", f.SVG(), caption)
+	setFile(e, "png", "png", file, caption+remark)
+	setFile(e, "pdf", "pdf", f.PDF(), caption)
+	e.OutFacts["figure"]["shown"] = string(text)
+	return nil
+}
