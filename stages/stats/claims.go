@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,19 +13,29 @@ import (
 )
 
 // told sets the outputs claims and answer to what became of claims. Without them the answer names the largest
-// and the smallest number.
-func told(e *stages.Env, l claims.List, r *claims.Results, number stages.Column, w claims.Words) error {
-	o, err := r.Test(l)
+// and the smallest number. also is a further sentence, with a space before it, or "".
+func told(e *stages.Env, l claims.List, r *claims.Results, number stages.Column, w claims.Words,
+	also string) error {
+	o, text, err := answered(r, l, w)
 	if err != nil {
 		return err
 	}
 	e.Set("claims", o.Table(number, 0).Encode())
+	e.Set("answer", []byte(text+also+"\n"))
+	return nil
+}
+
+// answered tests claims and tells their outcomes; without claims it names the largest and the smallest number.
+func answered(r *claims.Results, l claims.List, w claims.Words) (*claims.Outcomes, string, error) {
+	o, err := r.Test(l)
+	if err != nil {
+		return nil, "", err
+	}
 	text := o.Answer(w)
 	if text == "" {
 		text = extremes(r, w.Name, w.Digits)
 	}
-	e.Set("answer", []byte(text+"\n"))
-	return nil
+	return o, text, nil
 }
 
 // extremes names the largest and the smallest number.
@@ -42,7 +53,7 @@ func extremes(r *claims.Results, name string, digits int) string {
 		}
 	}
 	at := func(i int) string {
-		where := strings.Join(r.IDs[i], " ")
+		where := strings.Join(called(r, r.IDs[i]), " ")
 		if where != "" {
 			where = " (**" + where + "**)"
 		}
@@ -55,6 +66,17 @@ func extremes(r *claims.Results, name string, digits int) string {
 		return fmt.Sprintf("%s is %s.", upper(name), at(high))
 	}
 	return fmt.Sprintf("%s is largest with %s and smallest with %s.", upper(name), at(high), at(low))
+}
+
+// called returns what ids are called.
+func called(r *claims.Results, ids []string) []string {
+	out := slices.Clone(ids)
+	for k := range out {
+		if r.Label != nil && k < len(r.Axes) {
+			out[k] = r.Label(r.Axes[k], ids[k])
+		}
+	}
+	return out
 }
 
 func upper(s string) string {

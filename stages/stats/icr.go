@@ -2,7 +2,6 @@ package stats
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -16,7 +15,7 @@ type ICRParams struct {
 	Rate      string `yaml:"rate" axis:"scores" doc:"the axis whose ids are rated, usually method"`
 	Between   string `yaml:"between" axis:"scores" doc:"the axis whose ids are compared two by two, such as metrics or baselines"`
 	Reference string `yaml:"reference" doc:"the id of between that every other is compared with; default: every two"`
-	Variant   string `yaml:"variant" doc:"the mean over images of their ρ (paper), or as in the code of MAS over the whole matrix (official)" choices:"paper|official"`
+	Variant   string `yaml:"variant" doc:"the mean over images of their ρ (paper), or as in the code of MAS over the whole matrix, which is never negative (official), or a column and a sentence of each (both), with claims of the paper's" choices:"paper|official|both"`
 	NumberedParams
 	claims.List
 }
@@ -38,8 +37,9 @@ under two baselines, give the methods. Scores are compared by quality: of a metr
 scores are better if smaller, the order is reversed. An image without a score of some
 method by either metric is left out, and one that a metric scores equally for all methods
 has no ρ. Tomsett et al., AAAI 2020.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "mean ρ, images, undefined scores"},
@@ -50,7 +50,9 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 	Variants: []stages.Variant{{
 		Item: "what ρ is the mean of", Default: paper,
 		Differs: "official: the code of MAS averages the correlations between all images, by one metric " +
-			"and by two, each with itself included, of the methods' numbers in the order of their scores",
+			"and by two, each with itself included, of the methods' numbers in the order of their scores: the " +
+			"squared length of their mean, which is never negative and grows where one metric's images " +
+			"agree, even if the two metrics don't; both has the two side by side",
 		Golden: "irr_icr",
 	}},
 	Facts: func(ICRParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -70,11 +72,11 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		if p.Reference == "" {
 			keys = append(keys, "against")
 		}
-		table := reliabilityTable("Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
+		f := newReliability(e, "Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
 			p.Variant)
-		found, met := &claims.Results{Axes: slices.Clone(c.Others), Names: correlation}, p.Reference == ""
+		tested, met := slices.Clone(c.Others), p.Reference == ""
 		if met {
-			found.Axes = append(found.Axes, p.Between)
+			tested = append(tested, p.Between)
 		}
 		for i, first := range c.Cases {
 			met = met || first.IDs[between] == p.Reference
@@ -94,29 +96,30 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 					ids = a.IDs
 				}
 				r := ratingsOf(e, c, ids, [][]*scores.Cell{a.Cells, b.Cells})
-				rho, n := math.NaN(), len(r.images[0])
-				switch {
-				case n == 0:
-				case p.Variant == official:
-					rho = stat.ConsistencyOfficial(r.orders(0), r.orders(1))
-				default:
-					rho, n = stat.Consistency(r.images[0], r.images[1])
+				rho, n := stat.Consistency(r.images[0], r.images[1])
+				if p.Variant == official {
+					n = len(r.images[0])
 				}
-				found.Add(ids, rho)
-				table.Rows = append(table.Rows, stages.Row{Keys: ids,
-					Numbers: numbers(rho, float64(n), float64(r.undefined))})
+				f.add(ids, n, r.undefined, func(variant string) float64 {
+					if variant == official {
+						return stat.ConsistencyOfficial(r.orders(0), r.orders(1))
+					}
+					return rho
+				})
 			}
 		}
 		switch {
 		case !met:
 			return stages.BadField("reference", "the axis %s has no id %q", p.Between, p.Reference)
-		case len(found.IDs) == 0:
+		case len(f.table.Rows) == 0:
 			return stages.BadField("between", "the axis %s has a single id: there is nothing to compare",
 				p.Between)
 		}
-		e.Set("table", table.Encode())
-		return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "agree",
-			More: "more on the order of " + c.Axis + "s", Name: "the mean of Spearman's ρ", Digits: 3})
+		return f.set(e, p.List, tested, correlation, claims.Words{Verb: "agree",
+			More: "more on the order of " + c.Axis + "s", Digits: 3}, map[string]string{
+			paper:    "the mean of Spearman's ρ",
+			official: "the ρ of the authors' code, a squared length that is never negative",
+		})
 	},
 })
 

@@ -15,13 +15,14 @@ import (
 const (
 	paper    = "paper"
 	official = "official"
+	both     = "both"
 )
 
 // IRRParams are the parameters of [IRR].
 type IRRParams struct {
 	Rate    string `yaml:"rate" axis:"scores" doc:"the axis whose ids are rated by every image, usually method"`
 	Level   string `yaml:"level" doc:"paper: the distance of two ranks" choices:"interval|ordinal|nominal"`
-	Variant string `yaml:"variant" doc:"α of the ranks (paper), or as in the code of MAS, of orders and with its denominator (official)" choices:"paper|official"`
+	Variant string `yaml:"variant" doc:"α of the ranks (paper), or as in the code of MAS, of orders and with its denominator (official), or a column and a sentence of each (both), with claims of the paper's" choices:"paper|official|both"`
 	NumberedParams
 	claims.List
 }
@@ -58,11 +59,13 @@ ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
 combination of the other collapsed axes, such as metrics, has an α of its own. An image
 without a score of some method is left out, for all methods; a method without any score
 is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analysis, 2004.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
-		{Name: "alpha", Type: stages.Scores, Doc: "α, for report/table: an item for each combination"},
+		{Name: "alpha", Type: stages.Scores,
+			Doc: "α, for report/table: an item for each combination; of both that of the ranks"},
 		{Name: "table", Type: stages.TableType, Doc: "α, images, undefined scores"},
 		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
@@ -72,13 +75,13 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		Item: "what α is computed of", Default: paper,
 		Differs: "official: the code of MAS takes the methods' numbers in the order of their scores for " +
 			"ranks, so that with three methods or more α depends on their numbering, and counts a " +
-			"value's distance from itself, which makes α larger",
+			"value's distance from itself, which makes α larger; both has the two side by side",
 		Golden: "irr_icr",
 	}},
 	Facts: func(p IRRParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Direction: stages.Higher, Low: math.Inf(-1), High: 1, Tolerance: rankTolerance}
-		if p.Variant != paper {
-			m.Variant = p.Variant
+		if p.Variant == official {
+			m.Variant = official
 		}
 		return map[string]stages.Facts{"alpha": m.Facts(nil), "answer": {"ext": "md"}}, nil
 	},
@@ -87,47 +90,99 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		if err != nil {
 			return err
 		}
-		table := reliabilityTable("Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others,
-			p.Variant)
-		found := &claims.Results{Axes: c.Others, Names: p.names()}
+		f := newReliability(e, "Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant)
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
-			alpha := math.NaN()
-			if images := r.images[0]; len(images) > 1 {
-				switch p.Variant {
-				case official:
-					alpha = stat.KrippendorffOfficial(columns(r.orders(0)))
-				default:
-					ranks := make([][]float64, len(images))
-					for i := range images {
-						ranks[i] = stat.Ranks(images[i])
-					}
-					alpha = stat.Krippendorff(columns(ranks), stat.Level(p.Level))
-				}
-			}
-			found.Add(m.IDs, alpha)
-			table.Rows = append(table.Rows, r.row(m.IDs, alpha))
-			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(alpha))
+			f.add(m.IDs, len(r.images[0]), r.undefined, func(v string) float64 { return p.alpha(r, v) })
+			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(f.found[0].Values[len(f.table.Rows)-1]))
 		}
-		e.Set("table", table.Encode())
-		return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "order",
-			More: c.Axis + "s more consistently over images", Name: "Krippendorff's α", Digits: 3})
+		return f.set(e, p.List, c.Others, p.names(), claims.Words{Verb: "order",
+			More: c.Axis + "s more consistently over images", Digits: 3},
+			map[string]string{paper: "Krippendorff's α", official: "the α of the authors' code"})
 	},
 })
+
+// alpha returns Krippendorff's α of the images' ranks, NaN of fewer than two.
+func (p IRRParams) alpha(r ratings, variant string) float64 {
+	images := r.images[0]
+	switch {
+	case len(images) < 2:
+		return math.NaN()
+	case variant == official:
+		return stat.KrippendorffOfficial(columns(r.orders(0)))
+	}
+	ranks := make([][]float64, len(images))
+	for i := range images {
+		ranks[i] = stat.Ranks(images[i])
+	}
+	return stat.Krippendorff(columns(ranks), stat.Level(p.Level))
+}
 
 // rankTolerance is what the mean over images of a rank correlation differs by between machines, where almost
 // equal scores change places.
 const rankTolerance = 0.02
 
-func reliabilityTable(title, number string, keys []string, variant string) stages.Table {
-	if variant == paper {
-		variant = ""
+// A reliability is a table of one number by each of some variants, with what the answer says of it.
+type reliability struct {
+	variants []string
+	table    stages.Table
+	found    []*claims.Results // by variant
+	left     []string          // combinations with undefined scores
+}
+
+func newReliability(e *stages.Env, title, number string, keys []string, variant string) *reliability {
+	f := &reliability{variants: []string{variant}, table: stages.Table{Title: title, Keys: keys}}
+	if variant == both {
+		f.variants = []string{paper, official}
 	}
-	return stages.Table{Title: title, Keys: keys, Numbers: []stages.Column{
-		{Name: number, Direction: stages.Higher, Variant: variant, Tolerance: rankTolerance, Digits: 3},
-		{Name: "n", Unit: "images"},
-		{Name: "undefined", Unit: "scores"},
-	}}
+	for _, v := range f.variants {
+		c := stages.Column{Name: number, Direction: stages.Higher, Tolerance: rankTolerance, Digits: 3}
+		switch {
+		case v == official && variant == both:
+			c.Name += " of the code"
+		case v == official:
+			c.Variant = official
+		}
+		f.table.Numbers = append(f.table.Numbers, c)
+		f.found = append(f.found, &claims.Results{Label: e.Label})
+	}
+	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: "images"},
+		stages.Column{Name: "undefined", Unit: "scores"})
+	return f
+}
+
+// add adds the numbers of a combination of ids over n images.
+func (f *reliability) add(ids []string, n, undefined int, number func(variant string) float64) {
+	var row []float64
+	for k, v := range f.variants {
+		row = append(row, number(v))
+		f.found[k].Add(ids, row[k])
+	}
+	f.table.Rows = append(f.table.Rows, stages.Row{Keys: ids,
+		Numbers: numbers(append(row, float64(n), float64(undefined))...)})
+	f.left = leaves(f.left, ids, undefined)
+}
+
+// set sets the table, the claims of the first variant, and an answer with what became of them by each variant,
+// which names calls as it does. axes are the names of ids in claims, and number those of the number.
+func (f *reliability) set(e *stages.Env, l claims.List, axes, number []string, w claims.Words,
+	names map[string]string) error {
+	var told []string
+	for k, v := range f.variants {
+		f.found[k].Axes, f.found[k].Names = axes, number
+		w.Name = names[v]
+		o, text, err := answered(f.found[k], l, w)
+		if err != nil {
+			return err
+		}
+		if k == 0 {
+			e.Set("claims", o.Table(f.table.Numbers[0], 0).Encode())
+		}
+		told = append(told, text)
+	}
+	e.Set("table", f.table.Encode())
+	e.Set("answer", []byte(strings.Join(told, " ")+leftOut(f.left, "scores")+"\n"))
+	return nil
 }
 
 // nameOf names the item of a combination of ids.
@@ -201,10 +256,6 @@ func missing(groups [][]*scores.Cell, k int) string {
 		}
 	}
 	return ""
-}
-
-func (r ratings) row(ids []string, value float64) stages.Row {
-	return stages.Row{Keys: ids, Numbers: numbers(value, float64(len(r.images[0])), float64(r.undefined))}
 }
 
 // orders returns the methods of every image from best to worst, as the official code sorts their scores.

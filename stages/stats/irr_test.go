@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -166,5 +167,53 @@ random | 1.000 2 1
 		Variant: paper}, map[string][]stages.Data{"scores": cells})
 	if err == nil || !strings.Contains(err.Error(), `no id "black"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestBothVariants: opposite orders by two metrics, on both images, are ρ = −1 for the paper and ½ for its
+// code. Each column is that of its variant alone, and each sentence that of its column.
+func TestBothVariants(t *testing.T) {
+	up := []float64{.9, .8}
+	cells := []stages.Data{
+		cell(stages.Higher, up, "method", "a", "metric", "x"),
+		cell(stages.Higher, []float64{0, 0}, "method", "b", "metric", "x"),
+		cell(stages.Lower, up, "method", "a", "metric", "y"),
+		cell(stages.Lower, []float64{0, 0}, "method", "b", "metric", "y"),
+		cell(stages.Lower, up, "method", "c", "metric", "y"),
+		cell(stages.Higher, []float64{.5, .1}, "method", "c", "metric", "x"),
+	}
+	runBoth := func(variant string) stagetest.Result {
+		return stagetest.Run(t, ICR, &ICRParams{Rate: "method", Between: "metric", Variant: variant},
+			map[string][]stages.Data{"scores": cells})
+	}
+	table, answer := tableOf(t, runBoth(both), "table"), string(runBoth(both).Payloads["answer"][0])
+	for k, variant := range []string{paper, official} {
+		alone := runBoth(variant)
+		if got, want := table.Rows[0].Numbers[k], tableOf(t, alone, "table").Rows[0].Numbers[0]; got != want {
+			t.Errorf("icr, %s: %v, want %v", variant, got, want)
+		}
+		sentence := strings.TrimSpace(string(alone.Payloads["answer"][0]))
+		if !strings.Contains(answer, sentence) {
+			t.Errorf("icr, %s: %q isn't in %q", variant, sentence, answer)
+		}
+	}
+	if paper, official := table.Rows[0].Numbers[0], table.Rows[0].Numbers[1]; paper >= 0 || official <= 0 {
+		t.Errorf("metrics that disagree have the ρ %v and, by the code, %v", paper, official)
+	}
+	of := func(variant string) stagetest.Result {
+		return stagetest.Run(t, IRR, &IRRParams{Rate: "method", Level: "interval", Variant: variant},
+			map[string][]stages.Data{"scores": cells})
+	}
+	table = tableOf(t, of(both), "table")
+	for k, variant := range []string{paper, official} {
+		for i, row := range tableOf(t, of(variant), "table").Rows {
+			if got := table.Rows[i].Numbers[k]; got != row.Numbers[0] {
+				t.Errorf("irr, %s: %v, want %v", variant, got, row.Numbers[0])
+			}
+		}
+	}
+	alpha, column := of(both).Payloads["alpha"], of(paper).Payloads["alpha"]
+	if !reflect.DeepEqual(alpha, column) || of(both).Facts["alpha"]["variant"] != "" {
+		t.Error("the port alpha of both isn't that of the paper")
 	}
 }

@@ -49,8 +49,9 @@ is the mean of the distances over the modifications, in percent of the area unde
 curve of the maps as they are: of 1 minus the area for a deletion. Mean curves of a
 difference are stretched to [0,1] before. An image whose curve is undefined for a
 modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,
 		Doc: "curves of all modifications, with points at equal distances"}},
 	Outputs: []stages.Port{
@@ -93,7 +94,8 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		{Name: "n", Unit: "images"},
 		{Name: "undefined", Unit: "curves"},
 	}}
-	found := &claims.Results{Axes: others, Names: p.names()}
+	found := &claims.Results{Axes: others, Names: p.names(), Label: e.Label}
+	var left []string
 	for _, ids := range scores.Places(nil, data, others) {
 		var cells []stages.Data
 		for _, d := range data {
@@ -121,12 +123,13 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		}
 		sensitivity, area := m.sensitivity(reference, p.Variant)
 		found.Add(ids, sensitivity)
+		left = leaves(left, ids, m.undefined)
 		table.Rows = append(table.Rows, stages.Row{Keys: ids, Numbers: numbers(sensitivity, area,
 			float64(m.images), float64(m.undefined))})
 	}
 	e.Set("table", table.Encode())
 	return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "react", More: "more to modified maps",
-		Name: "the distance in percent", Digits: 2})
+		Name: "the distance in percent", Digits: 2}, leftOut(left, "curves"))
 }
 
 // A modified is the mean curves of one metric, by modification.

@@ -46,6 +46,29 @@ func list(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
+// leaves adds a combination of ids to those with undefined scores or curves, if it has any.
+func leaves(left []string, ids []string, undefined int) []string {
+	if undefined == 0 {
+		return left
+	}
+	return append(left, fmt.Sprintf("%d of %s", undefined, nameOf(ids)))
+}
+
+// leftOut is a sentence about undefined scores or curves, "" without any.
+func leftOut(left []string, nouns string) string {
+	if len(left) == 0 {
+		return ""
+	}
+	rest := ""
+	if more := len(left) - named; more > 0 {
+		left, rest = left[:named], fmt.Sprintf("; and in %d more", more)
+	}
+	return " Images are left out for undefined " + nouns + ": " + strings.Join(left, "; ") + rest + "."
+}
+
+// named is how many combinations a sentence names before it counts the rest.
+const named = 5
+
 // in names the case that a sentence is about: "In gae vgg, ", or nothing if it is the only one.
 func in(m *scores.Case) string {
 	if name := m.Name(); name != "" {
