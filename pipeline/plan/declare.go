@@ -114,11 +114,11 @@ func (l *loader) stack(in *inputDecl, v *yamlNode) {
 	}
 	a := l.exp.axisOf[k.text]
 	if a == nil {
-		a = &axisDecl{name: k.text, index: map[string]int32{}, isList: true, used: true}
+		a = &axisDecl{name: k.text, index: map[string]int32{}, isList: true}
 		l.exp.axes = append(l.exp.axes, a)
 		l.exp.axisOf[a.name] = a
 	}
-	in.stack = a
+	in.stack, a.used = a, true
 	for i, id := range edges.keys {
 		w := l.wire(edges.vals[i])
 		_, known := a.index[id.text]

@@ -612,6 +612,11 @@ publish: [model, gone]
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
+	stacked := mustParse(t, paperCatalog(), strings.Replace(text, "{model: model}, exclude: [{model: a}]",
+		"{model: {idle: {x: model}}}, exclude: [{model: a}]", 1), Overrides{})
+	if strings.Contains(fmt.Sprint(stacked.Warnings), `the axis "idle"`) {
+		t.Errorf("the axis of a stack isn't used: %v", stacked.Warnings)
+	}
 	p = mustParse(t, paperCatalog(), text, Overrides{Only: []string{"model=a"}})
 	if len(p.Warnings) != 3 {
 		t.Errorf("a narrowed experiment warns of %v", p.Warnings)

@@ -87,7 +87,7 @@ sic | -0.667 2 0
 	}
 	if got, want := string(r.Payloads["answer"][0]), "**mas** and **aic** order methods more consistently "+
 		"over images than their rivals in **2 of 2** tests, by Krippendorff's α. Closest: mas (1.000; aic "+
-		"0.250).\n"; got != want {
+		"0.250). Images are left out for undefined scores: 2 of aic; 1 of mas.\n"; got != want {
 		t.Errorf("answer\n%swant\n%s", got, want)
 	}
 	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "aic: a has no score and is left out") {
@@ -97,7 +97,8 @@ sic | -0.667 2 0
 	r = run(IRRParams{Level: "interval", Variant: paper,
 		List: claims.List{Claims: []string{"sic > mas"}}}, cells...)
 	same(t, "the answer", string(r.Payloads["answer"][0]), "**sic** doesn't order methods more consistently "+
-		"over images than **mas**, by Krippendorff's α: -0.667 against 1.000.\n")
+		"over images than **mas**, by Krippendorff's α: -0.667 against 1.000. Images are left out for "+
+		"undefined scores: 2 of aic; 1 of mas.\n")
 
 	// One image tells nothing.
 	r = run(IRRParams{Level: "interval", Variant: paper}, cell(up, []float64{1}, "method", "a"),
