@@ -20,6 +20,7 @@ type CurvesParams struct {
 	Band     string `yaml:"band" doc:"the band around a line: the mean's interval, or that without the differences between images common to all lines (paired); auto: the interval with up to four lines" choices:"auto|interval|paired|none"`
 	Columns  int    `yaml:"columns" doc:"panels per row" min:"1" max:"6"`
 	Title    string `yaml:"title" doc:"a title"`
+	Points   int    `yaml:"points" doc:"how many points of a line the table has, the nearest to equal distances; 0: all" min:"0" max:"100000"`
 
 	Reference string `yaml:"reference" doc:"a dashed line in each panel at the mean of the lines' first points, as the accuracy before removal (start)" choices:"start|none"`
 
@@ -332,6 +333,19 @@ func costOf(cells []cell, line []stages.Coord) (float64, error) {
 	return sum / n, nil
 }
 
+// shown returns which of n points are in the table.
+func (p CurvesParams) shown(n int) []int {
+	some := p.Points
+	if some == 0 || some > n {
+		some = n
+	}
+	at := make([]int, some)
+	for i := range at {
+		at[i] = (i*(n-1) + (some-1)/2) / max(1, some-1)
+	}
+	return at
+}
+
 func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Table {
 	// The mean at a point differs by less than this between machines; the difference is larger than an
 	// area's, which is a mean over points.
@@ -348,8 +362,8 @@ func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Tab
 	}
 	for _, panel := range panels {
 		for _, s := range panel {
-			for k, y := range s.mean {
-				share := float64(k) / float64(len(s.mean)-1)
+			for _, k := range p.shown(len(s.mean)) {
+				y, share := s.mean[k], float64(k)/float64(len(s.mean)-1)
 				if len(s.items) > 0 {
 					share = s.shares[k]
 				}

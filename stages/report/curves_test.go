@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -162,6 +164,34 @@ func TestCurvesPoints(t *testing.T) {
 		"b|0.0000|0.9|0.8293|0.9707|2\nb|1.0000|0.5|0.5|0.5|2\n"
 	if got := text(decodeTable(t, r, "points")); got != want {
 		t.Errorf("paired: got\n%s", got)
+	}
+}
+
+// TestCurvesFewPoints checks that the table has the ends and what lies between at about equal distances,
+// whatever the number, and that the figure has all points.
+func TestCurvesFewPoints(t *testing.T) {
+	in := map[string][]stages.Data{"curves": {curvesOf(3, 12, "morf", 2, 0.1)}}
+	all := stagetest.Run(t, Curves, &CurvesParams{Response: "logit", Band: "none", Columns: 1}, in)
+	for _, n := range []int{1, 2, 3, 5, 8, 12, 13, 50} {
+		r := stagetest.Run(t, Curves, &CurvesParams{Response: "logit", Band: "none", Columns: 1, Points: n}, in)
+		rows, every := decodeTable(t, r, "points").Rows, decodeTable(t, all, "points").Rows
+		if len(rows) != min(n, len(every)) {
+			t.Errorf("%d points: %d rows", n, len(rows))
+		}
+		k := 0
+		for i, row := range rows {
+			for k < len(every) && every[k].Keys[0] != row.Keys[0] {
+				k++
+			}
+			if want := float64(i) * float64(len(every)-1) / float64(max(len(rows)-1, 1)); k == len(every) ||
+				math.Abs(float64(k)-want) > 0.5 || row.Numbers[0] != every[k].Numbers[0] {
+				t.Errorf("%d points: row %d of %s, want about point %.1f of %d", n, i, row.Keys[0], want,
+					len(every))
+			}
+		}
+		if !bytes.Equal(r.Payloads["figure"][0], all.Payloads["figure"][0]) {
+			t.Errorf("%d points of the table change the figure", n)
+		}
 	}
 }
 

@@ -236,7 +236,7 @@ func (s stroke) Plot(c draw.Canvas, p *plot.Plot) {
 				dash := 5 / vg.Length(int(1)<<min(n-1, 2))
 				style.Dashes = []vg.Length{dash, 10 - dash}
 			}
-			c.StrokeLines(style, c.ClipLinesXY(points)...)
+			c.StrokeLines(style, c.ClipLinesXY(simplified(points, unseen))...)
 			from = to
 		}
 	}
@@ -273,16 +273,7 @@ func (b band) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 	x, y := p.Transforms(&c)
 	for _, run := range runsOf(b.line.Low, b.line.High) {
-		var points []vg.Point
-		for i := run[0]; i < run[1]; i++ {
-			points = append(points, vg.Point{X: x(b.line.X[i]), Y: y(b.line.High[i])})
-		}
-		for i := run[1] - 1; i >= run[0]; i-- {
-			points = append(points, vg.Point{X: x(b.line.X[i]), Y: y(b.line.Low[i])})
-		}
-		if area := c.ClipPolygonXY(points); len(area) > 2 && run[1]-run[0] > 1 {
-			c.FillPolygon(b.fill, area)
-		}
+		fillBetween(c, b.fill, x, y, b.line.X, b.line.High, b.line.Low, run)
 	}
 }
 
@@ -292,16 +283,25 @@ type between struct{ x, a, b []float64 }
 func (f between) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, run := range runsOf(f.a, f.b) {
-		var points []vg.Point
-		for i := run[0]; i < run[1]; i++ {
-			points = append(points, vg.Point{X: x(f.x[i]), Y: y(f.a[i])})
-		}
-		for i := run[1] - 1; i >= run[0]; i-- {
-			points = append(points, vg.Point{X: x(f.x[i]), Y: y(f.b[i])})
-		}
-		if area := c.ClipPolygonXY(points); len(area) > 2 {
-			c.FillPolygon(areaFill, area)
-		}
+		fillBetween(c, areaFill, x, y, f.x, f.a, f.b, run)
+	}
+}
+
+// fillBetween fills the area between two lines along a run of their points.
+func fillBetween(c draw.Canvas, fill color.NRGBA, x, y func(float64) vg.Length, at, a, b []float64,
+	run [2]int) {
+	if run[1]-run[0] < 2 {
+		return
+	}
+	var there, back []vg.Point
+	for i := run[0]; i < run[1]; i++ {
+		there = append(there, vg.Point{X: x(at[i]), Y: y(a[i])})
+		back = append(back, vg.Point{X: x(at[i]), Y: y(b[i])})
+	}
+	slices.Reverse(back)
+	area := c.ClipPolygonXY(append(simplified(there, unseen), simplified(back, unseen)...))
+	if len(area) > 2 {
+		c.FillPolygon(fill, area)
 	}
 }
 
