@@ -21,8 +21,10 @@ var Noise = stages.New(stages.Def[NoiseParams]{
 Each value of each channel gets its own. The noise of a map depends on the experiment's
 seed and the map alone: two amounts are the same noise in two sizes. Maps are written in
 double precision. The sensitivity test of Walker et al., "Attribution Quality Metrics with
-Magnitude Alignment", 2024, takes uniform noise and reduces channels afterwards:
-maps/reduce with how: abs-sum.`,
+Magnitude Alignment", 2024, takes uniform noise on maps that keep their channels (reduce:
+none of the method), and |sum over channels| afterwards: perturb/insertion, score/mas and
+others do so, as does maps/reduce with how: abs-sum. On maps of one channel the same width
+is less noise.`,
 	Version:  1,
 	Relation: stages.Each,
 	Seeded:   true,

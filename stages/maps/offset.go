@@ -23,8 +23,9 @@ var Offset = stages.New(stages.Def[OffsetParams]{
 Which changes no order, and yet some scores. Maps are written in double precision, so
 that equal differences stay equal; where rounding makes pixels equal, they are counted.
 The sensitivity test of Walker et al., "Attribution Quality Metrics with Magnitude
-Alignment", 2024, adds shares of the largest value to magnitudes: reduce: abs-sum, of:
-max, amount: 0.05, 0.1, 0.25, 0.5.`,
+Alignment", 2024, adds shares of the signed map's largest value to magnitudes: reduce:
+abs-sum, of: max, amount: 0.05, 0.1, 0.25, 0.5, with maps that keep their channels
+(reduce: none of the method).`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   input(),
