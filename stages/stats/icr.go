@@ -72,12 +72,13 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		if p.Reference == "" {
 			keys = append(keys, "against")
 		}
-		f := newReliability(e, "Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
-			p.Variant)
-		tested, met := slices.Clone(c.Others), p.Reference == ""
+		tested, met := claims.Results{Axes: slices.Clone(c.Others), Names: correlation, Label: e.Label},
+			p.Reference == ""
 		if met {
-			tested = append(tested, p.Between)
+			tested.Axes = append(tested.Axes, p.Between)
 		}
+		f := newReliability("Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho", keys,
+			p.Variant, tested)
 		for i, first := range c.Cases {
 			met = met || first.IDs[between] == p.Reference
 			for _, second := range c.Cases[i+1:] {
@@ -115,7 +116,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 			return stages.BadField("between", "the axis %s has a single id: there is nothing to compare",
 				p.Between)
 		}
-		return f.set(e, p.List, tested, correlation, claims.Words{Verb: "agree",
+		return f.set(e, p.List, claims.Words{Verb: "agree",
 			More: "more on the order of " + c.Axis + "s", Digits: 3}, map[string]string{
 			paper:    "the mean of Spearman's ρ",
 			official: "the ρ of the authors' code, a squared length that is never negative",

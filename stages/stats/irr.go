@@ -90,13 +90,14 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		if err != nil {
 			return err
 		}
-		f := newReliability(e, "Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant)
+		f := newReliability("Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant,
+			claims.Results{Axes: c.Others, Names: p.names(), Label: e.Label})
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
 			f.add(m.IDs, len(r.images[0]), r.undefined, func(v string) float64 { return p.alpha(r, v) })
 			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(f.found[0].Values[len(f.table.Rows)-1]))
 		}
-		return f.set(e, p.List, c.Others, p.names(), claims.Words{Verb: "order",
+		return f.set(e, p.List, claims.Words{Verb: "order",
 			More: c.Axis + "s more consistently over images", Digits: 3},
 			map[string]string{paper: "Krippendorff's α", official: "the α of the authors' code"})
 	},
@@ -130,7 +131,8 @@ type reliability struct {
 	left     []string          // combinations with undefined scores
 }
 
-func newReliability(e *stages.Env, title, number string, keys []string, variant string) *reliability {
+// newReliability returns an empty table; tested has what claims call its axes and number.
+func newReliability(title, number string, keys []string, variant string, tested claims.Results) *reliability {
 	f := &reliability{variants: []string{variant}, table: stages.Table{Title: title, Keys: keys}}
 	if variant == both {
 		f.variants = []string{paper, official}
@@ -144,7 +146,8 @@ func newReliability(e *stages.Env, title, number string, keys []string, variant 
 			c.Variant = official
 		}
 		f.table.Numbers = append(f.table.Numbers, c)
-		f.found = append(f.found, &claims.Results{Label: e.Label})
+		r := tested
+		f.found = append(f.found, &r)
 	}
 	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: "images"},
 		stages.Column{Name: "undefined", Unit: "scores"})
@@ -160,16 +163,14 @@ func (f *reliability) add(ids []string, n, undefined int, number func(variant st
 	}
 	f.table.Rows = append(f.table.Rows, stages.Row{Keys: ids,
 		Numbers: numbers(append(row, float64(n), float64(undefined))...)})
-	f.left = leaves(f.left, ids, undefined)
+	f.left = leaves(f.left, f.found[0], ids, undefined)
 }
 
 // set sets the table, the claims of the first variant, and an answer with what became of them by each variant,
-// which names calls as it does. axes are the names of ids in claims, and number those of the number.
-func (f *reliability) set(e *stages.Env, l claims.List, axes, number []string, w claims.Words,
-	names map[string]string) error {
+// whose numbers have names.
+func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words, names map[string]string) error {
 	var told []string
 	for k, v := range f.variants {
-		f.found[k].Axes, f.found[k].Names = axes, number
 		w.Name = names[v]
 		o, text, err := answered(f.found[k], l, w)
 		if err != nil {

@@ -123,7 +123,7 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		}
 		sensitivity, area := m.sensitivity(reference, p.Variant)
 		found.Add(ids, sensitivity)
-		left = leaves(left, ids, m.undefined)
+		left = leaves(left, found, ids, m.undefined)
 		table.Rows = append(table.Rows, stages.Row{Keys: ids, Numbers: numbers(sensitivity, area,
 			float64(m.images), float64(m.undefined))})
 	}

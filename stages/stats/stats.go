@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 )
 
@@ -47,11 +48,11 @@ func list(names []string) string {
 }
 
 // leaves adds a combination of ids to those with undefined scores or curves, if it has any.
-func leaves(left []string, ids []string, undefined int) []string {
+func leaves(left []string, r *claims.Results, ids []string, undefined int) []string {
 	if undefined == 0 {
 		return left
 	}
-	return append(left, fmt.Sprintf("%d of %s", undefined, nameOf(ids)))
+	return append(left, fmt.Sprintf("%d of %s", undefined, nameOf(called(r, ids))))
 }
 
 // leftOut is a sentence about undefined scores or curves, "" without any.
