@@ -23,25 +23,13 @@ type candidate struct {
 	method string // of the family attribute
 	with   string // its parameters
 	suits  kind
-	cost   int    // forward passes an image, with a backward pass for two
-	note   string // what to know of it
+	cost   int // forward passes an image, with a backward pass for two
 }
 
 // candidates returns the methods that suit some model, with their parameters for this one.
 func (s *starter) candidates() []candidate {
 	feed := s.Model.Feed
 	side, samples := min(feed.Height, feed.Width), 24/s.Coarse
-	abs := candidate{"abslrp", "abslrp", "", anyKind, 8, ""}
-	// Every other class starts with −1/N in absLRP's single pass. Of few classes, and of a transformer, they
-	// often outweigh the target everywhere.
-	const note = "the paper's single pass is often negative everywhere "
-	switch {
-	case feed.Classes < 100:
-		abs.with = "contrast: two-passes"
-		abs.note = fmt.Sprintf("of %d classes; "+note+"below 100", feed.Classes)
-	case s.kind() == transformer:
-		abs.with, abs.note = "contrast: two-passes", note+"on transformers"
-	}
 	channels := 0
 	if s.Model.Final != nil {
 		fmt.Sscan(s.Model.Final.Shape[1], &channels)
@@ -49,28 +37,28 @@ func (s *starter) candidates() []candidate {
 	occlusion := fmt.Sprintf("window: %d, stride: %d", div(side, 7), div(side*s.Coarse, 14))
 	path, noisy := fmt.Sprintf("steps: %d", samples), fmt.Sprintf("samples: %d, reduce: abs-sum", samples)
 	return []candidate{
-		{"constant", "constant", "", anyKind, 0, ""},
-		{"random", "random", "reduce: abs-sum", anyKind, 0, ""},
-		{"saliency", "saliency", "reduce: abs-sum", anyKind, 3, ""},
-		{"input-x-gradient", "input-x-gradient", "", anyKind, 3, ""},
-		{"integrated-gradients", "integrated-gradients", path, anyKind, 3 * samples, ""},
-		{"smoothgrad", "smoothgrad", noisy, anyKind, 3 * samples, ""},
-		{"guided-backprop", "guided-backprop", "reduce: abs-sum", convolutional, 3, ""},
-		abs,
-		{"lrp", "lrp-composite", "epsilon: 0.25, stabiliser: 0.01", anyKind, 4, ""},
-		{"attn-lrp", "lrp-epsilon", "gates: halved, stabiliser: 0.01", transformer, 4, ""},
-		{"raw-attention", "raw-attention", "", transformer, 1, ""},
-		{"attention-rollout", "attention-rollout", "", transformer, 1, ""},
-		{"tibav", "tibav", "", transformer, 6, ""},
-		{"transition-attention", "transition-attention", "", transformer, 60, ""},
-		{"grad-cam", "grad-cam", "", anyKind, 2, ""},
-		{"grad-cam-plus-plus", "grad-cam-plus-plus", "", convolutional, 2, ""},
-		{"hires-cam", "hires-cam", "", convolutional, 2, ""},
-		{"layer-cam", "layer-cam", "", convolutional, 2, ""},
-		{"ablation-cam", "ablation-cam", "", convolutional, channels, ""},
-		{"score-cam", "score-cam", "", convolutional, channels, ""},
-		{"occlusion", "occlusion", occlusion, anyKind, 13 * 13 / s.Coarse / s.Coarse, ""},
-		{"rise", "rise", "masks: 400, cells: 7", anyKind, 400, ""},
+		{"constant", "constant", "", anyKind, 0},
+		{"random", "random", "reduce: abs-sum", anyKind, 0},
+		{"saliency", "saliency", "reduce: abs-sum", anyKind, 3},
+		{"input-x-gradient", "input-x-gradient", "", anyKind, 3},
+		{"integrated-gradients", "integrated-gradients", path, anyKind, 3 * samples},
+		{"smoothgrad", "smoothgrad", noisy, anyKind, 3 * samples},
+		{"guided-backprop", "guided-backprop", "reduce: abs-sum", convolutional, 3},
+		{"abslrp", "abslrp", "", anyKind, 8},
+		{"lrp", "lrp-composite", "epsilon: 0.25, stabiliser: 0.01", anyKind, 4},
+		{"attn-lrp", "lrp-epsilon", "gates: halved, stabiliser: 0.01", transformer, 4},
+		{"raw-attention", "raw-attention", "", transformer, 1},
+		{"attention-rollout", "attention-rollout", "", transformer, 1},
+		{"tibav", "tibav", "", transformer, 6},
+		{"transition-attention", "transition-attention", "", transformer, 60},
+		{"grad-cam", "grad-cam", "", anyKind, 2},
+		{"grad-cam-plus-plus", "grad-cam-plus-plus", "", convolutional, 2},
+		{"hires-cam", "hires-cam", "", convolutional, 2},
+		{"layer-cam", "layer-cam", "", convolutional, 2},
+		{"ablation-cam", "ablation-cam", "", convolutional, channels},
+		{"score-cam", "score-cam", "", convolutional, channels},
+		{"occlusion", "occlusion", occlusion, anyKind, 13 * 13 / s.Coarse / s.Coarse},
+		{"rise", "rise", "masks: 400, cells: 7", anyKind, 400},
 	}
 }
 
@@ -101,8 +89,6 @@ func (s *starter) choose(costly int) (passes int) {
 		case c.cost > costly:
 			s.Others = append(s.Others, fmt.Sprintf("%s  # %d passes an image", line, c.cost))
 			continue
-		case c.note != "":
-			line += "  # " + c.note
 		}
 		s.Methods, passes = append(s.Methods, line), passes+c.cost
 	}

@@ -14,7 +14,7 @@ import (
 type AbsLRPParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"paper is its text; official the authors' code of December 2024, official-2024-01 that of January 2024" choices:"paper|official|official-2024-01"`
-	Contrast string `yaml:"contrast" doc:"what the target is contrasted with: all other classes, in one pass that starts with -1/N there or in a pass of their own that is subtracted; nothing; or what the variant has" choices:"variant|single-pass|two-passes|none"`
+	Contrast string `yaml:"contrast" doc:"what the target is contrasted with: all other classes, in one pass that starts with -1/N there or in a pass of their own that is subtracted; nothing; what the variant has; or that, but two passes under variant paper for fewer than 100 classes and for attention" choices:"auto|variant|single-pass|two-passes|none"`
 	MaxPool  string `yaml:"max_pool" doc:"whether relevance at a max-pool is divided by its output or multiplied by the largest element; auto multiplies under variant official where the model adds no branches, as for VGG" choices:"auto|divide|multiply"`
 	Ablation string `yaml:"ablation" doc:"the studies of section 4.2: a map of patches instead of pixels, or in attention only values, or only queries and keys, pass relevance on" choices:"none|patch|values-only|queries-keys-only"`
 }
@@ -42,7 +42,8 @@ var AbsLRP = backwardMethod(stages.Def[AbsLRPParams]{
 
 Relevance goes backwards from the class scores, layer by layer: an input x of a
 neuron h = Σ x·w + b gets (x·w)⁺ / (|h| + 1e-9) of the neuron's relevance. The target
-starts with 1 and every other class of N with -1/N. Other operators have the paper's
+starts with 1 and every other class of N with -1/N, or, with contrast two-passes, the
+map of all others is subtracted from that of the target. Other operators have the paper's
 algorithm 1, which is that equation for a derivative; sums, such as residual
 connections, and products of two values, such as attention, have it for either
 operand; normalisations and softmax take their statistics and denominators for
@@ -56,14 +57,17 @@ models, which changes nothing else. Under the official variants a map is what th
 has before its last division by the largest magnitude.
 
 In one pass a class whose score is near 0 weighs much, as its relevance is divided by
-that; with few classes such maps may have nothing positive, which is warned of, and
-contrast two-passes counts both sides alike.
+that. With few classes, and on transformers, such maps often have nothing positive, which
+is warned of. So the default, contrast auto, has two passes, which count both sides
+alike, under 100 classes and for models with attention; the authors' code has two passes
+for transformers from the start, and for all models since December 2024.
 
 Models of any operators are explained. If the batch axis of a value is unknown, the
 official variants, which scale or conserve relevance image by image, return an error.`,
-	Version:  2,
+	Version:  3,
+	Passes:   stages.Passes{Forward: "1", Backward: "≤ 2"},
 	Variants: absLRPVariants(),
-	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "variant", MaxPool: "auto",
+	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "auto", MaxPool: "auto",
 		Ablation: "none"},
 })
 
@@ -77,7 +81,8 @@ func absLRPVariants() []stages.Variant {
 				"that the branches of a block count the same whatever their size; official-2024-01 "+
 				"propagates positive and negative relevance apart and keeps the sum of either at every "+
 				"module, sharing it between two inputs in the ratio of their sums"),
-		item("contrast", "contrast: variant, one pass from 1 and -1/N",
+		item("contrast", "contrast: variant, one pass from 1 and -1/N; contrast: auto, two passes for fewer "+
+			"than 100 classes and for attention",
 			"official, and official-2024-01 for models with attention: one pass from the target minus one "+
 				"from all other classes, each of magnitude 1; official-2024-01 otherwise: one pass from 1 "+
 				"and -1/1000, here -1/N"),
@@ -130,15 +135,19 @@ func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env,
 		return nil, stages.BadField("ablation", "ablation %s: the model has no attention, values "+
 			"multiplied by a softmax; ablation none fits any model", p.Ablation)
 	}
-	return backwardPass{Common: p.Common, question: q}.from(p.starts(attention)), nil
+	return backwardPass{Common: p.Common, question: q}.from(p.starts(n.Classes, attention)), nil
 }
 
 // combine puts the map of item i; at the patch embedding all pixels of a patch have its score.
 func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	values := summed(results)
 	if slices.Max(values) <= 0 {
-		e.WarnItem(i, "nothing of its map is positive: classes whose score is near 0 outweigh the target; "+
-			"contrast: two-passes counts both sides alike")
+		why := ""
+		if len(results) == 1 && p.Contrast != "none" {
+			why = ": classes whose score is near 0 outweigh the target; contrast: two-passes counts both " +
+				"sides alike"
+		}
+		e.WarnItem(i, "nothing of its map is positive%s", why)
 	}
 	if p.Ablation != "patch" {
 		return p.put(e, i, n, values, results[0].Shape)

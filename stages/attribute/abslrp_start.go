@@ -7,16 +7,26 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// starts returns the starts of the backward passes of the contrast; attention reports whether the model has
-// attention layers.
-func (p AbsLRPParams) starts(attention bool) []passStart {
-	contrast := p.Contrast
-	if contrast == "variant" {
-		contrast = "single-pass"
-		if p.Variant == "official" || p.Variant == "official-2024-01" && attention {
-			contrast = "two-passes"
-		}
+// fewClasses is the number of classes below which the paper's single pass is often negative everywhere: the
+// others start with -1/N each, and those whose scores are near 0 outweigh the target.
+const fewClasses = 100
+
+// contrast returns the contrast for a model of some classes: single-pass, two-passes or none. Attention reports
+// whether the model has attention layers.
+func (p AbsLRPParams) contrast(classes int, attention bool) string {
+	switch {
+	case p.Contrast != "auto" && p.Contrast != "variant":
+		return p.Contrast
+	case p.Variant == "official", p.Variant == "official-2024-01" && attention,
+		p.Variant == "paper" && p.Contrast == "auto" && (classes < fewClasses || attention):
+		return "two-passes"
 	}
+	return "single-pass"
+}
+
+// starts returns the starts of the backward passes of the contrast.
+func (p AbsLRPParams) starts(classes int, attention bool) []passStart {
+	contrast := p.contrast(classes, attention)
 	// The official modules normalise by themselves; the relevance of January 2024 keeps its sums.
 	toOne := p.Variant == "paper" || p.Variant == "official-2024-01" && contrast == "two-passes"
 	switch contrast {

@@ -25,25 +25,35 @@ func TestAbsLRPContrast(t *testing.T) {
 	both := []float32{-0.2, 1, -0.2, -0.2, -0.2}
 	for _, tt := range []struct {
 		variant, contrast string
+		classes           int
 		attention         bool
 		minus             int
 		starts            [][]float32
 		signs             []float64
 	}{
-		{"paper", "variant", false, -1, [][]float32{both}, []float64{1}},
-		{"paper", "variant", true, -1, [][]float32{both}, []float64{1}},
-		{"paper", "none", false, -1, [][]float32{alone}, []float64{1}},
-		{"official", "variant", false, -1, [][]float32{alone, others}, []float64{1, -1}},
-		{"official", "single-pass", true, -1, [][]float32{both}, []float64{1}},
-		{"official-2024-01", "variant", false, -1, [][]float32{both}, []float64{1}},
-		{"official-2024-01", "variant", true, -1, [][]float32{alone, others}, []float64{1, -1}},
-		{"paper", "variant", false, 3, [][]float32{{0, 1, 0, -1, 0}}, []float64{1}},
-		{"official", "variant", false, 3, [][]float32{alone, {0, 0, 0, 1, 0}}, []float64{1, -1}},
-		{"official", "none", false, 3, [][]float32{alone}, []float64{1}},
+		{"paper", "variant", 1000, false, -1, [][]float32{both}, []float64{1}},
+		{"paper", "variant", 1000, true, -1, [][]float32{both}, []float64{1}},
+		{"paper", "none", 1000, false, -1, [][]float32{alone}, []float64{1}},
+		{"official", "variant", 1000, false, -1, [][]float32{alone, others}, []float64{1, -1}},
+		{"official", "single-pass", 1000, true, -1, [][]float32{both}, []float64{1}},
+		{"official-2024-01", "variant", 1000, false, -1, [][]float32{both}, []float64{1}},
+		{"official-2024-01", "variant", 1000, true, -1, [][]float32{alone, others}, []float64{1, -1}},
+		{"paper", "variant", 1000, false, 3, [][]float32{{0, 1, 0, -1, 0}}, []float64{1}},
+		{"official", "variant", 1000, false, 3, [][]float32{alone, {0, 0, 0, 1, 0}}, []float64{1, -1}},
+		{"official", "none", 1000, false, 3, [][]float32{alone}, []float64{1}},
+		{"paper", "auto", 99, false, -1, [][]float32{alone, others}, []float64{1, -1}},
+		{"paper", "auto", 100, false, -1, [][]float32{both}, []float64{1}},
+		{"paper", "auto", 100, true, -1, [][]float32{alone, others}, []float64{1, -1}},
+		{"paper", "variant", 2, true, -1, [][]float32{both}, []float64{1}},
+		{"paper", "single-pass", 2, true, -1, [][]float32{both}, []float64{1}},
+		{"paper", "none", 2, true, -1, [][]float32{alone}, []float64{1}},
+		{"official", "auto", 1000, false, -1, [][]float32{alone, others}, []float64{1, -1}},
+		{"official-2024-01", "auto", 2, false, -1, [][]float32{both}, []float64{1}},
+		{"official-2024-01", "auto", 1000, true, -1, [][]float32{alone, others}, []float64{1, -1}},
 	} {
 		var starts [][]float32
 		var signs []float64
-		for _, p := range absLRP(tt.variant, tt.contrast).starts(tt.attention) {
+		for _, p := range absLRP(tt.variant, tt.contrast).starts(tt.classes, tt.attention) {
 			row := make([]float32, 5)
 			if err := p.counts(row, program.Target{Class: 1, Minus: tt.minus}); err != nil {
 				t.Fatal(err)
@@ -56,7 +66,8 @@ func TestAbsLRPContrast(t *testing.T) {
 			}
 		}
 		if d := cmp.Diff(tt.starts, starts); d != "" {
-			t.Errorf("%s, %s, attention %t, minus %d: %s", tt.variant, tt.contrast, tt.attention, tt.minus, d)
+			t.Errorf("%s, %s, %d classes, attention %t, minus %d: %s", tt.variant, tt.contrast, tt.classes,
+				tt.attention, tt.minus, d)
 		}
 		if d := cmp.Diff(tt.signs, signs); d != "" {
 			t.Errorf("%s, %s: signs %s", tt.variant, tt.contrast, d)

@@ -27,13 +27,15 @@ type ShapesParams struct {
 	Size   int    `yaml:"size" doc:"width and height in pixels" min:"16" max:"1024"`
 	Seed   int    `yaml:"seed" doc:"seed of the sequence of draws; the quickstart's nets were trained on seeds below 1000000" min:"0" max:"1000000000"`
 	Domain string `yaml:"domain" doc:"one of three styles of the same scenes" choices:"a|b|c"`
+
+	Objects int `yaml:"objects" doc:"objects of an image; of two, which have different classes, each has an item" key:"added" min:"1" max:"2"`
 }
 
 // Shapes draws labelled images: one object of 12 classes, 4 outlines × 3 textures, on a cluttered background.
 // A draw is identified by its number, seed, size and domain, and is bit-identical on every machine and in
 // every version, because nets were trained on these images. Domains a, b and c render the same scenes, with
 // the same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every class
-// once.
+// once. Of two objects each has an item, <draw>/1 and <draw>/2, with the same pixels, its label and its mask.
 //
 // Facts: height, width, classes and labels (newline-separated names), on every port.
 var Shapes = stages.New(stages.Def[ShapesParams]{
@@ -43,7 +45,9 @@ var Shapes = stages.New(stages.Def[ShapesParams]{
 Twelve classes: a disc, square, triangle or cross, striped, checked or dotted, of
 varied position, size, rotation and colour, in front of soft ellipses and strokes. The
 mask is 1 on the object. Draws are numbered; count and first only select draws, so
-that more images cost only the new ones.`,
+that more images cost only the new ones. With objects: 2 a draw has two objects, of
+different classes in opposite corners, and an item for each of them: the same image with
+the class and the mask of one, so that target: label explains each class of an image.`,
 	Version:  1,
 	Relation: stages.Each,
 	Outputs: []stages.Port{
@@ -51,29 +55,38 @@ that more images cost only the new ones.`,
 		{Name: "labels", Type: stages.Labels, Doc: "the class, 0 to 11"},
 		{Name: "masks", Type: stages.Masks, Doc: "1 on the object's pixels"},
 	},
-	Defaults: ShapesParams{Count: 64, Size: 64, Seed: 1, Domain: "a"},
+	Defaults: ShapesParams{Count: 64, Size: 64, Seed: 1, Domain: "a", Objects: 1},
 	Sources:  shapesSources,
 	Facts:    shapesFacts,
 	Run:      runShapes,
 })
 
-// shapesNote identifies the pixels of one draw.
-const shapesNote = "domain=%s seed=%d size=%d index=%d"
+// shapesNote identifies the pixels of one draw; of two objects, ofTwo says which one counts.
+const (
+	shapesNote = "domain=%s seed=%d size=%d index=%d"
+	ofTwo      = " object="
+)
 
 func shapesSources(p ShapesParams, _ []string) ([]stages.Source, error) {
-	sources := make([]stages.Source, p.Count)
+	sources := make([]stages.Source, 0, p.Count*max(1, p.Objects))
 	// Built without fmt and with one allocation per source: planning lists the sources of every cell.
 	common := append(make([]byte, 0, 64), "domain="+p.Domain+" seed="...)
 	common = append(strconv.AppendInt(common, int64(p.Seed), 10), " size="...)
 	common = append(strconv.AppendInt(common, int64(p.Size), 10), " index="...)
 	b := make([]byte, 0, 128)
-	for i := range sources {
+	for i := range p.Count {
 		n := strconv.Itoa(p.First + i)
 		b = append(append(b[:0], p.Domain...), '-')
 		b = append(append(b, "000000"[min(6, len(n)):]...), n...)
 		id := len(b)
 		text := string(append(append(b, common...), n...))
-		sources[i] = stages.Source{ID: text[:id], Note: text[id:]}
+		if p.Objects < 2 {
+			sources = append(sources, stages.Source{ID: text[:id], Note: text[id:]})
+			continue
+		}
+		for _, k := range []string{"1", "2"} {
+			sources = append(sources, stages.Source{ID: text[:id] + "/" + k, Note: text[id:] + ofTwo + k})
+		}
 	}
 	return sources, nil
 }
@@ -126,11 +139,17 @@ func draw(note string) drawn {
 	if _, err := fmt.Sscanf(note, shapesNote, &domain, &seed, &size, &index); err != nil {
 		return drawn{err: fmt.Errorf("the note %q describes no draw: %w", note, err)}
 	}
-	s := newScene(seed, index)
-	pixels, mask := paint(&s, domain, seed, index, size)
+	scenes, counts := []scene{newScene(seed, index)}, 0
+	if _, object, two := strings.Cut(note, ofTwo); two {
+		scenes = newPair(seed, index)
+		if object == "2" {
+			counts = 1
+		}
+	}
+	pixels, masks := paint(scenes, domain, seed, index, size)
 	return drawn{
 		image: stages.NewTensor(pixels, 3, size, size).Encode(),
-		label: stages.NewTensor([]int64{int64(s.label)}, 1).Encode(),
-		mask:  stages.NewTensor(mask, size, size).Encode(),
+		label: stages.NewTensor([]int64{int64(scenes[counts].label)}, 1).Encode(),
+		mask:  stages.NewTensor(masks[counts], size, size).Encode(),
 	}
 }

@@ -1,25 +1,31 @@
 package dataset
 
-// paint renders a scene in a domain. It returns the image, u8 [3, size, size], and the object's mask, u8
-// [size, size].
-func paint(s *scene, domain string, seed, index, size int) (pixels, mask []uint8) {
+// paint renders scenes, each in front of those before it, in a domain. It returns the image, u8 [3, size, size],
+// and the mask of each scene's object, u8 [size, size].
+func paint(scenes []scene, domain string, seed, index, size int) (pixels []uint8, masks [][]uint8) {
 	c := newCanvas(size)
-	mask = make([]uint8, size*size)
 	r := newStream(uint64(seed), uint64(index), uint64(domain[0]))
+	behind, colours, noise := day, vivid, int64(8)
 	switch domain {
 	case "b":
-		night(c, s, &r, mask)
+		behind, colours, noise = night, greyish, 22
 	case "c":
-		above(c, s, &r, mask)
-	default:
-		day(c, s, &r, mask)
+		behind, colours, noise = above, painted, 14
 	}
-	return c.pixels, mask
+	behind(c, &r)
+	for i := range scenes {
+		mask := make([]uint8, size*size)
+		first, second := colours(&r)
+		c.object(&scenes[i], first, second, mask)
+		masks = append(masks, mask)
+	}
+	c.noise(&r, noise)
+	return c.pixels, masks
 }
 
-// day renders domain a: vivid objects on a bright, smooth gradient of two colours, with coloured ellipses and
-// strokes around.
-func day(c *canvas, s *scene, r *stream, mask []uint8) {
+// day paints what is behind the objects of domain a: a bright, smooth gradient of two colours, with coloured
+// ellipses and strokes.
+func day(c *canvas, r *stream) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(15, 70), r.between(205, 255))
 	to := hsv(hue+r.between(-400, 400), r.between(15, 70), r.between(205, 255))
@@ -39,19 +45,21 @@ func day(c *canvas, s *scene, r *stream, mask []uint8) {
 			r.between(unit*3/4, unit*5/2), newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(60, 220), r.between(70, 230)), r.between(150, 256))
 	}
-	hue = r.between(0, 1535)
+}
+
+// vivid returns the two colours of an object of domain a.
+func vivid(r *stream) (first, second colour) {
+	hue := r.between(0, 1535)
 	dark := hsv(hue, r.between(150, 255), r.between(60, 130))
 	light := hsv(hue+r.between(200, 1336), r.between(110, 220), r.between(215, 255))
 	if r.between(0, 1) == 1 {
-		dark, light = light, dark
+		return light, dark
 	}
-	c.object(s, dark, light, mask)
-	c.noise(r, 8)
+	return dark, light
 }
 
-// night renders domain b: pale, greyish objects in front of dark clouds and long faint streaks, with strong
-// noise.
-func night(c *canvas, s *scene, r *stream, mask []uint8) {
+// night paints what is behind the objects of domain b: dark clouds and long faint streaks.
+func night(c *canvas, r *stream) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(60, 170), r.between(8, 40))
 	to := hsv(hue+r.between(-250, 250), r.between(60, 170), r.between(60, 105))
@@ -70,19 +78,22 @@ func night(c *canvas, s *scene, r *stream, mask []uint8) {
 			newTurn(r.between(0, 359)),
 			hsv(r.between(0, 1535), r.between(30, 120), r.between(90, 180)), r.between(90, 180))
 	}
-	hue = r.between(0, 1535)
+}
+
+// greyish returns the two colours of an object of domain b.
+func greyish(r *stream) (first, second colour) {
+	hue := r.between(0, 1535)
 	dim := hsv(hue, r.between(20, 90), r.between(65, 105))
 	pale := hsv(hue+r.between(-150, 150), r.between(5, 70), r.between(150, 225))
 	if r.between(0, 1) == 1 {
-		dim, pale = pale, dim
+		return pale, dim
 	}
-	c.object(s, dim, pale, mask)
-	c.noise(r, 22)
+	return dim, pale
 }
 
-// above renders domain c: objects like painted roofs on a patchwork of fields, as it looks from above, with
-// rough ground, hedges between the fields and straight roads.
-func above(c *canvas, s *scene, r *stream, mask []uint8) {
+// above paints what is behind the objects of domain c: a patchwork of fields, as it looks from above, with rough
+// ground, hedges between the fields and straight roads.
+func above(c *canvas, r *stream) {
 	cells := r.between(2, 4)
 	fields := make([]colour, 4*cells*cells)
 	for i := range fields {
@@ -109,14 +120,17 @@ func above(c *canvas, s *scene, r *stream, mask []uint8) {
 		c.blob(r.between(0, side), r.between(0, side), d, d, newTurn(0),
 			hsv(r.between(300, 600), r.between(90, 200), r.between(30, 90)), r.between(160, 256))
 	}
+}
+
+// painted returns the two colours of an object of domain c, like painted roofs.
+func painted(r *stream) (first, second colour) {
 	hue := r.between(-120, 120) + 1536*r.between(0, 1)/2
 	dark := hsv(hue, r.between(90, 220), r.between(70, 130))
 	light := hsv(hue+r.between(-80, 80), r.between(10, 140), r.between(175, 245))
 	if r.between(0, 1) == 1 {
-		dark, light = light, dark
+		return light, dark
 	}
-	c.object(s, dark, light, mask)
-	c.noise(r, 14)
+	return dark, light
 }
 
 // clouds is a smooth random field: values from 0 to 256 on a grid, interpolated in between.

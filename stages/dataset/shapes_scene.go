@@ -45,7 +45,7 @@ func labelOf(seed, index int) int {
 	return order[index%classCount]
 }
 
-// A scene describes one object. Both domains render the same scenes.
+// A scene describes one object and its place. Both domains render the same scenes.
 type scene struct {
 	label   int
 	shape   shape
@@ -61,15 +61,43 @@ type scene struct {
 // newScene draws scene number index of a seed.
 func newScene(seed, index int) scene {
 	s := newStream(uint64(seed), uint64(index), 's')
-	c := scene{label: labelOf(seed, index)}
-	c.shape, c.texture = shape(c.label/int(textureCount)), texture(c.label%int(textureCount))
+	c := ofClass(labelOf(seed, index))
 	c.radius = s.between(12*unit, 18*unit)
 	reach := c.reach() + unit
 	c.x, c.y = s.between(reach, side-reach), s.between(reach, side-reach)
+	c.vary(&s)
+	return c
+}
+
+// newPair draws two scenes of different classes, in opposite corners of one image. Their objects are as small
+// as any, so that they don't overlap. The first has the class of the scene of the same number.
+func newPair(seed, index int) []scene {
+	s := newStream(uint64(seed), uint64(index), 'p')
+	label := labelOf(seed, index)
+	other := (label + int(s.between(1, int64(classCount)-1))) % classCount
+	pair := []scene{ofClass(label), ofClass(other)}
+	left, top := int(s.between(0, 1)), int(s.between(0, 1))
+	for i := range pair {
+		c := &pair[i]
+		c.radius = 12 * unit
+		reach := c.reach() + unit
+		at := [2]int64{reach, side - reach}
+		c.x, c.y = at[(left+i)%2], at[(top+i)%2]
+		c.vary(&s)
+	}
+	return pair
+}
+
+// ofClass returns a scene of a class, without a place.
+func ofClass(label int) scene {
+	return scene{label: label, shape: shape(label / int(textureCount)), texture: texture(label % int(textureCount))}
+}
+
+// vary draws the rotation of an object and its texture.
+func (c *scene) vary(s *stream) {
 	c.tilt, c.grain = newTurn(s.between(0, 359)), newTurn(s.between(0, 359))
 	c.period = s.between(6*unit, 8*unit)
 	c.u, c.v = s.between(0, c.period-1), s.between(0, c.period-1)
-	return c
 }
 
 // reach returns an upper bound of the object's extent from its centre.

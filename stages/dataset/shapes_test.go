@@ -169,9 +169,9 @@ func TestShapesMasks(t *testing.T) {
 	var mean [shapeCount]float64
 	for i := range n {
 		s := newScene(11, i)
-		_, mask := paint(&s, "a", 11, i, size)
+		_, masks := paint([]scene{s}, "a", 11, i, size)
 		area := 0
-		for k, m := range mask {
+		for k, m := range masks[0] {
 			area += int(m)
 			if x, y := k%size, k/size; m == 1 && (x == 0 || y == 0 || x == size-1 || y == size-1) {
 				t.Fatalf("draw %d, a %s, touches the border", i, className(s.label))
@@ -206,12 +206,50 @@ func TestShapesReach(t *testing.T) {
 	}
 }
 
+// TestShapesOfTwoObjects checks that the two items of a draw have the same image, two classes, and masks that
+// don't touch.
+func TestShapesOfTwoObjects(t *testing.T) {
+	const size, n = 64, 240
+	p := &ShapesParams{Count: n, Size: size, Seed: 11, Domain: "b", Objects: 2}
+	r := stagetest.Run(t, Shapes, p, nil)
+	sources, err := Shapes.Sources(p, nil)
+	if err != nil || len(sources) != 2*n || len(r.Payloads["images"]) != 2*n ||
+		sources[1].ID != "b-000000/2" {
+		t.Fatalf("%d sources of %d images: %v", len(sources), len(r.Payloads["images"]), err)
+	}
+	for i := 0; i < 2*n; i += 2 {
+		if !bytes.Equal(r.Payloads["images"][i], r.Payloads["images"][i+1]) {
+			t.Errorf("%s and %s are two images", sources[i].ID, sources[i+1].ID)
+		}
+		if bytes.Equal(r.Payloads["labels"][i], r.Payloads["labels"][i+1]) {
+			t.Errorf("%s has one class twice", sources[i].ID)
+		}
+		first, err1 := stages.DecodeTensor(r.Payloads["masks"][i])
+		second, err2 := stages.DecodeTensor(r.Payloads["masks"][i+1])
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		areas := [2]int{}
+		for k := range size * size {
+			areas[0] += int(first.Raw[k])
+			areas[1] += int(second.Raw[k])
+			if first.Raw[k] == 1 && (second.Raw[k] == 1 || second.Raw[max(k-1, 0)] == 1 ||
+				second.Raw[min(k+1, size*size-1)] == 1) {
+				t.Fatalf("the objects of %s touch", sources[i].ID)
+			}
+		}
+		if min(areas[0], areas[1]) < 250 {
+			t.Errorf("the objects of %s cover %v pixels", sources[i].ID, areas)
+		}
+	}
+}
+
 func BenchmarkShapes(b *testing.B) {
 	for _, domain := range []string{"a", "b"} {
 		b.Run(domain, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				s := newScene(1, i)
-				paint(&s, domain, 1, i, 64)
+				paint([]scene{s}, domain, 1, i, 64)
 			}
 		})
 	}

@@ -218,7 +218,7 @@ func (m metricBench) execute(b *testing.B, command, metric string, images int) c
 	maps := "  maps: {uses: attribute/random, in: {model: model, images: images}, with: {reduce: abs-sum}}"
 	if gae, ok := strings.CutSuffix(metric, "-method"); ok || metric == "gae" {
 		name, maps, images = gae, "", 4*images
-		axes = "axes:\n  step: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" +
+		axes = "axes:\n  step: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n" +
 			"  method:\n    saliency: {uses: attribute/saliency}\n"
 		if ok {
 			axes += "    guided-backprop: {uses: attribute/guided-backprop}\n"
@@ -293,10 +293,10 @@ func (m metricBench) bare(b *testing.B, metric string) cost {
 				}
 				return nil
 			}
-		default: // gradients: 19 for masking and 20 for the maps, or those of a method
-			rules, passes := relevance.Derivative(), 39
+		default: // gradients: 21 for masking and 22 for the maps, or those of a method
+			rules, passes := relevance.Derivative(), 43
 			if metric == "gae-method" {
-				rules, passes = relevance.Guided(), 20
+				rules, passes = relevance.Guided(), 22
 			}
 			g, err := n.Gradient(b.Context(), slot, program.Question{Rules: rules}, batch)
 			if err != nil {

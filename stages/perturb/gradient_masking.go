@@ -13,17 +13,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// The schedules of gradient masking.
+// The variants of gradient masking: the paper, and the authors' code of December and January 2024.
 const (
-	evenSchedule        = "paper"
-	headSchedule        = "official"
-	january2024Schedule = "official-2024-01"
+	paperMasking       = "paper"
+	officialMasking    = "official"
+	january2024Masking = "official-2024-01"
 )
 
 // GradientMaskingParams are the parameters of [GradientMasking].
 type GradientMaskingParams struct {
-	States  int    `yaml:"states" doc:"images of a sequence, the unmasked one first; official-2024-01 has one more" min:"3" max:"200"`
-	Variant string `yaml:"variant" doc:"how much is masked: at every step another 1/states of the image's elements (paper), 1/states more than at the step before, of elements that may be masked already (official), or from 1/states to 1 − 1/states in that many equal steps (official-2024-01)" choices:"paper|official|official-2024-01"`
+	Steps   int    `yaml:"steps" doc:"T, the masked images of a sequence; official counts the unmasked one, and masks T − 1 times" min:"2" max:"200"`
+	Variant string `yaml:"variant" doc:"how much a step masks, and how impacts add up: another 1/(T + 1) of the image's elements, and impacts as they are (paper); of elements that may be masked already, t/T at step t (official) or 1/T to 1 − 1/T in equal steps (official-2024-01), and impacts of each image with the sum 1" choices:"paper|official|official-2024-01"`
 }
 
 // GradientMasking masks an image step by step, the elements of the largest impact first (MoRF) and those of
@@ -32,9 +32,10 @@ type GradientMaskingParams struct {
 // Evaluation", section 3.2. The impact of an element x is |x·∂f/∂x| in the image as masked so far; a masked
 // element is 0 after normalisation.
 //
-// The images of both sequences are stored as the step at which each element goes; [Masked] makes them. The
-// port outputs has the responses morf and lerf, f at each state; impact [C,H,W] has I_LeRF − I_MoRF, where I
-// is the sum of the impacts at a sequence's states, each with the sum 1, with the sum 1 itself.
+// The images of both sequences are stored as the step at which each element goes; [Masked] makes them.
+// The port outputs has the responses morf and lerf, f at each state, the unmasked image's first; impact [C,H,W]
+// has I_LeRF − I_MoRF, where I is the sum of the impacts at a sequence's states. Under the official variants the
+// impacts of a state have the sum 1, and so has I.
 var GradientMasking = program.Stage(stages.Def[GradientMaskingParams]{
 	Name: "perturb/gradient-masking",
 	Doc: `two sequences of images, masked by the gradient
@@ -42,9 +43,11 @@ var GradientMasking = program.Stage(stages.Def[GradientMaskingParams]{
 At every step the elements of the image (pixels' channels) with the largest |x·∂f/∂x| are
 set to zero, and in a second sequence those with the smallest; f is the target's logit.
 Global Attribution Evaluation compares a method's maps along both: perturb/masked makes
-the images of a step, score/gae the score.
+the images of a step, score/gae the score. The impact is the sum of |x·∂f/∂x| along the
+second sequence minus that along the first, element by element: positive where the model
+looks.
 
-  masking: {uses: perturb/gradient-masking, in: {model: model, images: images}}
+  masking: {uses: perturb/gradient-masking, in: {model: model, images: images}, with: {steps: 10}}
   masked:
     uses: perturb/masked
     matrix: [step]
@@ -53,8 +56,8 @@ the images of a step, score/gae the score.
 
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
-	Version:  2,
-	Passes:   stages.Passes{Forward: "2 × states", Backward: "2 × states"},
+	Version:  3,
+	Passes:   stages.Passes{Forward: "2 × steps + 2", Backward: "2 × steps + 2"},
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{
@@ -68,23 +71,34 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 		{Name: "morf", Type: stages.Removals, Doc: "the step that masks each element, largest impact first"},
 		{Name: "lerf", Type: stages.Removals, Doc: "the same, smallest impact first"},
 		{Name: "outputs", Type: stages.Curves, Doc: "the target's logit at every state of both sequences"},
-		{Name: "impact", Type: stages.Maps,
-			Doc: "impacts of the sequence LeRF minus those of MoRF: positive where the model looks"},
-		{Name: "impact_morf", Type: stages.Maps, Doc: "impacts of the sequence MoRF, with the sum 1"},
-		{Name: "impact_lerf", Type: stages.Maps, Doc: "impacts of the sequence LeRF, with the sum 1"},
+		{Name: "impact", Type: stages.Maps, Doc: "I_c = impact_lerf − impact_morf, positive where the " +
+			"model looks"},
+		{Name: "impact_morf", Type: stages.Maps, Doc: "sum of the impacts along MoRF; the sum over its " +
+			"elements is 1 under the official variants"},
+		{Name: "impact_lerf", Type: stages.Maps, Doc: "the same along LeRF"},
 	},
-	Defaults: GradientMaskingParams{States: 10, Variant: evenSchedule},
+	Defaults: GradientMaskingParams{Steps: 10, Variant: paperMasking},
 	Variants: []stages.Variant{{
-		Item: "how many elements a step masks", Default: evenSchedule,
-		Differs: "the paper masks the top k percent at every step and doesn't state k; in the official " +
-			"code step t masks t·10 % of all elements, which by MoRF are all after four steps, and by " +
-			"LeRF t·10 % together, since masked elements have no impact; the version of January 2024 has " +
-			"ten masked states, from 10 % to 90 %",
+		Item: "how many elements a step masks", Default: "variant: paper, 1/(T + 1) of the image",
+		Differs: "the paper masks the top k percent at every step and doesn't state k: with k = 100/T the " +
+			"last images would be empty and count nothing; in the official code step t masks t·10 % of all " +
+			"elements, which by MoRF are all after four steps, and by LeRF t·10 % together, since masked " +
+			"elements have no impact; the version of January 2024 masks from 10 % to 90 % in this way",
+		Golden: "gae",
+	}, {
+		Item: "how many steps", Default: "variant: paper, T masked images, T = 10",
+		Differs: "the official code has T images with the unmasked one, thus T − 1 steps; that of January " +
+			"2024 has T steps",
+		Golden: "gae",
+	}, {
+		Item: "sum of the impacts", Default: "variant: paper, |x·∂f/∂x| of each image as it is",
+		Differs: "both official versions scale the impacts of every image to the sum 1 before they add " +
+			"them, and the sum of a sequence again before the difference, whose sign alone is used",
 		Golden: "gae",
 	}},
 	Facts: func(p GradientMaskingParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		sequence := func(order string) stages.Facts {
-			return stages.Facts{"order": order, "states": strconv.Itoa(p.steps() + 1)}
+			return stages.Facts{"order": order, "states": strconv.Itoa(p.masks() + 1)}
 		}
 		return map[string]stages.Facts{
 			"morf": sequence(morf.name), "lerf": sequence(lerf.name), "outputs": p.outputFacts(),
@@ -96,40 +110,40 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 // outputFacts describes the outputs, with the masked shares where these are the same for both sequences.
 func (p GradientMaskingParams) outputFacts() stages.Facts {
 	f := stages.Facts{"responses": "morf,lerf"}
-	if p.Variant == evenSchedule {
+	if p.Variant == paperMasking {
 		var shares []string
-		for k := range p.States {
-			shares = append(shares, strconv.FormatFloat(float64(k)/float64(p.States), 'g', -1, 64))
+		for k := range p.Steps + 1 {
+			shares = append(shares, strconv.FormatFloat(float64(k)/float64(p.Steps+1), 'g', -1, 64))
 		}
 		f["shares"] = strings.Join(shares, ",")
 	}
 	return f
 }
 
-// steps returns the number of masked states.
-func (p GradientMaskingParams) steps() int {
-	if p.Variant == january2024Schedule {
-		return p.States
+// masks returns how often a sequence is masked.
+func (p GradientMaskingParams) masks() int {
+	if p.Variant == officialMasking {
+		return p.Steps - 1
 	}
-	return p.States - 1
+	return p.Steps
 }
 
 // counts returns how many of n elements each step masks: of those that aren't masked yet in the paper's
 // reading, of all in the code.
 func (p GradientMaskingParams) counts(n int) []int {
-	counts := make([]int, p.steps())
-	first := 1 / float64(p.States)
+	counts := make([]int, p.masks())
+	first := 1 / float64(p.Steps)
 	last := 1.0
-	if p.Variant == january2024Schedule {
+	if p.Variant == january2024Masking {
 		last = 1 - first
 	}
 	for k := range counts {
-		if p.Variant == evenSchedule {
-			counts[k] = (k+1)*n/p.States - k*n/p.States
+		if p.Variant == paperMasking {
+			counts[k] = (k+1)*n/(p.Steps+1) - k*n/(p.Steps+1)
 			continue
 		}
 		// The code's share is a number in single precision, and so is its product.
-		counts[k] = int(linspace32(float32(first), float32(last), p.States, k) * float32(n))
+		counts[k] = int(linspace32(float32(first), float32(last), p.Steps, k) * float32(n))
 	}
 	return counts
 }
@@ -179,11 +193,11 @@ func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.
 		if len(rows) < g.Batch-1 && i < e.Len()-1 {
 			continue
 		}
-		if err := runMaskings(ctx, n, g, rows, counts, p.Variant == evenSchedule); err != nil {
+		if err := runMaskings(ctx, n, g, rows, counts, p.Variant == paperMasking); err != nil {
 			return err
 		}
 		for k := 0; k < len(rows); k += 2 {
-			putMaskings(e, i+1-len(rows)/2+k/2, n, rows[k], rows[k+1])
+			putMaskings(e, i+1-len(rows)/2+k/2, n, rows[k], rows[k+1], p.Variant != paperMasking)
 		}
 		e.Done(len(rows) / 2)
 		rows = rows[:0]
@@ -207,9 +221,10 @@ func newMasking(image []float32, target program.Target, largest bool) *masking {
 }
 
 // runMaskings runs the steps of some sequences, a batch at a time. Their first states are equal in pairs, and
-// the pair shares its pass.
+// the pair shares its pass. In the paper's reading a step masks elements that aren't masked yet, and impacts
+// add up as they are.
 func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows []*masking, counts []int,
-	ofRest bool) error {
+	paper bool) error {
 	impact := make([]float64, n.Size())
 	for step := range len(counts) + 1 {
 		stride := 1
@@ -228,9 +243,9 @@ func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows [
 			for k := from; k < to; k++ {
 				row, r := (k-from)/stride, rows[k]
 				r.outputs = append(r.outputs, n.Logit(g.Row(row), r.target))
-				r.record(g.Gradient(row), impact)
+				r.record(g.Gradient(row), impact, !paper)
 				if step < len(counts) {
-					r.remove(impact, step+1, counts[step], ofRest)
+					r.remove(impact, step+1, counts[step], paper)
 				}
 			}
 		}
@@ -238,15 +253,17 @@ func runMaskings(ctx context.Context, n *program.Net, g program.Gradient, rows [
 	return nil
 }
 
-// record writes the impact of each element and adds its share to the sum.
-func (m *masking) record(gradient []float32, impact []float64) {
-	total := 0.0
+// record writes the impact of each element and adds it, or its share, to the sum.
+func (m *masking) record(gradient []float32, impact []float64, share bool) {
 	for k, v := range gradient {
 		impact[k] = math.Abs(float64(v * m.image[k]))
-		total += impact[k]
+	}
+	scale := 1.0
+	if share {
+		scale = total(impact) + tiny
 	}
 	for k := range impact {
-		m.impact[k] += impact[k] / (total + tiny)
+		m.impact[k] += impact[k] / scale
 	}
 }
 
@@ -321,17 +338,20 @@ func smallest(v []uint64, k int) uint64 {
 	return v[k]
 }
 
-// putMaskings puts the sequences of item i.
-func putMaskings(e *stages.Env, i int, n *program.Net, most, least *masking) {
+// putMaskings puts the sequences of item i, and their impacts or the shares of these.
+func putMaskings(e *stages.Env, i int, n *program.Net, most, least *masking, share bool) {
 	shape := []int{n.Channels, n.Height, n.Width}
 	e.Put("morf", i, stages.NewTensor(most.removed, shape...).Encode())
 	e.Put("lerf", i, stages.NewTensor(least.removed, shape...).Encode())
 	e.Put("outputs", i, stages.NewTensor(slices.Concat(most.outputs, least.outputs), 2,
 		len(most.outputs)).Encode())
 	impact, high, low := make([]float32, n.Size()), make([]float32, n.Size()), make([]float32, n.Size())
-	sums := [2]float64{total(most.impact), total(least.impact)}
+	scales := [2]float64{1, 1}
+	if share {
+		scales = [2]float64{total(most.impact) + tiny, total(least.impact) + tiny}
+	}
 	for k := range impact {
-		m, l := most.impact[k]/(sums[0]+tiny), least.impact[k]/(sums[1]+tiny)
+		m, l := most.impact[k]/scales[0], least.impact[k]/scales[1]
 		impact[k], high[k], low[k] = float32(l-m), float32(m), float32(l)
 	}
 	e.Put("impact", i, stages.NewTensor(impact, shape...).Encode())

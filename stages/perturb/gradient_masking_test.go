@@ -27,7 +27,7 @@ func TestOfficialGradientMasking(t *testing.T) {
 			images = append(images, stages.NewTensor(x.Float32s()[i*n:(i+1)*n], 3, 32, 32).Encode())
 			targets = append(targets, stages.NewTensor([]int64{class}, 1).Encode())
 		}
-		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{States: 10, Variant: headSchedule},
+		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{Steps: 10, Variant: officialMasking},
 			map[string][]stages.Data{"model": {model}, "images": {stagetest.Items(nil, images...)},
 				"targets": {stagetest.Items(nil, targets...)}})
 		for i := range images {
@@ -101,8 +101,8 @@ func checkStates(t *testing.T, name string, model stages.Data, image, removals [
 // impact of an element is its weight, so that elements go in the order of their weights.
 func TestGradientMaskingOfLinearNet(t *testing.T) {
 	const n = 3 * linearN
-	for variant, want := range map[string]string{evenSchedule: "0,0.25,0.5,0.75", headSchedule: ""} {
-		p := GradientMaskingParams{4, variant}
+	for variant, want := range map[string]string{paperMasking: "0,0.25,0.5,0.75", officialMasking: ""} {
+		p := GradientMaskingParams{3, variant}
 		if got := p.outputFacts()["shares"]; got != want {
 			t.Errorf("%s: the outputs have the shares %q", variant, got)
 		}
@@ -112,15 +112,15 @@ func TestGradientMaskingOfLinearNet(t *testing.T) {
 	delete(in, "maps")
 	for _, tt := range []struct {
 		variant    string
-		states     int
+		steps      int
 		morf, lerf []int // elements masked after each step
 	}{
-		{evenSchedule, 4, []int{18, 36, 54}, []int{18, 36, 54}},
+		{paperMasking, 3, []int{18, 36, 54}, []int{18, 36, 54}},
 		// The smallest are the masked ones, whose impact is zero; the largest are others.
-		{headSchedule, 4, []int{18, 54, 72}, []int{18, 36, 54}},
-		{january2024Schedule, 3, []int{24, 60, 72}, []int{24, 36, 48}},
+		{officialMasking, 4, []int{18, 54, 72}, []int{18, 36, 54}},
+		{january2024Masking, 3, []int{24, 60, 72}, []int{24, 36, 48}},
 	} {
-		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{tt.states, tt.variant}, in)
+		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{tt.steps, tt.variant}, in)
 		points := len(tt.morf) + 1
 		outputs := decode(t, r.Payloads["outputs"][0])
 		if len(outputs) != 2*points {
@@ -141,9 +141,53 @@ func TestGradientMaskingOfLinearNet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if removals.Raw[n-1] != 1 || tt.variant == evenSchedule && removals.Raw[0] != 0 {
+		if removals.Raw[n-1] != 1 || tt.variant == paperMasking && removals.Raw[0] != 0 {
 			t.Errorf("%s: MoRF masks the element of the largest weight at step %d, of the smallest at %d",
 				tt.variant, removals.Raw[n-1], removals.Raw[0])
+		}
+		checkImpacts(t, tt.variant, n, r, tt.morf, tt.lerf)
+	}
+}
+
+// checkImpacts checks the impacts of the net's elements, whose |x·∂f/∂x| are 1 to n: in each image, those that
+// aren't masked add theirs, or their share of what the image has.
+func checkImpacts(t *testing.T, variant string, n int, r stagetest.Result, morf, lerf []int) {
+	t.Helper()
+	high, low := make([]float64, n), make([]float64, n)
+	add := func(to []float64, from, end int) {
+		scale := 1.0
+		if variant != paperMasking {
+			scale = max(sumTo(end)-sumTo(from), 1e-9)
+		}
+		for k := from; k < end; k++ {
+			to[k] += float64(k+1) / scale
+		}
+	}
+	for k := range len(morf) + 1 {
+		if k == 0 {
+			add(high, 0, n)
+			add(low, 0, n)
+			continue
+		}
+		add(high, 0, n-morf[k-1])
+		add(low, lerf[k-1], n)
+	}
+	for port, want := range map[string][]float64{"impact_morf": high, "impact_lerf": low} {
+		scale := 1.0
+		if variant != paperMasking {
+			scale = total(want)
+		}
+		for k, got := range decode(t, r.Payloads[port][0]) {
+			if !(math.Abs(got-want[k]/scale) <= 1e-6*(1+want[k]/scale)) {
+				t.Errorf("%s: %s of element %d is %v, want %v", variant, port, k, got, want[k]/scale)
+				return
+			}
+		}
+	}
+	for k, got := range decode(t, r.Payloads["impact"][0]) {
+		if variant == paperMasking && !(math.Abs(got-(low[k]-high[k])) <= 1e-6*(1+low[k])) {
+			t.Errorf("%s: element %d has the impact %v, of %v and %v", variant, k, got, low[k], high[k])
+			return
 		}
 	}
 }

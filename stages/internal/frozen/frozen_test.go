@@ -156,7 +156,7 @@ func newWorld(t *testing.T) *world {
 		"report/heatmap":           {"rows": []string{"method"}},
 		"report/intervals":         {"value": "mean rank", "low": "p", "high": "chi2"},
 		"report/sheet":             {"items": report.Selection{Count: 2}},
-		"perturb/gradient-masking": {"states": 3},
+		"perturb/gradient-masking": {"steps": 2},
 		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
 			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},
 	}
