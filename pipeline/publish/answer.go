@@ -82,6 +82,36 @@ func (f *Folder) Answers() []*Passage {
 	return published(f, f.Passages, func(p *Passage) string { return stageOf(p.Cell) })
 }
 
+// Opening is the sentence that README.md begins with where no stage has an answer: who comes first in a
+// table, or else what is shown.
+func (f *Folder) Opening() string {
+	if first := f.First(); first != "" {
+		return first
+	}
+	var figures, tables []string
+	for _, p := range f.Pictures {
+		figures = append(figures, inline(p.Stage))
+	}
+	for _, s := range f.Sheets {
+		tables = append(tables, inline(s.Stage))
+	}
+	var shown []string
+	for _, of := range []struct {
+		noun  string
+		names []string
+	}{{"figure", distinct(figures, itself)}, {"table", distinct(tables, itself)}} {
+		if n := len(of.names); n == 1 {
+			shown = append(shown, "the "+of.noun+" "+of.names[0])
+		} else if n > 1 {
+			shown = append(shown, "the "+of.noun+"s "+some(of.names[:n-1], namedCells)+" and "+of.names[n-1])
+		}
+	}
+	if shown == nil {
+		return ""
+	}
+	return "Shown: " + strings.Join(shown, ", and ") + ". No claim about what they show is tested."
+}
+
 // First names in a sentence who comes first in the first table of which a number has a direction: if that is
 // one number, of the places on one axis. Others have no single winner.
 func (f *Folder) First() string {

@@ -11,6 +11,8 @@ import (
 // Without a published text the answer is read off the first table, if that has one score and one axis whose
 // places compete. Equal scores are a tie.
 func TestAnswerOfATable(t *testing.T) {
+	const shown = "Shown: the figure sheet, and the table leaderboard. No claim about what they show " +
+		"is tested."
 	mean := stages.Column{Name: "mean", Direction: stages.Higher, Digits: 2}
 	n := stages.Column{Name: "n"}
 	rows := func(keys string, numbers ...stages.Number) (list []stages.Row) {
@@ -49,13 +51,13 @@ func TestAnswerOfATable(t *testing.T) {
 		{"two scores",
 			stages.Table{Keys: []string{"method"},
 				Numbers: []stages.Column{mean, {Name: "vgg", Direction: stages.Higher}},
-				Rows:    rows("a b", .1, .4)}, ""},
+				Rows:    rows("a b", .1, .4)}, shown},
 		{"two axes",
 			stages.Table{Keys: []string{"method", "model"}, Numbers: []stages.Column{mean, n},
-				Rows: rows("a/v b/v", .1, .4)}, ""},
+				Rows: rows("a/v b/v", .1, .4)}, shown},
 		{"one place",
 			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a", .1)},
-			""},
+			shown},
 	} {
 		r := newWorld().review()
 		for i := range r.Cells {
@@ -66,9 +68,7 @@ func TestAnswerOfATable(t *testing.T) {
 		}
 		_, files := fresh(t, r)
 		_, got, _ := strings.Cut(files["README.md"], "\n\n")
-		if got, _, _ = strings.Cut(got, "\n\n"); strings.HasPrefix(got, "## ") {
-			got = ""
-		}
+		got, _, _ = strings.Cut(got, "\n\n")
 		if got != tc.want {
 			t.Errorf("%s: the answer is %q, want %q", tc.name, got, tc.want)
 		}
@@ -108,5 +108,24 @@ func TestFirstSentence(t *testing.T) {
 	}
 	if got, want := answer(t, newWorld().review()), "ig ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
+	}
+}
+
+// A README without an answer begins with a sentence on what it shows.
+func TestOpening(t *testing.T) {
+	for _, c := range []struct {
+		f    Folder
+		want string
+	}{
+		{Folder{}, ""},
+		{Folder{Pictures: []*Picture{{Stage: "maps"}, {Stage: "maps"}}},
+			"Shown: the figure maps. No claim about what they show is tested."},
+		{Folder{Pictures: []*Picture{{Stage: "maps"}, {Stage: "parts"}}, Sheets: []*Sheet{{Stage: "scores"}}},
+			"Shown: the figures maps and parts, and the table scores. No claim about what they show is " +
+				"tested."},
+	} {
+		if got := c.f.Opening(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
 	}
 }

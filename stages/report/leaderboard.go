@@ -98,9 +98,9 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	}
 	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors,
 		holm: p.Correction == holm}
-	b.twins = scores.Sentence(c.Twins(), func(i int) string { return c.Competitors[i] })
+	b.twins = scores.Sentence(c.Twins(), func(i int) string { return e.Label(c.Axis, c.Competitors[i]) })
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
-	results.Holm = b.holm
+	results.Label, results.Holm = e.Label, b.holm
 	outcomes, err := results.Test(p.List)
 	if err != nil {
 		return err

@@ -177,8 +177,8 @@ func (b *board) leads() []string {
 		s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
 			"%d.", images, least))
 	case fewest < least:
-		s = append(s, fmt.Sprintf("In a case with %s no difference can be confirmed, however large: it takes "+
-			"at least %d.", count(fewest, "image"), least))
+		s = append(s, fmt.Sprintf("In a case with %s no difference can be confirmed, however large: it "+
+			"takes at least %d.", count(fewest, "image"), least))
 	}
 	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
 		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))

@@ -20,6 +20,8 @@ type TableParams struct {
 	Mark      string   `yaml:"mark" doc:"the column that is marked, or an id of those that are; default: all"`
 	Intervals bool     `yaml:"intervals" doc:"also show the interval of every mean; a table of one column always does"`
 	Title     string   `yaml:"title" doc:"a title"`
+	// Correction is that of claims.
+	Correction string `yaml:"correction" key:"added" doc:"the correction of the p-values of claims for their number" choices:"holm|none"`
 	claims.List
 }
 
@@ -37,7 +39,8 @@ number of images of a cell in the row; undefined counts the undefined scores. lo
 high are the ends of the mean's 95 % interval over images (BCa; Efron 1987).
 ` + interval.Small + `
 Claims compare cells over the images that both have, by Wilcoxon's signed-rank test,
-corrected by Holm for the number of tests.
+corrected by Holm for the number of tests or not at all.
+
 With marks an asterisk stands at the best and at all others whose difference from it
 isn't confirmed, nowhere if every difference is:
 
@@ -60,7 +63,7 @@ isn't confirmed, nowhere if every difference is:
 	Facts: func(TableParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
-	Defaults: TableParams{Statistic: "mean"},
+	Defaults: TableParams{Statistic: "mean", Correction: holm},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
 			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
@@ -172,7 +175,9 @@ func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 		all[i] = &cells[i]
 	}
 	statistic := func(v []float64) float64 { return summary(p.Statistic, v) }
-	outcomes, err := claims.OfScores(all, axes, statistic, p.Statistic).Test(p.List)
+	results := claims.OfScores(all, axes, statistic, p.Statistic)
+	results.Label, results.Holm = e.Label, p.Correction == holm
+	outcomes, err := results.Test(p.List)
 	if err != nil {
 		return err
 	}

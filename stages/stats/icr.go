@@ -20,7 +20,7 @@ type ICRParams struct {
 	claims.List
 }
 
-// correlation names the number of [ICR] and [Consistency] in claims.
+// correlation names the number of [ICR], [Consistency] and [RankCorrelation] in claims.
 var correlation = []string{"rho", "correlation"}
 
 // Known rejects claims that name unknown ids.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -17,6 +18,12 @@ import (
 type RankCorrelationParams struct {
 	Among     string `yaml:"among" axis:"scores" doc:"the axis to compare"`
 	Reference string `yaml:"reference" doc:"the id whose scores the others' are compared with; default: the first by name"`
+	claims.List
+}
+
+// Known rejects claims that name unknown ids.
+func (p RankCorrelationParams) Known(ids map[string][]string) error {
+	return p.List.Known(ids, correlation...)
 }
 
 // RankCorrelation tells which competitors do well on the same images: Spearman's correlation of the scores
@@ -30,12 +37,13 @@ Spearman's ρ over images of the scores of every id of among and those of the re
 in every combination of the other collapsed axes, over the images that have a score of
 both. Ties share their ranks. It is undefined for fewer than two images, and where one
 has the same score everywhere. Spearman 1904.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
+		claims.Port,
 		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
 	},
 	Facts: func(RankCorrelationParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -92,7 +100,20 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 		answers = append(answers,
 			fmt.Sprintf("Without scores of %s: %s.", p.Reference, strings.Join(left, "; ")))
 	}
+	found := &claims.Results{Axes: t.Keys, Names: correlation}
+	for _, row := range t.Rows {
+		found.Add(row.Keys, float64(row.Numbers[1]))
+	}
+	outcomes, err := found.Test(p.List)
+	if err != nil {
+		return err
+	}
+	if first := outcomes.Answer(claims.Words{Verb: "have", Digits: 2,
+		More: "a larger correlation with " + p.Reference}); first != "" {
+		answers = append([]string{first}, answers...)
+	}
 	e.Set("table", t.Encode())
+	e.Set("claims", outcomes.Table(t.Numbers[1], 0).Encode())
 	e.Set("answer", []byte(strings.Join(answers, " ")+"\n"))
 	return nil
 }

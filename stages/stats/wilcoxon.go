@@ -174,8 +174,8 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 			out.Rows = append(out.Rows, stages.Row{
 				Keys: slices.Concat(c.Competitors[k.Competitor:k.Competitor+1], t.IDs,
 					[]string{c.Competitors[t.reference]}),
-				Numbers: numbers(float64(k.N), k.Mean, relative(k), k.Test.Effect(), k.Test.Statistic(), k.Test.P, k.P,
-					stat.Needed(k.Effect, t.level, power), open)})
+				Numbers: numbers(float64(k.N), k.Mean, relative(k), k.Test.Effect(), k.Test.Statistic(),
+					k.Test.P, k.P, stat.Needed(k.Effect, t.level, power), open)})
 		}
 	}
 	return out
@@ -238,14 +238,14 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 	case all == 0:
 		s = append(s, "Nothing can be compared: no case has a reference and another competitor.")
 	case few == all:
-		s = append(s, fmt.Sprintf("The reference has the better mean in %d of %s, none of which can be confirmed "+
-			"with so few images, however large the difference: it takes at least %d %s.", ahead,
+		s = append(s, fmt.Sprintf("The reference has the better mean in %d of %s, none of which can be "+
+			"confirmed with so few images, however large the difference: it takes at least %d %s.", ahead,
 			count(all, "comparison"), least, method))
 	default:
 		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed %s.", confirmed,
 			count(all, "difference"), are(confirmed), method))
 		if few > 0 {
-			s = append(s, fmt.Sprintf("%d can't be, however large: they are of %d images or a few more, and it "+
+			s = append(s, fmt.Sprintf("%d can't be, however large: the fewest images of one are %d, and it "+
 				"takes at least %d.", few, fewest, least))
 		}
 	}
@@ -279,8 +279,8 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	}
 	v, _ := t.Cells[t.reference].Defined()
 	mean, _ := stat.Mean(v)
-	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Competitors[t.reference], mean,
-		len(t.comparisons)+1)
+	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Competitors[t.reference],
+		mean, len(t.comparisons)+1)
 	if p.Reference != best {
 		text = fmt.Sprintf("%s**%s** (%.3g) is the reference for %d", in(t.Case), c.Competitors[t.reference],
 			mean, len(t.comparisons))

@@ -40,8 +40,8 @@ func TestWilcoxon(t *testing.T) {
 c a | 8 -0.0015 -0.3 -0.333 12.0 0.4609 0.4609 143 1
 `)
 	same(t, "the answer", answer, "**a** (0.5) has the best mean of 3: it is better than b (0.455, p = "+
-		"0.023); it can't be told apart from c (p = 0.46). 1 of 2 differences from the reference is confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by "+
-		"Holm, paired over 8 images).\n")
+		"0.023); it can't be told apart from c (p = 0.46). 1 of 2 differences from the reference is "+
+		"confirmed (Wilcoxon signed-rank, α = 0.05, p corrected by Holm, paired over 8 images).\n")
 	lower, _ := run(t, Wilcoxon, wilcoxon(nil), eight(stages.Lower)...)
 	if lower.Rows[0].Numbers[3] != 1 || lower.Rows[0].Keys[1] != "a" {
 		t.Errorf("where lower is better, b's scores are above a's: %v", lower.Rows[0])
@@ -82,10 +82,11 @@ func TestWilcoxonUndefined(t *testing.T) {
 	same(t, "the table", text(table), `b a | 2 0.0000 0.0 NaN 0.0 1.0000 1.0000 NaN 1
 c a | 2 -0.3500 -63.6 -1.000 0.0 0.5000 1.0000 7 1
 `)
-	same(t, "the answer", answer, "**a** (0.55) has the best mean of 3: it can't be told apart from b (equal "+
-		"scores) and c (p = 1). The reference has the better mean in 1 of 2 comparisons, none of which can "+
-		"be confirmed with so few images, however large the difference: it takes at least 7 (Wilcoxon "+
-		"signed-rank, α = 0.05, p corrected by Holm, paired over 2 images). Without a defined score: d.\n")
+	same(t, "the answer", answer, "**a** (0.55) has the best mean of 3: it can't be told apart from b "+
+		"(equal scores) and c (p = 1). The reference has the better mean in 1 of 2 comparisons, none of "+
+		"which can be confirmed with so few images, however large the difference: it takes at least 7 "+
+		"(Wilcoxon signed-rank, α = 0.05, p corrected by Holm, paired over 2 images). Without a defined "+
+		"score: d.\n")
 	for _, cells := range [][]stages.Data{
 		{cell(up, []float64{nan}, "method", "a"), cell(up, []float64{nan}, "method", "b")},
 		{cell(up, []float64{1}, "method", "a")},

@@ -48,7 +48,7 @@ func (o *Outcomes) Answer(w Words) string {
 // alike reports whether one sentence tells two claims: of ids with the same relation and conditions.
 func alike(a, b outcome) bool {
 	same := func(c outcome) string {
-		return fmt.Sprint(c.Relation, c.axis, c.threshold, c.Every, where(c.Where), c.direction)
+		return fmt.Sprint(c.Relation, c.axis, c.threshold, c.Every, c.Where, c.direction)
 	}
 	return same(a) == same(b) && !a.threshold && len(a.tests) > 0 && len(b.tests) > 0
 }
@@ -121,7 +121,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 		says = upper(first.Subject) + " is " + side + first.Rivals[0]
 		not, by = upper(first.Subject)+" isn't "+side+first.Rivals[0], ""
 	}
-	says, not = says+where(first.Where), not+where(first.Where)
+	says, not = says+o.where(first.Where), not+o.where(first.Where)
 	var s []string
 	switch t := &first.tests[0]; {
 	case n == 1 && t.state == held:
@@ -172,8 +172,8 @@ func (o *Outcomes) method(w Words) (s []string) {
 	}
 	if !o.possible() {
 		n, least := o.images(), stat.LeastPairs(o.least())
-		return []string{fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
-			"%d; the counts are of directions alone.", count(n, w.Of), least)}
+		return []string{fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
+			"least %d; the counts are of directions alone.", count(n, w.Of), least)}
 	}
 	correction := "uncorrected"
 	if o.results.Holm && o.tests > 1 {
@@ -265,7 +265,7 @@ func (w Words) more(r Relation, d stages.Direction) string {
 	case Better:
 		return strings.Replace(text, "larger", "better", 1) // more of what is good is better
 	case Smaller:
-		text = strings.NewReplacer("larger", "smaller", "more ", "less ").Replace(text)
+		text = strings.NewReplacer("larger", "smaller", "more", "less").Replace(text)
 	}
 	// Only means over images have several directions.
 	if w.Paired == "" || d != stages.Higher && d != stages.Lower {
@@ -277,11 +277,15 @@ func (w Words) more(r Relation, d stages.Direction) string {
 	return text + " (worse)"
 }
 
-// where tells conditions: " (method ig and cam, layer final)".
-func where(all []Condition) string {
+// where tells conditions: " (method ig and cam; layer final)".
+func (o *Outcomes) where(all []Condition) string {
 	var s []string
 	for _, w := range all {
-		s = append(s, w.Axis+" "+list(w.IDs))
+		var ids []string
+		for _, id := range w.IDs {
+			ids = append(ids, o.results.label(w.Axis, id))
+		}
+		s = append(s, w.Axis+" "+list(ids))
 	}
 	if s == nil {
 		return ""

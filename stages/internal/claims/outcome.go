@@ -141,7 +141,7 @@ func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
 		if !r.meets(c.Where, at) || column >= 0 && at[column] != c.Subject {
 			continue
 		}
-		t := test{at: selected(at, apart)}
+		t := test{at: r.selected(at, apart)}
 		if o.threshold {
 			t.add(c.Relation, r.direction(i), r.against(i, limit), "")
 		} else if n := r.rivals(&t, c, i, column); n == 0 {
@@ -310,10 +310,11 @@ func equalBut(place int, a, b []string) bool {
 	return true
 }
 
-func selected(ids []string, take func(k int) bool) (out []string) {
+// selected returns what some ids are called.
+func (r *Results) selected(ids []string, take func(k int) bool) (out []string) {
 	for k, id := range ids {
 		if take(k) {
-			out = append(out, id)
+			out = append(out, r.label(r.Axes[k], id))
 		}
 	}
 	return out

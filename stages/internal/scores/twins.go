@@ -49,7 +49,8 @@ func (c *Contest) Twins() (all []Twins) {
 			case group[a] == 0:
 				g := &all[group[b]-1]
 				g.Competitors = append(g.Competitors, a)
-				g.Equal, g.Images, g.Cases = min(g.Equal, t.Equal), max(g.Images, t.Images), max(g.Cases, t.Cases)
+				g.Equal, g.Images = min(g.Equal, t.Equal), max(g.Images, t.Images)
+				g.Cases = max(g.Cases, t.Cases)
 				group[a] = group[b]
 			}
 		}
@@ -138,8 +139,8 @@ func Sentence(all []Twins, name func(competitor int) string) string {
 			number, again = fmt.Sprint(last+1), fmt.Sprintf("%d times", last+1)
 		}
 		s = append(s, fmt.Sprintf("%s and %s have equal scores %s: they count as %s competitors, and every "+
-			"other one meets the same rival %s.", strings.Join(names[:last], ", "), names[last], where, number,
-			again))
+			"other one meets the same rival %s.", strings.Join(names[:last], ", "), names[last], where,
+			number, again))
 	}
 	return strings.Join(s, " ")
 }
