@@ -21,7 +21,7 @@ const (
 	barHeight   = 6
 	keyHeight   = 13  // of a colour bar with its margin
 	leastWidth  = 250 // fits a colour bar and its text
-	mapColours  = 49  // steps of a colour map; odd, so that white is one of them
+	mapColours  = 33  // steps of a colour map; odd, so that white is one of them
 	labelLines  = 4   // of a name, at most
 	headPadding = 3
 	border      = 4 // around a page

@@ -191,6 +191,14 @@ func (d *document) add(object string) int {
 	return len(d.objects)
 }
 
+// shared returns the number of an object that others may have added before.
+func (d *document) shared(object string) int {
+	if i := slices.Index(d.objects, object); i >= 0 {
+		return i + 1
+	}
+	return d.add(object)
+}
+
 // stream adds compressed data, with entries of its dictionary.
 func (d *document) stream(entries string, data []byte) int {
 	return d.raw(entries+"/Filter/FlateDecode", deflated(data))

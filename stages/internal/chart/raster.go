@@ -23,14 +23,11 @@ type Raster struct {
 	palette     []color.NRGBA // nil for a photograph
 }
 
-const (
-	// losslessPhoto is the size in bytes up to which a photograph is kept without loss, which takes images of
-	// small nets, 64 pixels a side. A larger one has pixels that nobody tells apart in print, and is a JPEG.
-	losslessPhoto = 16_000
-	jpegQuality   = 90
-)
+// jpegQuality is that of photographs, of 100.
+const jpegQuality = 85
 
-// Photo returns a photograph.
+// Photo returns a photograph: as a JPEG, or without loss where that takes less. Lossless ones of 64 pixels a
+// side would take more than two thirds of a sheet's file.
 func Photo(m *picture.RGB) *Raster {
 	img := image.NewRGBA(image.Rect(0, 0, m.W, m.H))
 	for i := range m.W * m.H {
@@ -38,14 +35,10 @@ func Photo(m *picture.RGB) *Raster {
 		img.Pix[4*i+3] = 255
 	}
 	r := &Raster{Image: img}
-	if r.lines = smallestLines(m.Pix, 3*m.W, 3, filterSub, filterPaeth); len(r.lines) > losslessPhoto {
-		var b bytes.Buffer
-		if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality}); err != nil {
-			panic(err) // a buffer never fails
-		}
-		if b.Len() < len(r.lines) && max(m.W, m.H) < 1<<16 {
-			r.file, r.lines = b.Bytes(), nil
-		}
+	r.lines = smallestLines(m.Pix, 3*m.W, 3, filterSub, filterPaeth)
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality}); err == nil && b.Len() < len(r.lines) {
+		r.file, r.lines = b.Bytes(), nil
 	}
 	return r
 }
@@ -116,7 +109,8 @@ func (r *Raster) object(d *document) int {
 		colours = append(colours, c.R, c.G, c.B)
 		solid = solid && c.A == 255
 	}
-	space := fmt.Sprintf("/ColorSpace[/Indexed/DeviceRGB %d<%x>]", len(r.palette)-1, colours)
+	space := fmt.Sprintf("/ColorSpace %d 0 R", d.shared(fmt.Sprintf("[/Indexed/DeviceRGB %d<%x>]",
+		len(r.palette)-1, colours)))
 	if !solid {
 		pixels := r.Image.(*image.Paletted).Pix
 		opacity := make([]byte, len(pixels))
