@@ -239,6 +239,9 @@ func addOutput(c *publish.Cell, port stages.Port, d stages.Data) error {
 	if port.Type.Name == stages.Scores.Name {
 		return addScores(c, port.Name, d)
 	}
+	if d.Facts["unpublished"] != "" {
+		return nil
+	}
 	b, err := d.Load(0)
 	if err != nil {
 		return err
@@ -255,6 +258,9 @@ func addOutput(c *publish.Cell, port stages.Port, d stages.Data) error {
 	case stages.Figure.Name:
 		f := publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b}
 		c.Figures = append(c.Figures, f)
+		if list := d.Facts["shown"]; json.Valid([]byte(list)) {
+			c.Shown = []byte(list)
+		}
 	case stages.Text.Name:
 		if len(b) > 0 {
 			c.Texts = append(c.Texts, publish.Text{Port: port.Name, Markdown: string(b)})

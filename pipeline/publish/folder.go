@@ -45,7 +45,8 @@ type Line struct {
 	N          int // items, -1 for none
 	Params     json.RawMessage
 	Rows       map[string]int // of the tables, by port
-	Means      []Mean         // by port
+	Shown      json.RawMessage
+	Means      []Mean // by port
 
 	raw   string // as it was read
 	other bool   // of another definition than the run's

@@ -709,6 +709,21 @@ func TestNewItems(t *testing.T) {
 	}
 }
 
+// TestShownStaysInCells checks that cells/ tells what a figure shows, and that reading keeps it.
+func TestShownStaysInCells(t *testing.T) {
+	r := newWorld().review()
+	cell := &r.Cells[len(r.Cells)-1]
+	cell.Shown = []byte(`{"columns":["ig"],"items":["a","b"]}`)
+	_, got := fresh(t, r)
+	if line := got[cellsFile(cell.Name)]; !strings.Contains(line, `"shown":{"columns":["ig"],"items":["a","b"]}`) {
+		t.Errorf("the line is %s", line)
+	}
+	lines := readLines([]byte(got[cellsFile(cell.Name)]))
+	if len(lines) != 1 || string(lines[0].Shown) != string(cell.Shown) {
+		t.Errorf("read again: %+v", lines)
+	}
+}
+
 // TestKindsOfFigure checks that a figure with files of all kinds is shown once, with links to the others.
 func TestKindsOfFigure(t *testing.T) {
 	w := newWorld()

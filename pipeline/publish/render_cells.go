@@ -66,6 +66,7 @@ type lineJSON struct {
 	Rows          map[string]int       `json:"rows,omitempty"`
 	Score         string               `json:"score,omitempty"`
 	Scores        map[string]*lineJSON `json:"scores,omitempty"`
+	Shown         json.RawMessage      `json:"shown,omitempty"`
 	Tolerance     *number              `json:"tolerance,omitempty"`
 	Undefined     *int                 `json:"undefined,omitempty"`
 }
@@ -76,7 +77,7 @@ func (l *Line) encode() []byte {
 		return []byte(l.raw + "\n")
 	}
 	v := lineJSON{Cell: l.Cell, Cells: l.Cells, Definition: l.Definition, MadeBy: l.MadeBy, Params: l.Params,
-		Rows: l.Rows}
+		Rows: l.Rows, Shown: l.Shown}
 	if l.N >= 0 {
 		v.N = &l.N
 	}
@@ -118,7 +119,7 @@ func readLines(b []byte) (lines []*Line) {
 			continue
 		}
 		l := &Line{Cell: v.Cell, Cells: v.Cells, Definition: v.Definition, MadeBy: v.MadeBy, raw: text}
-		l.N, l.Params, l.Rows = either(v.N, -1), v.Params, v.Rows
+		l.N, l.Params, l.Rows, l.Shown = either(v.N, -1), v.Params, v.Rows, v.Shown
 		if v.Score != "" {
 			v.Scores = map[string]*lineJSON{v.Score: &v}
 		}

@@ -37,6 +37,7 @@ type Cell struct {
 	State      State
 	Definition stages.Digest
 	Params     []byte // a JSON object with sorted keys; nil for none
+	Shown      []byte // which images, rows and columns its figure shows, a JSON object; nil for none
 	N          int    // items, -1 for a cell that makes a value
 	MadeBy     string // "cpu, ONNX Runtime 1.24.1"; empty where nothing depends on it
 

@@ -21,7 +21,7 @@ type AggAttParams struct {
 	Title   string `yaml:"title" doc:"a title"`
 	Tile    int    `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
 	DPI     int    `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
-	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, 72 at least" min:"20" max:"10000"`
+	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
 }
 
 // AggAtt aggregates maps of grids as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
@@ -40,7 +40,8 @@ right that of the worst, each on its own scale; all ends are printed below. A ro
 each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.
 
 SVG and PDF have text as text and each map as an image in the pixels of the grid. The PNG
-is a preview: with more than budget kB it has fewer dots per inch.`,
+is a preview: with more than budget kB it has fewer dots per inch, and one that exceeds
+them even with 72 isn't published.`,
 	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,

@@ -48,7 +48,7 @@ func (p preview) choices() []int {
 }
 
 // draw returns the file with the most dots per inch that the budget allows, or else the fewest, and a sentence
-// about that, "" if it has as many as it should. Sizes that go by the number of dots too far beyond the budget
+// about that, "" if it is within the budget with as many as it should have. Sizes that go by the number of dots too far beyond the budget
 // aren't tried.
 func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 	before := 0
@@ -57,12 +57,16 @@ func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 		if dots > fewestDots && before > 0 && share*float64(len(file)) > 1300*float64(p.budget) {
 			continue
 		}
-		if file = f.PNGAt(dots); before > 0 {
-			remark = fmt.Sprintf(" The PNG has %d dots per inch: with more it would exceed %d kB.", dots, p.budget)
+		file = f.PNGAt(dots)
+		switch fits := len(file) <= 1000*p.budget; {
+		case !fits && dots == fewestDots:
+			return file, fmt.Sprintf(" The PNG with %d dots per inch exceeds %d kB.", dots, p.budget)
+		case fits && before > 0:
+			return file, fmt.Sprintf(" The PNG has %d dots per inch: with more it would exceed %d kB.", dots, p.budget)
+		case fits:
+			return file, ""
 		}
-		if before = dots; len(file) <= 1000*p.budget {
-			break
-		}
+		before = dots
 	}
 	return file, remark
 }
@@ -79,5 +83,8 @@ func setPage(e *stages.Env, page *chart.Page, p preview, caption string, list sh
 	setFile(e, "png", "png", file, caption+remark)
 	setFile(e, "pdf", "pdf", f.PDF(), caption)
 	e.OutFacts["figure"]["shown"] = string(text)
+	if len(file) > 1000*p.budget {
+		e.OutFacts["png"]["unpublished"] = "larger than the budget"
+	}
 	return nil
 }

@@ -26,7 +26,7 @@ type SheetParams struct {
 	Tile     int       `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
 	Width    int       `yaml:"width" doc:"the width of the figure in points above which a line of maps is broken" min:"100" max:"2000"`
 	DPI      int       `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
-	Budget   int       `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, 72 at least" min:"20" max:"10000"`
+	Budget   int       `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
 	Overlay  bool      `yaml:"overlay" doc:"blend the colours with the image in grey"`
 	Title    string    `yaml:"title" doc:"a title"`
 }
@@ -73,8 +73,8 @@ a grid are outlined.
 
 SVG and PDF have text as text, and each map as an image in its own pixels, of whatever
 size: tile says how large it is drawn. Photographs are kept as they are, large ones as
-JPEG. The PNG is a preview: with more than budget kB it has fewer dots per inch, and its
-caption says so. As many images are shown as are asked for; which, and in which rows and
+JPEG. The PNG is a preview: with more than budget kB it has fewer dots per inch, which its
+caption says, and one that exceeds them even with 72 isn't published. As many images are shown as are asked for; which, and in which rows and
 columns, stands in cells/ of the review folder, under shown.`,
 	Version:  6,
 	Relation: stages.Whole,

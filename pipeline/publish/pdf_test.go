@@ -1,0 +1,55 @@
+package publish
+
+import (
+	"bytes"
+	"compress/zlib"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// pdfOf returns a file with streams as runexp writes them.
+func pdfOf(streams ...string) []byte {
+	var b bytes.Buffer
+	b.WriteString("%PDF-1.5\n")
+	for _, s := range streams {
+		var data bytes.Buffer
+		z := zlib.NewWriter(&data)
+		z.Write([]byte(s))
+		z.Close()
+		fmt.Fprintf(&b, "1 0 obj\n<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n", data.Len(), data.Bytes())
+	}
+	b.WriteString("xref\ntrailer\nstartxref\n9\n%%EOF\n")
+	return b.Bytes()
+}
+
+// TestUnlikePDF checks what of a PDF counts as reproduced: lines moved by less than half a point and pixels of
+// nearly the same grey, but no other text, image or number of images.
+func TestUnlikePDF(t *testing.T) {
+	image := strings.Repeat("\x10\xf0\x80", 100)
+	a := pdfOf("10.02 20 m 30 40 l S", image)
+	for _, tc := range []struct {
+		b    []byte
+		same bool
+	}{
+		{pdfOf("10.03 20 m 30 40.1 l S", image), true},
+		{pdfOf("10.02 20 m 30 40 l S", "\x11"+image[1:]), true},
+		{pdfOf("10.02 20 m 30 41 l S", image), false},
+		{pdfOf("10.02 20 m 30 40 l f", image), false},
+		{pdfOf("10.02 20 m 30 40 l S", strings.Repeat("\x90\xf0\x80", 100)), false},
+		{pdfOf("10.02 20 m 30 40 l S"), false},
+		{a[:40], false},
+		{bytes.Replace(a, []byte("Length "), []byte("Length 9"), 1), false},
+	} {
+		if words, _, _ := unlike("x.pdf", a, tc.b); (words == "") != tc.same {
+			t.Errorf("%.60q: %q", tc.b, words)
+		}
+	}
+	marked, err := addMark("x.pdf", a, "a caption")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words, _, _ := unlike("x.pdf", a, marked); words != "" {
+		t.Errorf("the mark changes the file: %s", words)
+	}
+}
