@@ -76,7 +76,7 @@ size: tile says how large it is drawn. Photographs are kept as they are, large o
 JPEG. The PNG is a preview: with more than budget kB it has fewer dots per inch, which its
 caption says, and one that exceeds them even with 72 isn't published. As many images are shown as are asked for; which, and in which rows and
 columns, stands in cells/ of the review folder, under shown.`,
-	Version:  6,
+	Version:  7,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Named:    true,

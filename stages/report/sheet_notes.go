@@ -30,7 +30,7 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 		var names []string
 		for _, c := range d.Coord {
 			if idOn(place, c.Axis) == "" {
-				names = append(names, c.ID)
+				names = append(names, e.Label(c.Axis, c.ID))
 			}
 		}
 		list = append(list, scored{strings.Join(names, " "), x, stages.MeasureOf(d.Facts).Direction})
