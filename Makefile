@@ -93,10 +93,12 @@ bench-metrics: deps ## images/s of metrics, of bare passes, and of PyTorch if $P
 bench-cluster: deps ## parallel efficiency of 64 processes whose items sleep, and with one in ten of them lost: 10 minutes
 	RUNEXP_BENCH_CLUSTER=1 go test ./cmd/runexp -run '^TestManyWorkers$$' -count 1 -timeout 60m -v
 
-bench-fusion: ## time of Meta-Rank's fusion of 26 cases against the number of methods, as in figure 4 of the paper
-	@echo 'methods  ms'
-	@go test -run '^$$' -bench '^BenchmarkFuse$$' ./stages/internal/stat | \
-	awk -F'[/\t -]+' '/^BenchmarkFuse/ {printf "%7d  %.4f\n", $$2, $$5 / 1e6}'
+bench-fusion: ## measure the time of Meta-Rank's fusion of 26 cases against the number of methods, as in figure 4 of the paper
+	@go test -run '^$$' -bench '^BenchmarkFuse$$' -cpu 1 -count 10 -benchtime 200ms ./stages/internal/stat | \
+	awk -F'[/\t ]+' 'BEGIN {print "machine,methods,run,ms"} /^cpu: / {sub(/^cpu: */, ""); machine = $$0} \
+	/^BenchmarkFuse/ {printf "%s,%d,%d,%.4f\n", machine, $$2, ++runs[$$2], $$4 / 1e6}' \
+	> experiments/papers/metarank-fusion.csv
+	@cat experiments/papers/metarank-fusion.csv
 
 mutants: deps ## check that a test notices each of some defects of every metric
 	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m

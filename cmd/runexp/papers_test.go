@@ -26,7 +26,7 @@ var papers = []string{
 	"abslrp-metrics", "abslrp-sheets", "abslrp-toy", "difull-aggatt", "difull-quantitative", "difull-sheets",
 	"difull-smoothing", "mas-baseline-invariance", "mas-consistency", "mas-curves", "mas-ranking",
 	"mas-sensitivity", "metarank-cases", "metarank-checkpoints", "metarank-consistency",
-	"metarank-leaderboard", "metarank-road",
+	"metarank-fusion", "metarank-leaderboard", "metarank-road",
 }
 
 // TestPapers checks that each experiment of the papers has nothing wrong with it, as it stands and as the

@@ -24,7 +24,9 @@ type BoxplotParams struct {
 	FacetColumns []string `yaml:"facet_columns" axis:"scores" doc:"axes whose ids are columns of that grid"`
 	Gap          string   `yaml:"gap" doc:"a note where the grid has no panel"`
 	Scale        string   `yaml:"scale" doc:"what has one range of the y-axis" choices:"figure|row"`
-	Y            string   `yaml:"y_title" doc:"what the y-axis shows; default: score, with its unit"`
+	Log          bool     `yaml:"log" doc:"powers of ten at equal distances on the y-axis; all scores must be positive"`
+	XTitle       string   `yaml:"x_title" doc:"what the x-axis shows; default: nothing"`
+	YTitle       string   `yaml:"y_title" doc:"what the y-axis shows; default: score, with its unit"`
 	Width        int      `yaml:"width" doc:"of a panel's data area, in points; 0: as wide as boxes are at their best" min:"0" max:"900"`
 	Height       int      `yaml:"height" doc:"of a panel's data area, in points" min:"60" max:"600"`
 	Chance       float64  `yaml:"chance" doc:"the score of guessing, a dotted line; 0: what the scores tell of it" min:"0" max:"1"`
@@ -91,7 +93,8 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	}
 	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
 	value := columnOf("", cells, func(*cell) bool { return true })
-	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.Y, scoreLabel(value.Unit)), Grid: f.grid, ByRow: rows,
+	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle, Grid: f.grid,
+		ByRow: rows, Log: p.Log,
 		W: float64(p.Width), H: size(p.Height, 170)}
 	for _, group := range groups {
 		b.Groups = append(b.Groups, e.Label(p.Group, group))
@@ -115,6 +118,9 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 				v, missing := cells[i].Defined()
 				n := len(v)
 				v = slices.DeleteFunc(slices.Clone(v), func(y float64) bool { return math.IsInf(y, 0) })
+				if p.Log && slices.ContainsFunc(v, func(y float64) bool { return y <= 0 }) {
+					return stages.BadField("log", "the score %g has no logarithm", slices.Min(v))
+				}
 				box := chart.BoxOf(v)
 				if len(v) > 0 && box.Collapsed() {
 					collapsed++

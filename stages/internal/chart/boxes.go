@@ -15,11 +15,13 @@ import (
 // Boxes are panels of box plots, by Tukey: the box from the first to the third quartile with the median,
 // whiskers to the farthest values within 1.5 times the box's height from it, and the values beyond.
 type Boxes struct {
-	Title, YLabel string
+	Title, XLabel string
+	YLabel        string
 	Groups        []string // of the boxes at a place, by colour; one "" for a plot without groups
 	Panels        []BoxPanel
 	Grid                  // where they are wide, with fewer of them in a row
 	ByRow         bool    // each row of panels has its own scale; otherwise all have one
+	Log           bool    // powers of ten at equal distances; values are positive
 	W, H          float64 // of the data area of a panel, in points; without W, what boxes need
 }
 
@@ -86,7 +88,11 @@ func (b *Boxes) Figure() Figure {
 	if !b.named() {
 		b.PerRow = max(min(b.PerRow, int(widest/w)), 1)
 	}
-	scales := b.scales(ranges, b.ByRow, 5)
+	round := Ticks
+	if b.Log {
+		round = decades
+	}
+	scales := b.scales(ranges, b.ByRow, round)
 	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
 	for i, panel := range b.Panels {
 		p := newPlot(panel.Title)
@@ -101,6 +107,12 @@ func (b *Boxes) Figure() Figure {
 		name(p, &p.X, places, w/vg.Length(max(most, 1)))
 		scale := scales[i]
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
+		if b.Log {
+			p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers(scale)
+		}
+		if len(places) > 0 && places[0] != "" {
+			p.X.Label.Text = oneLine(b.XLabel)
+		}
 		if b.first(i, len(b.Panels)) {
 			p.Y.Label.Text = oneLine(b.YLabel)
 		}

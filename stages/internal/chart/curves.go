@@ -100,7 +100,7 @@ func (k *Curves) Figure() Figure {
 	for i, panel := range k.Panels {
 		ranges[i] = k.span(panel)
 	}
-	scales := k.scales(ranges, k.ByRow, 5)
+	scales := k.scales(ranges, k.ByRow, Ticks)
 	l := layout{title: k.Title, grid: k.Grid, w: vg.Length(k.W), h: vg.Length(k.H)}
 	for i, panel := range k.Panels {
 		scale := scales[i]

@@ -61,9 +61,9 @@ func (g Grid) beyond(i, n, side int, alike func(i int) bool) bool {
 	return false
 }
 
-// scales returns the ticks of every panel, whose values span the given ranges: the same for all, or with byRow
-// for those of a row.
-func (g Grid) scales(ranges [][2]float64, byRow bool, n int) [][]float64 {
+// scales returns the ticks of every panel, whose values span the given ranges, by what makes round numbers of
+// a range: the same for all, or with byRow for those of a row.
+func (g Grid) scales(ranges [][2]float64, byRow bool, round func(low, high float64, n int) []float64) [][]float64 {
 	key := func(i int) int {
 		if row, _ := g.place(i); byRow {
 			return row
@@ -86,7 +86,7 @@ func (g Grid) scales(ranges [][2]float64, byRow bool, n int) [][]float64 {
 		if !ok {
 			s = [2]float64{0, 1}
 		}
-		out[i] = Ticks(s[0], s[1], n)
+		out[i] = round(s[0], s[1], 5)
 	}
 	return out
 }

@@ -3,6 +3,8 @@ package chart
 import (
 	"math"
 	"strconv"
+
+	"gonum.org/v1/plot"
 )
 
 // Ticks returns about n round numbers that span low to high; the first and the last are the limits of the
@@ -47,4 +49,28 @@ func TickText(t float64, ticks []float64) string {
 		s = "−" + s[1:]
 	}
 	return s
+}
+
+// decades returns the powers of ten that span low to high, which are positive.
+func decades(low, high float64, _ int) []float64 {
+	first, last := math.Floor(math.Log10(low)+1e-9), math.Ceil(math.Log10(high)-1e-9)
+	if low <= 0 { // without values
+		first, last = 0, 1
+	} else if first == last {
+		last++
+	}
+	var ticks []float64
+	for k := first; k <= last; k++ {
+		ticks = append(ticks, math.Pow(10, k))
+	}
+	return ticks
+}
+
+// powers labels powers of ten as numbers.
+func powers(values []float64) plot.ConstantTicks {
+	t := make([]plot.Tick, len(values))
+	for i, v := range values {
+		t[i] = plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)}
+	}
+	return t
 }
