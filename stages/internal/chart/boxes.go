@@ -88,9 +88,9 @@ func (b *Boxes) Figure() Figure {
 	if !b.named() {
 		b.PerRow = max(min(b.PerRow, int(widest/w)), 1)
 	}
-	round := Ticks
+	round, at := Ticks, func(y float64) float64 { return y }
 	if b.Log {
-		round = decades
+		round, at = decades, math.Log10
 	}
 	scales := b.scales(ranges, b.ByRow, round)
 	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
@@ -108,7 +108,7 @@ func (b *Boxes) Figure() Figure {
 		scale := scales[i]
 		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
 		if b.Log {
-			p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, powers(scale)
+			p.Y.Tick.Marker = powers(scale)
 		}
 		if len(places) > 0 && places[0] != "" {
 			p.X.Label.Text = oneLine(b.XLabel)
@@ -118,7 +118,7 @@ func (b *Boxes) Figure() Figure {
 		}
 		p.Add(gridLines(false))
 		if panel.Chance != 0 {
-			p.Add(levelLine(panel.Chance, chanceStyle))
+			p.Add(levelLine(at(panel.Chance), chanceStyle))
 		}
 		if panel.Families != nil {
 			p.Add(families{panel.Families, !b.beyond(i, len(b.Panels), -1, alike)})
@@ -131,6 +131,13 @@ func (b *Boxes) Figure() Figure {
 				box, err := plotter.NewBoxPlot(0.7*one, float64(j), plotter.Values(v))
 				if err != nil {
 					panic(err) // its only errors are of empty or infinite values
+				}
+				for _, y := range []*float64{&box.Median, &box.Quartile1, &box.Quartile3, &box.AdjLow,
+					&box.AdjHigh, &box.Min, &box.Max} {
+					*y = at(*y)
+				}
+				for i, y := range box.Values {
+					box.Values[i] = at(y)
 				}
 				col := colours[k%len(colours)]
 				box.Offset = one * (vg.Length(k) - vg.Length(len(b.Groups)-1)/2)

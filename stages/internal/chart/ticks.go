@@ -51,26 +51,24 @@ func TickText(t float64, ticks []float64) string {
 	return s
 }
 
-// decades returns the powers of ten that span low to high, which are positive.
+// decades returns the exponents of the powers of ten that span low to high.
 func decades(low, high float64, _ int) []float64 {
-	first, last := math.Floor(math.Log10(low)+1e-9), math.Ceil(math.Log10(high)-1e-9)
 	if low <= 0 { // without values
-		first, last = 0, 1
-	} else if first == last {
-		last++
+		low, high = 1, 10
 	}
-	var ticks []float64
-	for k := first; k <= last; k++ {
-		ticks = append(ticks, math.Pow(10, k))
+	first, last := math.Floor(math.Log10(low)+1e-9), math.Ceil(math.Log10(high)-1e-9)
+	ticks := []float64{first}
+	for k := first + 1; k <= max(last, first+1); k++ {
+		ticks = append(ticks, k)
 	}
 	return ticks
 }
 
-// powers labels powers of ten as numbers.
-func powers(values []float64) plot.ConstantTicks {
-	t := make([]plot.Tick, len(values))
-	for i, v := range values {
-		t[i] = plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', 4, 64)}
+// powers labels exponents with their powers of ten.
+func powers(exponents []float64) plot.ConstantTicks {
+	t := make([]plot.Tick, len(exponents))
+	for i, k := range exponents {
+		t[i] = plot.Tick{Value: k, Label: strconv.FormatFloat(math.Pow(10, k), 'g', 4, 64)}
 	}
 	return t
 }
