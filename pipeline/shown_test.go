@@ -265,3 +265,53 @@ func TestLabelsRunReportsAlone(t *testing.T) {
 		}
 	}
 }
+
+// A stage that shows a table gets the order and the labels of the ids in it: of the axes that the table's maker
+// collapsed. Who reorders or labels these runs again the stage that shows them, and not the maker.
+func TestOrderOfTables(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2"}
+	table := stages.New(stages.Def[noParams]{
+		Name: "lab/table", Doc: "a table of ids", Version: 1, Relation: stages.Whole,
+		Inputs:  []stages.Port{{Name: "scores", Type: stages.Scores}},
+		Outputs: []stages.Port{{Name: "table", Type: stages.TableType}},
+		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
+			l.count("table", 1)
+			e.Set("table", stages.Table{Keys: []string{"layer"}}.Encode())
+			return nil
+		},
+	})
+	show := stages.New(stages.Def[noParams]{
+		Name: "lab/show-table", Doc: "ids of a table in order", Version: 1, Relation: stages.Whole, Ordered: true,
+		Inputs:  []stages.Port{{Name: "table", Type: stages.TableType}},
+		Outputs: []stages.Port{{Name: "text", Type: stages.Text}},
+		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
+			l.count("show", 1)
+			e.Set("text", fmt.Appendf(nil, "%v%v", e.Order, e.Labels))
+			e.SetFacts("text", stages.Facts{"ext": "md"})
+			return nil
+		},
+	})
+	l.stages[table.Name], l.stages[show.Name] = &table, &show
+	yaml := func(layers string) string {
+		head, _, _ := strings.Cut(fmt.Sprintf(shownYAML, layers), "  fused:")
+		return head + "  made: {uses: lab/table, in: {scores: scores}, over: [layer]}\n" +
+			"  shown: {uses: lab/show-table, in: {table: made}, over: [net]}\npublish: [shown]\n"
+	}
+	for _, tc := range []struct {
+		layers, want string
+		made, shown  int
+	}{
+		{"[input, middle, final]", "map[layer:[input middle final] net:[b a]]map[]", 2, 1},
+		{"[final, input, middle]", "map[layer:[final input middle] net:[b a]]map[]", 0, 1},
+		{"{final: {}, input: {label: Input}, middle: {}}",
+			"map[layer:[final input middle] net:[b a]]map[layer:map[input:Input]]", 0, 1},
+		{"[input, middle, final]", "map[layer:[input middle final] net:[b a]]map[]", 0, 0},
+	} {
+		res := l.mustRun(yaml(tc.layers))
+		l.want(tc.layers, "table", tc.made, "show", tc.shown)
+		if got := l.text(res, "shown"); got != tc.want {
+			t.Errorf("%s is shown as %q, want %q", tc.layers, got, tc.want)
+		}
+	}
+}

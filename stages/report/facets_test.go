@@ -203,3 +203,34 @@ func TestHeatmapOfPairs(t *testing.T) {
 		t.Error("columns aren't ordered by their mean")
 	}
 }
+
+// TestColumnLabels checks that columns that are made of ids have their labels for people, and their ids as names.
+func TestColumnLabels(t *testing.T) {
+	e := &stages.Env{Labels: stages.Names{"model": {"vgg": "VGG-16"}, "set": {"a": "shapes"}}}
+	axes := []string{"model", "set"}
+	for _, tc := range []struct {
+		ids  []string
+		want string
+	}{
+		{[]string{"vgg", "b"}, "VGG-16 · b"}, {[]string{"vgg", "a"}, "VGG-16 · shapes"}, {[]string{"vit", "b"}, ""},
+	} {
+		if got := columnLabel(e, axes, tc.ids); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.ids, got, tc.want)
+		}
+	}
+	_, _, b := shownAs(t, Table, &TableParams{Statistic: "mean", Columns: []string{"model"}, Intervals: true},
+		map[string][]stages.Data{"values": grid()}, nil, e.Labels, nil, "table")
+	got, err := stages.DecodeTable(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{}
+	for _, n := range got.Numbers {
+		labels[n.Name] = n.Label
+	}
+	for name, want := range map[string]string{"vgg": "VGG-16", "vgg low": "VGG-16 low", "vit": "", "n": ""} {
+		if l, ok := labels[name]; !ok || l != want {
+			t.Errorf("the column %q has the label %q, want %q", name, l, want)
+		}
+	}
+}

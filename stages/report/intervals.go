@@ -17,6 +17,7 @@ type IntervalsParams struct {
 	Low   string `yaml:"low" doc:"the number column of the interval's lower end"`
 	High  string `yaml:"high" doc:"the number column of its upper end"`
 	Title string `yaml:"title" doc:"a title; default: the table's"`
+	X     string `yaml:"x_title" doc:"what the x-axis shows; default: the estimate's column and unit"`
 }
 
 // Intervals draws estimates with their intervals.
@@ -58,7 +59,7 @@ func runIntervals(_ context.Context, p IntervalsParams, e *stages.Env) error {
 		}
 	}
 	unit := t.Numbers[at[0]].Unit
-	v := &chart.Intervals{Title: cmp.Or(p.Title, t.Title), XLabel: axisLabel(p.Value, unit)}
+	v := &chart.Intervals{Title: cmp.Or(p.Title, t.Title), XLabel: cmp.Or(p.X, axisLabel(p.Value, unit))}
 	missing := 0
 	for _, r := range t.Rows {
 		x := [3]float64{}
