@@ -197,7 +197,7 @@ func (g Grid) names(w, h vg.Length) (n gridNames) {
 	return n
 }
 
-// draw writes the names beside and above the data areas.
+// draw writes the names at the left of and above the data areas.
 func (n gridNames) draw(frames [][]draw.Canvas, grid [][]*plot.Plot, style text.Style) {
 	data := func(row, column int) draw.Canvas {
 		if p := grid[row][column]; p != nil {
