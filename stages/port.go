@@ -51,6 +51,9 @@ var (
 
 	Model     = Type{"model", false, FormFile}
 	TableType = Type{"table", false, FormTable}
+	// A table of what an experiment claims, and of what became of it. It is published as a table, and no
+	// stage takes it for one.
+	Claims = Type{"claims", false, FormTable}
 	Figure    = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
 	Text      = Type{"text", false, FormFile}   // "ext" is md
 )

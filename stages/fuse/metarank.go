@@ -76,7 +76,7 @@ Duan et al., ECCV 2024.`,
 		}
 		text := answer(c, r)
 		if first := outcomes.Answer(words); first != "" {
-			text = first + " " + text
+			text = first + "\n\n" + text
 		}
 		e.Set("claims", outcomes.Table(kappaColumn, 0).Encode())
 		e.Set("answer", []byte(text))

@@ -87,7 +87,7 @@ func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) err
 	text := consistencyAnswer(c, between, pairs)
 	if first := outcomes.Answer(claims.Words{Verb: "have", More: "a larger correlation", Digits: 2,
 		Tests: "pairs of cases"}); first != "" {
-		text = first + " " + text
+		text = first + "\n\n" + text
 	}
 	e.Set("table", table.Encode())
 	e.Set("claims", outcomes.Table(table.Numbers[0], 0).Encode())

@@ -108,12 +108,13 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	if err != nil {
 		return err
 	}
+	text := strings.Join(answers, " ") + "\n"
 	if first := outcomes.Answer(claims.Words{Verb: "have", Digits: 2,
 		More: "a larger correlation with " + p.Reference}); first != "" {
-		answers = append([]string{first}, answers...)
+		text = first + "\n\n" + text
 	}
 	e.Set("table", t.Encode())
 	e.Set("claims", outcomes.Table(t.Numbers[1], 0).Encode())
-	e.Set("answer", []byte(strings.Join(answers, " ")+"\n"))
+	e.Set("answer", []byte(text))
 	return nil
 }

@@ -58,7 +58,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 	first := claims[0]
 	var failures, open, absent []string
 	var subjects, rivals []string
-	n, good, sure, against := 0, 0, 0, 0
+	n, good, sure, against, compared := 0, 0, 0, 0, false
 	var closest *test
 	var of *outcome
 	for i := range claims {
@@ -73,6 +73,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 		for k := range c.tests {
 			t := &c.tests[k]
 			n++
+			compared = compared || !math.IsNaN(t.P)
 			switch {
 			case t.state == failed:
 				failures = append(failures, o.detail(w, c, t))
@@ -138,7 +139,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 		tests = w.Tests
 	}
 	text := fmt.Sprintf("%s in **%d of %d** %s%s", says, good, n, tests, by)
-	if o.tests > 0 && good > 0 && o.possible() {
+	if compared && good > 0 && o.possible() {
 		text += fmt.Sprintf("; %d %s confirmed", sure, are(sure))
 	}
 	if against > 0 {

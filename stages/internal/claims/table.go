@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Port is the output that holds the table of claims.
-var Port = stages.Port{Name: "claims", Type: stages.TableType,
+var Port = stages.Port{Name: "claims", Type: stages.Claims,
 	Doc: "one row per claim: in how many tests it holds, and number, rival's number and p of the test in " +
 		"which it fails most, or holds least; empty, and not published, without claims"}
 
@@ -27,7 +28,7 @@ func (o *Outcomes) Table(number stages.Column, pTolerance float64) stages.Table 
 		{Name: "confirmed", Unit: "tests"},
 		{Name: "undefined", Unit: "tests"},
 		number, rival,
-		{Name: "n", Unit: "images"},
+		{Name: "n", Unit: cmp.Or(o.results.Unit, "images")},
 		{Name: "p", Tolerance: pTolerance, Digits: 4},
 	}}
 	for _, c := range o.all {
