@@ -191,7 +191,8 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 	out.MadeBy = n.stored().MadeBy()
 	reviewed := []string{stages.Scores.Name}
 	if slices.Contains(r.Plan.Publish, c.Step) {
-		reviewed = append(reviewed, stages.TableType.Name, stages.Claims.Name, stages.Figure.Name, stages.Text.Name)
+		reviewed = append(reviewed, stages.TableType.Name, stages.Claims.Name, stages.Figure.Name,
+			stages.Text.Name)
 	}
 	defer n.forget() // a review reads every cell once
 	for i, port := range c.Stage.Outputs {

@@ -54,8 +54,8 @@ var (
 	// A table of what an experiment claims, and of what became of it. It is published as a table, and no
 	// stage takes it for one.
 	Claims = Type{"claims", false, FormTable}
-	Figure    = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
-	Text      = Type{"text", false, FormFile}   // "ext" is md
+	Figure = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
+	Text   = Type{"text", false, FormFile}   // "ext" is md
 )
 
 // Ignored is the value of a mask's pixels that count neither as the object nor as its surroundings, such as
