@@ -173,7 +173,8 @@ func TestCurvesFewPoints(t *testing.T) {
 	in := map[string][]stages.Data{"curves": {curvesOf(3, 12, "morf", 2, 0.1)}}
 	all := stagetest.Run(t, Curves, &CurvesParams{Response: "logit", Band: "none", Columns: 1}, in)
 	for _, n := range []int{1, 2, 3, 5, 8, 12, 13, 50} {
-		r := stagetest.Run(t, Curves, &CurvesParams{Response: "logit", Band: "none", Columns: 1, Points: n}, in)
+		r := stagetest.Run(t, Curves,
+			&CurvesParams{Response: "logit", Band: "none", Columns: 1, Points: n}, in)
 		rows, every := decodeTable(t, r, "points").Rows, decodeTable(t, all, "points").Rows
 		if len(rows) != min(n, len(every)) {
 			t.Errorf("%d points: %d rows", n, len(rows))

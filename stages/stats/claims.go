@@ -25,7 +25,8 @@ func told(e *stages.Env, l claims.List, r *claims.Results, number stages.Column,
 	return nil
 }
 
-// answered tests claims and tells their outcomes; without claims it names the largest and the smallest number.
+// answered tests claims and tells their outcomes; without claims it names the largest and the smallest
+// number.
 func answered(r *claims.Results, l claims.List, w claims.Words) (*claims.Outcomes, string, error) {
 	o, err := r.Test(l)
 	if err != nil {

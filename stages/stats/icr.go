@@ -50,9 +50,9 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 	Variants: []stages.Variant{{
 		Item: "what ρ is the mean of", Default: paper,
 		Differs: "official: the code of MAS averages the correlations between all images, by one metric " +
-			"and by two, each with itself included, of the methods' numbers in the order of their scores: the " +
-			"squared length of their mean, which is never negative and grows where one metric's images " +
-			"agree, even if the two metrics don't; both has the two side by side",
+			"and by two, each with itself included, of the methods' numbers in the order of their scores: " +
+			"the squared length of their mean, which is never negative and grows where one metric's " +
+			"images agree, even if the two metrics don't; both has the two side by side",
 		Golden: "irr_icr",
 	}},
 	Facts: func(ICRParams, map[string]stages.Facts) (map[string]stages.Facts, error) {

@@ -168,7 +168,8 @@ func (f *reliability) add(ids []string, n, undefined int, number func(variant st
 
 // set sets the table, the claims of the first variant, and an answer with what became of them by each variant,
 // whose numbers have names.
-func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words, names map[string]string) error {
+func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words,
+	names map[string]string) error {
 	var told []string
 	for k, v := range f.variants {
 		w.Name = names[v]

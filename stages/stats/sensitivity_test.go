@@ -139,8 +139,8 @@ func TestSensitivity(t *testing.T) {
 	if got, want := text(tableOf(t, r, "table")), " | 20.00 0.5000 1 1\n"; got != want {
 		t.Errorf("table %q, want %q", got, want)
 	}
-	if got, want := string(r.Payloads["answer"][0]), "The distance in percent is 20.00. Images are left out for "+
-		"undefined curves: 1 of all.\n"; got != want {
+	if got, want := string(r.Payloads["answer"][0]), "The distance in percent is 20.00. Images are left out "+
+		"for undefined curves: 1 of all.\n"; got != want {
 		t.Errorf("answer %q, want %q", got, want)
 	}
 

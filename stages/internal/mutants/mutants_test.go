@@ -66,6 +66,8 @@ var mutants = []mutant{
 		"internal/stat.TestKrippendorffReference"},
 	{"internal/stat/icr.go", "return sum / (n * n)", "return sum / n", "internal/stat.TestGoldenConsistency"},
 	{"internal/stat/icr.go", "if higher {", "if !higher {", "internal/stat.TestOrder"},
+	{"stats/icr.go", "if variant == official {", "if variant != official {", "stats.TestBothVariants"},
+	{"stats/irr.go", "case variant == official:", "case variant != official:", "stats.TestBothVariants"},
 	{"stats/irr.go", "if r.lower[g] {", "if !r.lower[g] {", "stats.TestICR"},
 	{"stats/sensitivity.go", "area = 1 - area", "area = 1.01 - area", "stats.TestOfficialSensitivity"},
 	{"stats/sensitivity.go", "number++", "number--", "stats.TestOfficialSensitivity"},
