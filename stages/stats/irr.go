@@ -166,7 +166,7 @@ func (f *reliability) add(ids []string, n, undefined int, number func(variant st
 	f.left = leaves(f.left, f.found[0], ids, undefined)
 }
 
-// set sets the table, the claims of the first variant, and an answer with what became of them by each variant,
+// set sets the table, the claims of the first variant, and an answer with what became of them by each one,
 // whose numbers have names.
 func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words,
 	names map[string]string) error {
