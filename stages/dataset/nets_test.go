@@ -21,6 +21,10 @@ var parts = map[string]map[string]int{
 	"vgg-bn":     {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 5},
 	"resnet":     {"Conv": 11, "BatchNormalization": 11, "Add": 4, "MaxPool": 1, "GlobalAveragePool": 1},
 	"resnet-b":   {"Conv": 11, "BatchNormalization": 11, "Add": 4, "MaxPool": 1, "GlobalAveragePool": 1},
+	"vgg-c":      {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 0},
+	"vgg-bn-b":   {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 5},
+	"vgg-bn-c":   {"Conv": 5, "MaxPool": 3, "Gemm": 2, "BatchNormalization": 5},
+	"resnet-c":   {"Conv": 11, "BatchNormalization": 11, "Add": 4, "MaxPool": 1, "GlobalAveragePool": 1},
 	"resnet-e01": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
 	"resnet-e02": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
 	"resnet-e04": {"Conv": 11, "BatchNormalization": 11, "Add": 4},
@@ -62,8 +66,8 @@ func TestNetsSize(t *testing.T) {
 			t.Errorf("README.md has no row %q", row)
 		}
 	}
-	if sum > 5_000_000 {
-		t.Errorf("the nets have %d bytes in all, more than 5,000,000", sum)
+	if sum > 6_000_000 {
+		t.Errorf("the nets have %d bytes in all, more than 6,000,000", sum)
 	}
 }
 

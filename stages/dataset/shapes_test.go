@@ -35,6 +35,10 @@ func TestShapesFrozen(t *testing.T) {
 		{Count: 4, Size: 224, Seed: 3, Domain: "b"},
 		{Count: 2, Size: 16, Seed: 0, Domain: "a"},
 		{Count: 1, Size: 1024, Seed: 1000000000, Domain: "b"},
+		{Count: 24, Size: 64, Seed: 1, Domain: "c"},
+		{Count: 12, Size: 64, Seed: 1000000, Domain: "c"},
+		{Count: 4, Size: 33, Seed: 2, Domain: "c"},
+		{Count: 4, Size: 224, Seed: 3, Domain: "c"},
 	} {
 		r := stagetest.Run(t, Shapes, &p, nil)
 		fmt.Fprintf(&got, "domain=%s seed=%d size=%d first=%d count=%d\n", p.Domain, p.Seed, p.Size, p.First,
@@ -110,22 +114,26 @@ func TestShapesDomains(t *testing.T) {
 	run := func(seed int, domain string) stagetest.Result {
 		return stagetest.Run(t, Shapes, &ShapesParams{Count: 24, Size: 64, Seed: seed, Domain: domain}, nil)
 	}
-	a, b, c := run(1, "a"), run(1, "b"), run(2, "a")
+	a, b, c, other := run(1, "a"), run(1, "b"), run(1, "c"), run(2, "a")
 	seen := map[string]bool{}
 	for i := range 24 {
 		if !bytes.Equal(a.Payloads["masks"][i], b.Payloads["masks"][i]) ||
 			!bytes.Equal(a.Payloads["labels"][i], b.Payloads["labels"][i]) {
 			t.Errorf("draw %d is another scene in domain b", i)
 		}
-		for _, r := range []stagetest.Result{a, b, c} {
+		if !bytes.Equal(a.Payloads["masks"][i], c.Payloads["masks"][i]) ||
+			!bytes.Equal(a.Payloads["labels"][i], c.Payloads["labels"][i]) {
+			t.Errorf("draw %d is another scene in domain c", i)
+		}
+		for _, r := range []stagetest.Result{a, b, c, other} {
 			seen[string(r.Payloads["images"][i])] = true
 		}
 		if x, y := brightness(t, a.Payloads["images"][i]), brightness(t, b.Payloads["images"][i]); x < y+30 {
 			t.Errorf("draw %d has mean value %.0f in domain a, %.0f in b: not two looks", i, x, y)
 		}
 	}
-	if len(seen) != 3*24 {
-		t.Errorf("%d of %d pictures are unique", len(seen), 3*24)
+	if len(seen) != 4*24 {
+		t.Errorf("%d of %d pictures are unique", len(seen), 4*24)
 	}
 }
 
@@ -245,7 +253,7 @@ func TestShapesOfTwoObjects(t *testing.T) {
 }
 
 func BenchmarkShapes(b *testing.B) {
-	for _, domain := range []string{"a", "b"} {
+	for _, domain := range []string{"a", "b", "c"} {
 		b.Run(domain, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				s := newScene(1, i)
