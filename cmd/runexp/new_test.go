@@ -96,7 +96,7 @@ func TestNewSuitsTheModel(t *testing.T) {
 			}
 			w.run(0, "run", file, "--only", tt.only, "--out", "out", "--quiet")
 			page := w.read("out/README.md")
-			bad := lacking(page, []string{"ranks first", "figures/sheet.png", "!Nothing can be ranked"})
+			bad := lacking(page, []string{"ranks first", "figures/sheet.svg", "!Nothing can be ranked"})
 			if bad != nil {
 				t.Errorf("%q in\n%s", bad, page)
 			}
