@@ -421,7 +421,7 @@ func (s *sheet) key(page *chart.Page, x, y float64) (height float64) {
 	return height
 }
 
-// drawKey draws a bar of colours with a text beside it.
+// drawKey draws a bar of colours with a text next to it.
 func drawKey(page *chart.Page, x, y float64, colours []color.NRGBA, text string) {
 	bar := make([]uint8, len(colours))
 	for i := range bar {

@@ -446,7 +446,7 @@ func TestSheetSizes(t *testing.T) {
 }
 
 // TestSheetShowsAll checks that as many images are shown as are asked for, however large they are, and that
-// the preview has fewer dots instead, and says so.
+// the preview has fewer dots instead, which its caption tells.
 func TestSheetShowsAll(t *testing.T) {
 	in := everything(t, 10, 224)
 	p := sheetOf(func(p *SheetParams) { p.Best, p.Worst, p.Budget = 5, 5, 150 })
