@@ -57,10 +57,11 @@ func TestSheetFigure(t *testing.T) {
 			t.Logf("%s: %d bytes of SVG, %d of PNG, %d of PDF: %s", name, len(r.Payloads["figure"][0]),
 				len(r.Payloads["png"][0]), len(r.Payloads["pdf"][0]), r.Facts["png"]["caption"])
 			if n := len(r.Payloads["png"][0]); n > 200_000 &&
-				!strings.Contains(r.Facts["png"]["caption"], "The PNG with 72 dots per inch exceeds 200 kB.") {
+				!strings.Contains(r.Facts["png"]["caption"],
+					"The PNG with 72 dots per inch exceeds 200 kB.") {
 				t.Errorf("%s: the PNG has %d bytes", name, n)
 			}
-			// Six images, four maps of each, as zero is constant; outlines of the six objects and a colour bar.
+			// Six images, four maps of each, as zero is constant, and the outlines of the six objects.
 			sizes, own := imageSizes(r.Payloads["pdf"][0]), fmt.Sprintf("%d×%d", size, size)
 			want := 6 + 6*4
 			if overlay {
@@ -224,7 +225,8 @@ func TestSheetNotes(t *testing.T) {
 			}
 		}
 	}
-	for name, want := range map[string]string{"n02165105 tiger beetle": "tiger beetle", "n02165105": "n02165105",
+	for name, want := range map[string]string{"n02165105 tiger beetle": "tiger beetle",
+		"n02165105":                    "n02165105",
 		"n01440764-tench, Tinca tinca": "tench, Tinca tinca", "night": "night"} {
 		if got := className(name, 0); got != want {
 			t.Errorf("the class %q is called %q", name, got)
@@ -418,8 +420,8 @@ func TestSheetSharedScales(t *testing.T) {
 	}
 }
 
-// TestSheetSizes checks the sizes of tiles, and that as many dots per inch are tried first as give pixels of a
-// map whole dots.
+// TestSheetSizes checks the sizes of tiles, and that as many dots per inch are tried first as give pixels
+// of a map whole dots.
 func TestSheetSizes(t *testing.T) {
 	for size, want := range map[[2]int][2]float64{
 		{64, 64}: {64, 64}, {224, 224}: {64, 64}, {1, 1}: {64, 64}, {3000, 20}: {128, 64},

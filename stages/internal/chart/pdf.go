@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A pdf is a canvas of gonum's plots that writes a PDF file of one page. Other than gonum's own it embeds of a
-// font only the glyphs that occur, with their characters, so that any text can be selected and searched, and
-// it writes the same file for the same drawing: it has no date and no random identifier. Coordinates are
+// A pdf is a canvas of gonum's plots that writes a PDF file of one page. Other than gonum's own it embeds of
+// a font only the glyphs that occur, with their characters, so that any text can be selected and searched,
+// and it writes the same file for the same drawing: it has no date and no random identifier. Coordinates are
 // rounded to 1/100 point.
 type pdf struct {
 	pens
@@ -177,8 +177,9 @@ func (c *pdf) bytes() []byte {
 		fmt.Fprintf(&resources, "/I%d %d 0 R", k, m.object(&d))
 	}
 	resources.WriteString(">>>>")
-	d.objects[page-1] = fmt.Sprintf("<</Type/Page/Parent %d 0 R/MediaBox[0 0 %s %s]/Contents %d 0 R/Resources%s>>",
-		pages, decimal(float64(c.w)), decimal(float64(c.h)), d.stream("", c.page.Bytes()), resources.String())
+	contents := d.stream("", c.page.Bytes())
+	d.objects[page-1] = fmt.Sprintf("<</Type/Page/Parent %d 0 R/MediaBox[0 0 %s %s]/Contents %d 0 R"+
+		"/Resources%s>>", pages, decimal(float64(c.w)), decimal(float64(c.h)), contents, resources.String())
 	return d.bytes(catalog)
 }
 

@@ -110,9 +110,9 @@ func (s *subset) write(d *document) int {
 		metrics.Ascent.Round(), -metrics.Descent.Round(), metrics.CapHeight.Round(), box.Min.X.Floor(),
 		-box.Max.Y.Ceil(), box.Max.X.Ceil(), -box.Min.Y.Floor(),
 		d.stream(fmt.Sprintf("/Length1 %d", len(file)), file)))
-	descendant := d.add(fmt.Sprintf("<</Type/Font/Subtype/CIDFontType2/BaseFont/%s/CIDSystemInfo<</Registry(Adobe)"+
-		"/Ordering(Identity)/Supplement 0>>/CIDToGIDMap/Identity/FontDescriptor %d 0 R/W[0[%s]]>>", name,
-		descriptor, strings.Join(advances, " ")))
+	descendant := d.add(fmt.Sprintf("<</Type/Font/Subtype/CIDFontType2/BaseFont/%s/CIDSystemInfo"+
+		"<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/CIDToGIDMap/Identity/FontDescriptor %d 0 R"+
+		"/W[0[%s]]>>", name, descriptor, strings.Join(advances, " ")))
 	return d.add(fmt.Sprintf("<</Type/Font/Subtype/Type0/BaseFont/%s/Encoding/Identity-H"+
 		"/DescendantFonts[%d 0 R]/ToUnicode %d 0 R>>", name, descendant, d.stream("", s.characters())))
 }
@@ -120,8 +120,9 @@ func (s *subset) write(d *document) int {
 // characters returns the CMap that says which character a code is.
 func (s *subset) characters() []byte {
 	var b bytes.Buffer
-	b.WriteString("/CIDInit/ProcSet findresource begin 12 dict begin begincmap/CMapName/Adobe-Identity-UCS def" +
-		"/CMapType 2 def/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def\n" +
+	b.WriteString("/CIDInit/ProcSet findresource begin 12 dict begin begincmap" +
+		"/CMapName/Adobe-Identity-UCS def/CMapType 2 def" +
+		"/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def\n" +
 		"1 begincodespacerange<0000><ffff>endcodespacerange\n")
 	for i, part := range slices.Collect(slices.Chunk(s.runes, 100)) { // the most that a block may have
 		fmt.Fprintf(&b, "%d beginbfchar\n", len(part))
@@ -144,8 +145,8 @@ var errFont = errors.New("chart: not a TrueType font")
 var be = binary.BigEndian
 
 // cut returns a TrueType font with the given glyphs of another one, behind them those that they are composed
-// of, without instructions for coarse grids, and the advances of all in units of the em. The same glyph may be
-// asked for twice.
+// of, without instructions for coarse grids, and the advances of all in units of the em. The same glyph may
+// be asked for twice.
 func cut(ttf []byte, glyphs []int) (file []byte, widths []int, err error) {
 	defer func() {
 		if recover() != nil { // an offset beyond the end
