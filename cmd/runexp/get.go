@@ -53,7 +53,7 @@ func getVerb(f flags) *verb {
 				if err != nil {
 					return err
 				}
-				return table.print(u.out, d)
+				return table.print(u.out, d, p.Labels)
 			}
 			for i := range cell.Stage.Outputs {
 				port := &cell.Stage.Outputs[i]

@@ -63,8 +63,8 @@ func (p *printedTable) portOf(cell *plan.Cell) (int, error) {
 	return 0, misuse("%s has no table %q; it has %s", cell.String(), p.port, strings.Join(tables, ", "))
 }
 
-// print writes the table, which is in an output of a cell, to w.
-func (p *printedTable) print(w io.Writer, d stages.Data) error {
+// print writes the table, which is in an output of a cell, to w: for people with labels in the place of ids.
+func (p *printedTable) print(w io.Writer, d stages.Data, labels stages.Names) error {
 	b, err := d.Load(0)
 	if err != nil {
 		return err
@@ -72,6 +72,13 @@ func (p *printedTable) print(w io.Writer, d stages.Data) error {
 	t, err := stages.DecodeTable(b)
 	if err != nil {
 		return err
+	}
+	for _, r := range t.Rows {
+		for i, key := range t.Keys {
+			if label, ok := labels[key][r.Keys[i]]; ok && p.as != "csv" {
+				r.Keys[i] = label
+			}
+		}
 	}
 	names := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })

@@ -50,6 +50,9 @@ func Pivot(t stages.Table, rows, columns, values []string) (stages.Table, error)
 			} else if len(values) > 1 {
 				base += " " + p.of
 			}
+			if len(columns) > 0 {
+				c.Label = "" // of the column that was spread
+			}
 			if c.Name = base + p.suffix; c.Marks != "" {
 				c.Marks = base
 			}
