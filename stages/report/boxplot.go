@@ -47,7 +47,7 @@ after another, or in a grid with rows and columns. The table numbers has what is
 
   boxes: {uses: report/boxplot, in: {scores: localisation}, over: all,
           with: {x: method, group: layer, facet_rows: [setting], facet_columns: [model]}}`,
-	Version:  6,
+	Version:  7,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores, of all boxes"}},

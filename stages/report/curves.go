@@ -61,7 +61,7 @@ An area between two lines may stand for a third one:
 
   parts: {uses: report/curves, in: {curves: parts}, over: [method, part, protocol], with: {line: part,
           response: share, area: [mr, dr, ap], facet_rows: [method], facet_columns: [protocol]}}`,
-	Version:  8,
+	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{

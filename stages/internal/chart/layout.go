@@ -49,16 +49,17 @@ func (g Grid) first(i, n int) bool {
 	return true
 }
 
-// beyond reports whether, in a grid with names, a panel alike panel i stands below it in its column, or above
+// beyond reports whether, in a grid with names, the next panel below panel i in its column is alike, or above
 // it where side is -1. There are n.
 func (g Grid) beyond(i, n, side int, alike func(i int) bool) bool {
 	row, column := g.place(i)
+	next, nearest := -1, 0
 	for k := range n {
-		if r, c := g.place(k); g.named() && c == column && (r-row)*side > 0 && alike(k) {
-			return true
+		if r, c := g.place(k); c == column && (r-row)*side > 0 && (next < 0 || (nearest-r)*side > 0) {
+			next, nearest = k, r
 		}
 	}
-	return false
+	return g.named() && next >= 0 && alike(next)
 }
 
 // scales returns the ticks of every panel, whose values span the given ranges, by what makes round numbers of

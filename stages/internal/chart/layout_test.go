@@ -158,3 +158,32 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedLabels checks that a panel shares the label of its x-axis with the next one below it, and with no
+// other: what stands next below a panel is true of it.
+func TestSharedLabels(t *testing.T) {
+	labels := []string{"inserted", "deleted", "deleted", "inserted", "inserted"}
+	k := &Curves{W: 100, H: 60, Within: [2]float64{0, 1}, Grid: Grid{Columns: []string{""}}}
+	for j, label := range labels {
+		k.Rows, k.At = append(k.Rows, fmt.Sprint("row", j)), append(k.At, [2]int{j, 0})
+		k.Panels = append(k.Panels, CurvePanel{XLabel: label, Level: math.NaN(),
+			Lines: []Line{{X: []float64{0, 1}, Y: []float64{0, 1}}}})
+	}
+	var rows, shared []shown
+	for _, s := range textsOf(t, k.Figure().SVG()) {
+		if strings.HasPrefix(s.text, "row") {
+			rows = append(rows, s)
+		} else if slices.Contains(labels, s.text) {
+			shared = append(shared, s)
+		}
+	}
+	if len(shared) != 3 {
+		t.Errorf("%d labels for three runs of equal ones", len(shared))
+	}
+	for j, row := range rows { // in the order in which they're drawn
+		below := slices.IndexFunc(shared, func(s shown) bool { return s.top > row.bottom })
+		if below < 0 || shared[below].text != labels[j] {
+			t.Errorf("below %s stands another label than %q", row.text, labels[j])
+		}
+	}
+}
