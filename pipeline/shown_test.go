@@ -266,8 +266,8 @@ func TestLabelsRunReportsAlone(t *testing.T) {
 	}
 }
 
-// A stage that shows a table gets the order and the labels of the ids in it: of the axes that the table's maker
-// collapsed. Who reorders or labels these runs again the stage that shows them, and not the maker.
+// A stage that shows a table gets the order and the labels of the ids in it: of the axes that the table's
+// maker collapsed. Who reorders or labels these runs again the stage that shows them, and not the maker.
 func TestOrderOfTables(t *testing.T) {
 	l := newLab(t)
 	l.items = []string{"x=1", "y=2"}
@@ -282,7 +282,8 @@ func TestOrderOfTables(t *testing.T) {
 		},
 	})
 	show := stages.New(stages.Def[noParams]{
-		Name: "lab/show-table", Doc: "ids of a table in order", Version: 1, Relation: stages.Whole, Ordered: true,
+		Name: "lab/show-table", Doc: "ids of a table in order", Version: 1, Relation: stages.Whole,
+		Ordered: true,
 		Inputs:  []stages.Port{{Name: "table", Type: stages.TableType}},
 		Outputs: []stages.Port{{Name: "text", Type: stages.Text}},
 		Run: func(_ context.Context, _ noParams, e *stages.Env) error {

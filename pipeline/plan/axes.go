@@ -146,7 +146,8 @@ func (l *loader) names(field string, distinct bool) stages.Names {
 					hint = "write " + field + ": " + strconv.Quote(n.text)
 				}
 				l.report(n, hint, "%v is not a text, which a %s is", n, field)
-			case strings.TrimSpace(n.text) != n.text || n.text == "" || strings.ContainsFunc(n.text, ungraphic):
+			case strings.TrimSpace(n.text) != n.text || n.text == "" ||
+				strings.ContainsFunc(n.text, ungraphic):
 				l.report(n, "", "a %s is a line of text without spaces around it", field)
 			case utf8.RuneCountInString(n.text) > longestName:
 				l.report(n, "", "a %s has at most %d letters", field, longestName)

@@ -16,7 +16,8 @@ func TestSetLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a, b, f := p.Labels["size"]["a"], p.Labels["size"]["b"], p.Families["size"]["b"]; a != "16 · pixels" ||
+		a, b, f := p.Labels["size"]["a"], p.Labels["size"]["b"], p.Families["size"]["b"]
+		if a != "16 · pixels" ||
 			b != "32" || f != "large" {
 			t.Errorf("labels %q and %q, family %q", a, b, f)
 		}

@@ -57,7 +57,8 @@ func (v *Version) Folder() (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Name: filepath.Base(v.dir), Order: stages.Order{}, Labels: stages.Names{}, place: map[string]int{}}
+	f := &Folder{Name: filepath.Base(v.dir), Order: stages.Order{}, Labels: stages.Names{},
+		place: map[string]int{}}
 	f.Experiment = v.files["experiment.yaml"]
 	steps := f.readExperiment()
 	step := func(cell string) int { return slices.Index(steps, stageOf(cell)) }

@@ -18,7 +18,8 @@ func TestLabels(t *testing.T) {
 		{Name: "n"},
 	}}
 	for _, m := range []string{"ig", "random"} {
-		table.Rows = append(table.Rows, stages.Row{Keys: []string{m, "ig"}, Numbers: []stages.Number{1, 0, 2, 3, 4}})
+		table.Rows = append(table.Rows, stages.Row{Keys: []string{m, "ig"}, Numbers: []stages.Number{1, 0, 2,
+			3, 4}})
 	}
 	yaml := "name: x\naxes:\n  method: {ig: {label: Integrated & Gradients}, random: {}}\n" +
 		"  net: {vgg: {label: VGG-16}}\n  set: {a: {label: x_1}, b: {}}\n"
@@ -54,7 +55,8 @@ func TestLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := f.Sheets[0]
-	if s.title() != "Scores" || s.Numbers[0].Direction != stages.Higher || s.Numbers[3].Direction != stages.Lower {
+	if s.title() != "Scores" || s.Numbers[0].Direction != stages.Higher ||
+		s.Numbers[3].Direction != stages.Lower {
 		t.Errorf("read back: %q %+v", s.title(), s.Numbers)
 	}
 }

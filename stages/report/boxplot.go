@@ -93,7 +93,8 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	}
 	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
 	value := columnOf("", cells, func(*cell) bool { return true })
-	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle, Grid: f.grid,
+	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle,
+		Grid:  f.grid,
 		ByRow: rows, Log: p.Log,
 		W: float64(p.Width), H: size(p.Height, 170)}
 	for _, group := range groups {

@@ -2,9 +2,10 @@
 // table_marks.go, leaderboard.go with its text in leaderboard_answer.go, curves.go and aggatt.go with their
 // drawing in curves_draw.go and aggatt_draw.go, sheet.go with the choice of images in sheet_items.go, maps at
 // the size of tiles in sheet_tile.go, what stands below them in sheet_notes.go, outlines in sheet_outline.go
-// and its drawing in sheet_draw.go; boxplot.go draws scores, facets.go arranges panels, heatmap.go, intervals.go and
-// critical_difference.go draw tables, with figure.go in common; cells.go has what all share. A report
-// combines the cells of whole axes and shows them in the order in which the experiment lists their ids.
+// and its drawing in sheet_draw.go; boxplot.go draws scores, facets.go arranges panels, heatmap.go,
+// intervals.go and critical_difference.go draw tables, with figure.go in common; cells.go has what all share.
+// A report combines the cells of whole axes and shows them in the order in which the experiment lists their
+// ids.
 package report
 
 import (

@@ -71,7 +71,8 @@ An area between two lines may stand for a third one:
 	},
 	Outputs: figurePorts(stages.Port{Name: "points", Type: stages.TableType,
 		Doc: "one row per line and point"}),
-	Defaults: CurvesParams{Response: "probability", Band: "auto", Columns: 3, Reference: "none", Scale: "figure",
+	Defaults: CurvesParams{Response: "probability", Band: "auto", Columns: 3, Reference: "none",
+		Scale: "figure",
 		Width: 220, Height: 170},
 	Run: runCurves,
 })
@@ -181,7 +182,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 // checkArea returns an error for an area that isn't between two lines.
 func (p CurvesParams) checkArea(lines []string) error {
 	if n := len(p.Area); n != 0 && n != 2 && n != 3 {
-		return stages.BadField("area", "area has %d lines: name two, and perhaps one that the area stands for", n)
+		return stages.BadField("area",
+			"area has %d lines: name two, and perhaps one that the area stands for", n)
 	}
 	for i, id := range p.Area {
 		if !slices.Contains(lines, id) {

@@ -81,7 +81,8 @@ func hidden(k *chart.Curves) (notes []string) {
 		for i, line := range panel.Lines {
 			for _, other := range panel.Lines[:i] {
 				scale := slices.Max(other.Y) - slices.Min(other.Y)
-				if slices.Min(chart.Below([]chart.Line{other, line}, scale)[1]) > 0 && !slices.Contains(k.Hidden, line.Name) && !slices.Contains(k.Hidden, other.Name) {
+				if slices.Min(chart.Below([]chart.Line{other, line}, scale)[1]) > 0 &&
+					!slices.Contains(k.Hidden, line.Name) && !slices.Contains(k.Hidden, other.Name) {
 					on[[2]string{other.Name, line.Name}]++
 				}
 			}

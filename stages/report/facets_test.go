@@ -9,7 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// shownAs runs a stage with labels and families, and returns its figure, its caption and a table, if it has one.
+// shownAs runs a stage with labels and families, and returns its figure, its caption and a table, if it has
+// one.
 func shownAs(t *testing.T, s stages.Stage, params any, in map[string][]stages.Data, order stages.Order,
 	labels, families stages.Names, port string) (svg, caption string, table []byte) {
 	t.Helper()
@@ -46,13 +47,14 @@ func hides(t *testing.T, what, text string, unwanted ...string) {
 	}
 }
 
-// TestCurvesGrid checks that a figure in rows and columns has labels, no constant axis, and one name a row and
-// a column; and that its table has ids.
+// TestCurvesGrid checks that a figure in rows and columns has labels, no constant axis, and one name a row
+// and a column; and that its table has ids.
 func TestCurvesGrid(t *testing.T) {
 	var curves []stages.Data
 	for _, method := range []string{"ig", "random"} {
 		for _, place := range [][2]string{{"vgg", "morf"}, {"vgg", "insertion"}, {"vit", "morf"}} {
-			curves = append(curves, curvesOf(4, 8, place[1], 2, 0.01, "method", method, "model", place[0], "order",
+			curves = append(curves, curvesOf(4, 8, place[1], 2, 0.01, "method", method, "model", place[0],
+				"order",
 				place[1], "data", "shapes"))
 		}
 	}
@@ -60,7 +62,8 @@ func TestCurvesGrid(t *testing.T) {
 	p := &CurvesParams{Line: "method", Response: "correct", Band: "auto", Scale: "row", Chance: 0.1,
 		FacetRows: []string{"model"}, FacetColumns: []string{"order"}, Gap: "no insertion"}
 	svg, caption, points := shownAs(t, Curves, p, in, nil, netsAndLabels, nil, "points")
-	shows(t, "the figure", svg, ">Integrated Gradients<", ">Noise<", ">VGG-16<", ">ViT-B<", ">MoRF<", ">Insertion<",
+	shows(t, "the figure", svg, ">Integrated Gradients<", ">Noise<", ">VGG-16<", ">ViT-B<", ">MoRF<",
+		">Insertion<",
 		">no insertion<", ">accuracy<", ">chance<")
 	hides(t, "the figure", svg, "shapes", ">ig<", ">correct<")
 	shows(t, "the caption", caption, "Mean accuracy over", "bands:",
@@ -73,8 +76,9 @@ func TestCurvesGrid(t *testing.T) {
 		t.Errorf("the table has no ids:\n%s", s)
 	}
 	// Without a grid, panels have the labels in their titles.
-	svg, _, _ = shownAs(t, Curves, &CurvesParams{Line: "method", Response: "correct", Band: "none", Columns: 2,
-		Facet: []string{"order"}}, in, nil, netsAndLabels, nil, "points")
+	svg, _, _ = shownAs(t, Curves, &CurvesParams{Line: "method", Response: "correct", Band: "none",
+		Columns: 2,
+		Facet:   []string{"order"}}, in, nil, netsAndLabels, nil, "points")
 	shows(t, "the figure", svg, ">MoRF · VGG-16<", ">Insertion · VGG-16<", ">MoRF · ViT-B<")
 	for _, tc := range []struct {
 		p    CurvesParams
@@ -92,8 +96,8 @@ func TestCurvesGrid(t *testing.T) {
 	}
 }
 
-// TestCurvesArea checks that an area stands for the line that it is named by: the line isn't drawn, and the area
-// is filled between the others.
+// TestCurvesArea checks that an area stands for the line that it is named by: the line isn't drawn, and the
+// area is filled between the others.
 func TestCurvesArea(t *testing.T) {
 	var curves []stages.Data
 	for i, part := range []string{"mr", "dr", "ap"} {
@@ -126,7 +130,8 @@ func TestBoxplotGrid(t *testing.T) {
 	var cells []stages.Data
 	add := func(chance float64, at ...string) {
 		m := stages.Measure{Unit: "share", Direction: stages.Higher, Chance: chance}
-		cells = append(cells, stagetest.At(stagetest.Items(m.Facts(nil), stages.Scalar(0.2), stages.Scalar(0.6),
+		cells = append(cells, stagetest.At(stagetest.Items(m.Facts(nil), stages.Scalar(0.2),
+			stages.Scalar(0.6),
 			stages.Scalar(0.9)), at...))
 	}
 	for _, method := range []string{"ig", "rise", "saliency"} {
@@ -135,13 +140,16 @@ func TestBoxplotGrid(t *testing.T) {
 		add(0.25, "method", method, "model", "vit", "setting", "difull", "layer", "final")
 	}
 	in := map[string][]stages.Data{"scores": cells}
-	labels := stages.Names{"method": {"ig": "IG"}, "model": {"vgg": "VGG", "vit": "ViT"}, "layer": {"input": "first"}}
+	labels := stages.Names{"method": {"ig": "IG"}, "model": {"vgg": "VGG", "vit": "ViT"},
+		"layer": {"input": "first"}}
 	families := stages.Names{"method": {"ig": "gradients", "saliency": "gradients"}}
 	order := stages.Order{"method": {"ig", "rise", "saliency"}}
-	p := &BoxplotParams{X: "method", Group: "layer", FacetRows: []string{"setting"}, FacetColumns: []string{"model"},
-		Gap: "three layers", YTitle: "localisation score"}
+	p := &BoxplotParams{X: "method", Group: "layer", FacetRows: []string{"setting"},
+		FacetColumns: []string{"model"},
+		Gap:          "three layers", YTitle: "localisation score"}
 	svg, caption, _ := shownAs(t, Boxplot, p, in, order, labels, families, "numbers")
-	shows(t, "the figure", svg, ">IG<", ">VGG<", ">ViT<", ">gridpg<", ">difull<", ">gradients<", ">first<", ">chance<",
+	shows(t, "the figure", svg, ">IG<", ">VGG<", ">ViT<", ">gridpg<", ">difull<", ">gradients<", ">first<",
+		">chance<",
 		">localisation score<", ">three layers<")
 	shows(t, "the caption", caption, "not in the experiment: first in difull · ViT (three layers)")
 	if ig, saliency, rise := strings.Index(svg, ">IG<"), strings.Index(svg, ">saliency<"),
@@ -150,27 +158,31 @@ func TestBoxplotGrid(t *testing.T) {
 	}
 	cells = cells[:1]
 	add(0.5, "method", "rise", "model", "vgg", "setting", "gridpg", "layer", "input")
-	svg, _, _ = shownAs(t, Boxplot, &BoxplotParams{X: "method"}, map[string][]stages.Data{"scores": cells}, nil, nil,
+	svg, _, _ = shownAs(t, Boxplot, &BoxplotParams{X: "method"}, map[string][]stages.Data{"scores": cells},
+		nil, nil,
 		nil, "numbers")
 	hides(t, "a panel of scores with several chances", svg, ">chance<", ">input<", ">vgg")
 	add(0, "method", "zero", "model", "vgg", "setting", "gridpg", "layer", "input")
-	cells[len(cells)-1] = stagetest.At(stagetest.Items(stages.Measure{}.Facts(nil), stages.Scalar(0)), "method", "zero",
+	cells[len(cells)-1] = stagetest.At(stagetest.Items(stages.Measure{}.Facts(nil), stages.Scalar(0)),
+		"method", "zero",
 		"model", "vgg", "setting", "gridpg", "layer", "input")
 	refuses(t, Boxplot, &BoxplotParams{X: "method", Log: true}, map[string][]stages.Data{"scores": cells},
 		"the score 0 has no logarithm")
 }
 
-// TestHeatmapOfPairs checks that pairs that a table has once, in whatever order, stand below the diagonal in the
-// experiment's order, and that cells without a pair have no dash; undefined ones have.
+// TestHeatmapOfPairs checks that pairs that a table has once, in whatever order, stand below the diagonal in
+// the experiment's order, and that cells without a pair have no dash; undefined ones have.
 func TestHeatmapOfPairs(t *testing.T) {
 	nan := stages.Number(nan)
 	table := stages.Table{Title: "Pairs", Keys: []string{"model", "against model"}, Numbers: numbersOf("rho"),
 		Rows: []stages.Row{row("a b", 0.1), row("c b", 0.9), row("a c", nan)}}
-	p := &HeatmapParams{Rows: []string{"model"}, Columns: []string{"against model"}, Bands: []float64{0.6, 0.8},
+	p := &HeatmapParams{Rows: []string{"model"}, Columns: []string{"against model"}, Bands: []float64{0.6,
+		0.8},
 		Names: []string{"weak", "moderate", "strong"}, Digits: 1, Sort: "none"}
 	svg, caption, _ := shownAs(t, Heatmap, p, tableOf(table), stages.Order{"model": {"c", "b", "a"}},
 		stages.Names{"model": {"a": "Net A"}}, nil, "")
-	shows(t, "the figure", svg, ">strong: above 0.8<", ">moderate: 0.6 to 0.8<", ">weak: up to 0.6<", ">Net A<", ">b<",
+	shows(t, "the figure", svg, ">strong: above 0.8<", ">moderate: 0.6 to 0.8<", ">weak: up to 0.6<",
+		">Net A<", ">b<",
 		">c<", ">0.1<", ">0.9<", ">–<")
 	if n := strings.Count(svg, ">–<"); n != 1 {
 		t.Errorf("%d dashes, want that of the undefined number", n)
@@ -186,10 +198,12 @@ func TestHeatmapOfPairs(t *testing.T) {
 	shows(t, "the caption", caption, "of 2 numbers 1 above 0.8", "1 cell undefined")
 
 	// Columns by their mean; rows of two orders stand apart.
-	ranks := stages.Table{Title: "Ranks", Keys: []string{"order", "case", "method"}, Numbers: numbersOf("rank"),
+	ranks := stages.Table{Title: "Ranks", Keys: []string{"order", "case", "method"},
+		Numbers: numbersOf("rank"),
 		Rows: []stages.Row{row("lerf e1 x", 2), row("morf e1 x", 2), row("lerf e1 y", 1), row("morf e1 y", 1),
 			row("lerf e2 x", 1), row("lerf e2 y", 2), row("morf e2 x", 2), row("morf e2 y", 1)}}
-	p = &HeatmapParams{Rows: []string{"order", "case"}, Columns: []string{"method"}, Value: "rank", Sort: "columns"}
+	p = &HeatmapParams{Rows: []string{"order", "case"}, Columns: []string{"method"}, Value: "rank",
+		Sort: "columns"}
 	svg, _, _ = shownAs(t, Heatmap, p, tableOf(ranks), stages.Order{"order": {"lerf", "morf"}}, nil, nil, "")
 	last := -1
 	for _, name := range []string{">lerf · e1<", ">lerf · e2<", ">morf · e1<", ">morf · e2<"} {
@@ -204,7 +218,8 @@ func TestHeatmapOfPairs(t *testing.T) {
 	}
 }
 
-// TestColumnLabels checks that columns that are made of ids have their labels for people, and their ids as names.
+// TestColumnLabels checks that columns that are made of ids have their labels for people, and their ids as
+// names.
 func TestColumnLabels(t *testing.T) {
 	e := &stages.Env{Labels: stages.Names{"model": {"vgg": "VGG-16"}, "set": {"a": "shapes"}}}
 	axes := []string{"model", "set"}
@@ -212,7 +227,8 @@ func TestColumnLabels(t *testing.T) {
 		ids  []string
 		want string
 	}{
-		{[]string{"vgg", "b"}, "VGG-16 · b"}, {[]string{"vgg", "a"}, "VGG-16 · shapes"}, {[]string{"vit", "b"}, ""},
+		{[]string{"vgg", "b"}, "VGG-16 · b"}, {[]string{"vgg", "a"}, "VGG-16 · shapes"}, {[]string{"vit",
+			"b"}, ""},
 	} {
 		if got := columnLabel(e, axes, tc.ids); got != tc.want {
 			t.Errorf("%v: %q, want %q", tc.ids, got, tc.want)

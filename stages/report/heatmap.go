@@ -206,19 +206,25 @@ func labelled(e *stages.Env, t stages.Table, columns []int, keys []string) strin
 	return labelsOf(e, axes, keys)
 }
 
-// byMean returns the numbers of n rows (side 0) or columns (side 1), by their mean value if that is asked for.
+// byMean returns the numbers of n rows (side 0) or columns (side 1), by their mean value if that is asked
+// for.
 func byMean(values map[[2]int]float64, n, side int, asked bool) []int {
 	out, sum, count := make([]int, n), make([]float64, n), make([]float64, n)
 	for i := range out {
 		out[i] = i
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(values), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(values), func(a, b [2]int) int {
+		return slices.Compare(a[:], b[:])
+	}) {
 		if v := values[at]; !math.IsNaN(v) {
 			sum[at[side]], count[at[side]] = sum[at[side]]+v, count[at[side]]+1
 		}
 	}
 	if asked {
-		slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(sum[a]/count[a], sum[b]/count[b]) })
+		slices.SortStableFunc(out, func(a, b int) int {
+			return cmp.Compare(sum[a]/count[a],
+				sum[b]/count[b])
+		})
 	}
 	return out
 }

@@ -64,7 +64,8 @@ func (g Grid) beyond(i, n, side int, alike func(i int) bool) bool {
 
 // scales returns the ticks of every panel, whose values span the given ranges, by what makes round numbers of
 // a range: the same for all, or with byRow for those of a row.
-func (g Grid) scales(ranges [][2]float64, byRow bool, round func(low, high float64, n int) []float64) [][]float64 {
+func (g Grid) scales(ranges [][2]float64, byRow bool,
+	round func(low, high float64, n int) []float64) [][]float64 {
 	key := func(i int) int {
 		if row, _ := g.place(i); byRow {
 			return row

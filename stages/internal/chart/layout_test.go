@@ -10,8 +10,8 @@ import (
 )
 
 // TestGrid draws grids of panels with gaps: names of rows and columns stand once, in the same places for the
-// panels of a row and of a column, a gap has its note, no texts overlap, and every panel of a row has the ticks
-// that its row needs.
+// panels of a row and of a column, a gap has its note, no texts overlap, and every panel of a row has the
+// ticks that its row needs.
 func TestGrid(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 12 {
@@ -61,7 +61,8 @@ func TestGrid(t *testing.T) {
 			used[k.At[i][1]] = true
 		}
 		if count["share"] != len(used) {
-			t.Errorf("%d × %d: the x-axis is named %d times in %d columns", rows, columns, count["share"], len(used))
+			t.Errorf("%d × %d: the x-axis is named %d times in %d columns", rows, columns, count["share"],
+				len(used))
 		}
 		if k.ByRow && rows > 1 && slices.ContainsFunc(k.At, func(at [2]int) bool { return at[0] == 1 }) &&
 			(count["10"] == 0 || count["1.0"] == 0) {
@@ -78,8 +79,8 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestBelow checks that a line is dashed where it runs through a line before it, and nowhere else, whatever the
-// scale.
+// TestBelow checks that a line is dashed where it runs through a line before it, and nowhere else, whatever
+// the scale.
 func TestBelow(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
@@ -138,8 +139,8 @@ func TestDecades(t *testing.T) {
 	}
 }
 
-// TestFamilies checks that families have their names once, above the first row, and that places of panels that
-// have the same stand below the last one only.
+// TestFamilies checks that families have their names once, above the first row, and that places of panels
+// that have the same stand below the last one only.
 func TestFamilies(t *testing.T) {
 	b := &Boxes{Groups: []string{""}, H: 80, Grid: Grid{Rows: []string{"a", "b"}, Columns: []string{""},
 		At: [][2]int{{0, 0}, {1, 0}}}}
