@@ -53,7 +53,14 @@ func (l List) Known(ids map[string][]string, names ...string) error {
 		case axis == "" && len(ids) == 0:
 			return refuse("names ids, and no axis is collapsed")
 		case axis == "":
-			return refuse("names ids that no axis has together: %s", strings.Join(c.named(), ", "))
+			nearest := c.nearestAxis(ids)
+			lacks := slices.DeleteFunc(c.named(), func(id string) bool {
+				return slices.Contains(ids[nearest], id)
+			})
+			if len(lacks) > len(c.Rivals) {
+				return refuse("names ids that no axis has: %s", strings.Join(lacks, ", "))
+			}
+			return refuse("names %s, which the axis %s doesn't have", strings.Join(lacks, ", "), nearest)
 		case c.Every && len(ids[axis]) < 2:
 			return refuse("compares %s with all others on the axis %s, which has no other id", c.Subject,
 				axis)

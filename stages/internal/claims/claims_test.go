@@ -77,8 +77,9 @@ func TestKnown(t *testing.T) {
 	for text, want := range map[string]string{
 		"a > b, c where net=vgg": "",
 		"rho > 0.8":              "",
-		"a > d":                  "names ids that no axis has together: a, d",
-		"a > vgg":                "names ids that no axis has together: a, vgg",
+		"a > d":                  "names d, which the axis method doesn't have",
+		"a > vgg":                "names vgg, which the axis method doesn't have",
+		"x > y":                  "names ids that no axis has: x, y",
 		"rho > a":                "compares rho, the stage's number, with no number",
 		"rho > *":                "compares rho, the stage's number, with no number",
 		"a > b where nets=vgg":   `a condition on the axis "nets", which isn't collapsed`,
