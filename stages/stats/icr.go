@@ -37,7 +37,7 @@ under two baselines, give the methods. Scores are compared by quality: of a metr
 scores are better if smaller, the order is reversed. An image without a score of some
 method by either metric is left out, and one that a metric scores equally for all methods
 has no ρ. Tomsett et al., AAAI 2020.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
