@@ -63,6 +63,7 @@ func Builtin() *Set {
 		fuse.Rankings,
 		maps.Noise,
 		maps.Offset,
+		maps.Positive,
 		maps.Rank,
 		maps.Reduce,
 		maps.Sign,

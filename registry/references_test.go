@@ -33,6 +33,7 @@ var unreferenced = map[string]string{
 	"report/thumbnails":  "a drawing",
 	"maps/rank":          "an order",
 	"maps/reduce":        "a sum",
+	"maps/positive":      "a positive part",
 	"maps/sign":          "a sign",
 	"maps/upsample":      "a change of size",
 	"model/onnx":         "the user's model",

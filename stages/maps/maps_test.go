@@ -210,6 +210,15 @@ func TestOfficialVariations(t *testing.T) {
 	}
 }
 
+// TestPositive checks that values below 0 become 0, and an undefined one is undefined.
+func TestPositive(t *testing.T) {
+	got := changed(t, Positive, nil, stages.NewTensor([]float32{-3, 0, 2, float32(math.NaN())}, 2, 1, 2))
+	v := got.Float64s()
+	if v[0] != 0 || v[1] != 0 || v[2] != 2 || !math.IsNaN(v[3]) || !slices.Equal(got.Shape, []int{2, 1, 2}) {
+		t.Errorf("%v of shape %v", v, got.Shape)
+	}
+}
+
 // TestSign checks that each value of each channel keeps its sign, and an undefined one is undefined.
 func TestSign(t *testing.T) {
 	got := changed(t, Sign, nil, stages.NewTensor([]float32{-3, 0, 1e-30, float32(math.NaN())}, 2, 1, 2))
