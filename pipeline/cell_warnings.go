@@ -11,6 +11,7 @@ import (
 type cellWarnings struct {
 	first stages.Warning // of the item whose id sorts first, whatever the order of the chunks
 	n     int
+	once  bool // for all cells
 }
 
 func (w *cellWarnings) String() string {
@@ -43,6 +44,13 @@ func (n *node) addWarnings(list []stages.Warning) {
 	}
 }
 
+// addOnce keeps a warning that no other cell repeats.
+func (n *node) addOnce(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.warnings = append(n.warnings, &cellWarnings{stages.Warning{Reason: text, Text: text}, 1, true})
+}
+
 // reportWarnings emits what n warned of, each reason once.
 func (r *run) reportWarnings(n *node) {
 	n.mu.Lock()
@@ -50,6 +58,11 @@ func (r *run) reportWarnings(n *node) {
 	n.warnings = nil
 	n.mu.Unlock()
 	for _, w := range list {
+		if w.once {
+			if _, told := r.told.LoadOrStore(w.first.Text, true); told {
+				continue
+			}
+		}
 		r.warn(n.Cell, "%s", w)
 	}
 }

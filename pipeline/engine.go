@@ -92,6 +92,7 @@ type run struct {
 	events   chan func()             // what workers have the scheduling goroutine do
 	storing  chan struct{}           // holds one for each chunk that is stored while its slot computes
 	active   int                     // workers
+	told     sync.Map                // warnings that no other cell repeats
 	stopped  bool                    // nothing new starts
 	failed   bool                    // some cell did
 

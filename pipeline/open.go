@@ -146,9 +146,13 @@ func (m *member) dropped() (count int) {
 	return count
 }
 
-// factsOf asks a stage for the facts of its output ports, given what is on its input ports.
+// factsOf asks a stage for the facts of its output ports, given what is on its input ports. What these tell
+// against each other becomes a warning.
 func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
 	defer plan.Catch(&err)
+	if text := stages.UnlikeClasses(n.Stage, ports); text != "" {
+		n.addOnce(text)
+	}
 	return n.Stage.FactsOf(n.Params, ports)
 }
 

@@ -8,7 +8,8 @@
 //     file, and contains no names, ids, times or paths (tensor.go, table.go).
 //   - An [Item] names a payload: its id, the origin it was derived from, its digest; [Facts] are properties
 //     shared by all items of a port, such as the direction of a score (item.go).
-//   - An [Env] is what a running stage sees: its inputs, its random numbers, its device (env.go).
+//   - An [Env] is what a running stage sees: its inputs, its random numbers, its device (env.go). Its labels
+//     may be of other classes than its model (classes.go).
 package stages
 
 import (

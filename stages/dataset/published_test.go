@@ -209,7 +209,8 @@ func TestChoice(t *testing.T) {
 	}
 	p = defaults(folderOf(t, map[string]string{"a.png": ""}))
 	p.PerClass = 1
-	if _, err := Folder.Sources(p, nil); err == nil || !strings.Contains(err.Error(), "has no class") {
+	if _, err := Folder.Sources(p, nil); err == nil || !strings.Contains(err.Error(), "has no class: ") ||
+		!strings.Contains(err.Error(), "list: labels.csv") {
 		t.Errorf("per_class without classes: %v", err)
 	}
 }

@@ -1,0 +1,36 @@
+package stages
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// UnlikeClasses returns, in a sentence, that labels on the input ports of a stage are of fewer classes than a
+// model there has, as far as their facts tell: then the numbers of the labels are hardly the model's. It is
+// "" where they aren't.
+func UnlikeClasses(s *Stage, ports map[string][]Data) string {
+	count := func(t Type) (least, most int) {
+		for i := range s.Inputs {
+			if s.Inputs[i].Type.Name != t.Name {
+				continue
+			}
+			for _, d := range ports[s.Inputs[i].Name] {
+				if n, err := strconv.Atoi(d.Facts["classes"]); err == nil && n > 0 {
+					if least == 0 || n < least {
+						least = n
+					}
+					most = max(most, n)
+				}
+			}
+		}
+		return least, most
+	}
+	labels, _ := count(Labels)
+	_, model := count(Model)
+	if labels == 0 || labels >= model {
+		return ""
+	}
+	return fmt.Sprintf("the labels are of %d classes, numbered from 0, and the model has %d: if they are some of "+
+		"the model's, dataset/folder needs names, a list of the model's %[2]d classes, to number them alike",
+		labels, model)
+}
