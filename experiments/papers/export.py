@@ -1,9 +1,9 @@
 """Makes the ONNX files that the commands at the paper's scale name.
 
-Takes the nets and their weights from torchvision and timm, which download them, and
-prints the SHA-256 of each file that it makes: the same weights with other versions of
-PyTorch make other files. A command finds them if it is run in the folder that -o
-names. Nets that nobody publishes are listed with what to do in their place.
+Downloads weights from torchvision, timm and the authors of Places365, and prints the
+SHA-256 of each file that it makes: with other versions of PyTorch the same weights
+make other files. A command finds the files where it is run in the folder that -o
+names. Nets that nobody publishes are listed, with what to train in their place.
 
 Needs torch, torchvision, timm and onnx. Tried with torch 2.15, torchvision 0.29 and
 timm 1.0.31, and with random weights (--untrained) alone: the machine that wrote this
@@ -33,9 +33,11 @@ NETS = {
     "nets/r101-imagenet.onnx": ("torchvision", "resnet101", "IMAGENET1K_V1", 224, "imagenet"),
     "nets/vit16-imagenet.onnx": ("timm", "vit_base_patch16_224", "orig_in21k_ft_in1k", 224, "half"),
     # Meta-Rank.
-    "imagenet/resnet.onnx": ("torchvision", "resnet18", "IMAGENET1K_V1", 224, "imagenet"),
-    "imagenet/vgg.onnx": ("torchvision", "vgg19", "IMAGENET1K_V1", 224, "imagenet"),
-    "imagenet/vgg-bn.onnx": ("torchvision", "vgg19_bn", "IMAGENET1K_V1", 224, "imagenet"),
+    "nets/imagenet/resnet18.onnx": ("torchvision", "resnet18", "IMAGENET1K_V1", 224, "imagenet"),
+    "nets/imagenet/vgg19.onnx": ("torchvision", "vgg19", "IMAGENET1K_V1", 224, "imagenet"),
+    "nets/imagenet/inception_v4.onnx": ("timm", "inception_v4", "tf_in1k", 299, "half"),
+    "nets/places365/resnet18.onnx": ("places365", "resnet18", "resnet18_places365.pth.tar", 224, "imagenet"),
+    "nets/places365/resnet50.onnx": ("places365", "resnet50", "resnet50_places365.pth.tar", 224, "imagenet"),
 }
 
 # What the commands name and nobody publishes: the net to train, and on what.
@@ -45,8 +47,14 @@ TRAIN = {
     "vit-b-16-voc.onnx": "vit_base_patch16_224 of timm, fine-tuned to the 20 classes of VOC 2012",
     "nets/r101-resisc45.onnx": "resnet101 of torchvision, fine-tuned to NWPU-RESISC45",
     "nets/vit16-resisc45.onnx": "vit_base_patch16_224 of timm, fine-tuned to NWPU-RESISC45",
-    "resisc45/resnet.onnx": "resnet18 of torchvision, trained on NWPU-RESISC45",
-    "resisc45/vgg.onnx": "vgg19 of torchvision, trained on NWPU-RESISC45",
+    "nets/resisc45/resnet18.onnx": "resnet18 of torchvision, trained on NWPU-RESISC45",
+    "nets/resisc45/vgg19.onnx": "vgg19 of torchvision, trained on NWPU-RESISC45",
+    "nets/resisc45/inception_v4.onnx": "inception_v4 of timm, trained on NWPU-RESISC45",
+    "nets/resisc45/efficientnet_b2.onnx": "efficientnet_b2 of timm, trained on NWPU-RESISC45",
+    "nets/resisc45/densenet121.onnx": "densenet121 of torchvision, trained on NWPU-RESISC45",
+    "nets/food101/resnet18.onnx": "resnet18 of torchvision, trained on Food-101",
+    "nets/food101/vgg19.onnx": "vgg19 of torchvision, trained on Food-101",
+    "nets/food101/inception_v4.onnx": "inception_v4 of timm, trained on Food-101",
     "resnet18-e050.onnx": "resnet18 of torchvision after 50 epochs on NWPU-RESISC45",
     "resnet18-e100.onnx": "resnet18 of torchvision after 100 epochs on NWPU-RESISC45",
     "resnet18-e150.onnx": "resnet18 of torchvision after 150 epochs on NWPU-RESISC45",
@@ -55,12 +63,25 @@ TRAIN = {
 }
 
 
+# Where the authors of Places365 publish their nets, trained from torchvision's.
+PLACES365 = "http://places2.csail.mit.edu/models_places365/"
+
+
 def build(library, net, weights, untrained):
     """Returns a net in evaluation mode, with its weights or, to try out, random ones."""
     if library == "torchvision":
         import torchvision
 
         return torchvision.models.get_model(net, weights=None if untrained else weights).eval()
+    if library == "places365":
+        import torch
+        import torchvision
+
+        model = torchvision.models.get_model(net, weights=None, num_classes=365)
+        if not untrained:
+            kept = torch.hub.load_state_dict_from_url(PLACES365 + weights, map_location="cpu")
+            model.load_state_dict({k.removeprefix("module."): v for k, v in kept["state_dict"].items()})
+        return model.eval()
     import timm
 
     timm.layers.set_fused_attn(False)  # attention as products and a softmax, which methods find
