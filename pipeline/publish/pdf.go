@@ -24,23 +24,31 @@ func unlikePDF(published, now []byte) (words string, deviation, tolerance float6
 		return "another drawing", math.Inf(1), svgTolerance
 	}
 	half := func(string, string) float64 { return svgTolerance }
-	for i := range a {
-		if bytes.Equal(a[i], b[i]) {
-			continue
+	for i, x := range a {
+		y, same := b[i], false
+		if x.image {
+			same = y.image && imageLike(x.data, y.data)
+		} else if d, ok := alike(svgNumber, x.data, y.data, half); ok {
+			deviation, same = max(deviation, d), true
 		}
-		if d, ok := alike(svgNumber, a[i], b[i], half); ok {
-			deviation = max(deviation, d)
-			continue
-		}
-		if len(a[i]) != len(b[i]) || !imageLike(a[i], b[i]) {
+		if !same {
 			return "another drawing", math.Inf(1), svgTolerance
 		}
 	}
 	return "", deviation, svgTolerance
 }
 
+// A stream is one of a PDF, decompressed.
+type stream struct {
+	image bool
+	data  []byte
+}
+
 // imageLike reports whether the bytes of two images' pixels differ as little as those of a reproduced PNG.
 func imageLike(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
 	sum, far := 0.0, 0.0
 	for i := range a {
 		d := math.Abs(float64(a[i]) - float64(b[i]))
@@ -49,12 +57,12 @@ func imageLike(a, b []byte) bool {
 			far++
 		}
 	}
-	n := float64(len(a))
+	n := float64(max(len(a), 1))
 	return sum/n <= meanOff && far/n <= farShare
 }
 
-// streamsOf returns the streams of a PDF file of runexp, in their order, decompressed.
-func streamsOf(b []byte) (list [][]byte, err error) {
+// streamsOf returns the streams of a PDF file of runexp in their order.
+func streamsOf(b []byte) (list []stream, err error) {
 	left := int64(maxInflated)
 	for {
 		i := bytes.Index(b, []byte(">>stream\n"))
@@ -84,6 +92,7 @@ func streamsOf(b []byte) (list [][]byte, err error) {
 				return nil, fmt.Errorf("its streams have more than %d bytes", maxInflated)
 			}
 		}
-		list = append(list, data)
+		list = append(list, stream{bytes.Contains(head[bytes.LastIndex(head, []byte("obj\n"))+1:],
+			[]byte("/Subtype/Image")), data})
 	}
 }

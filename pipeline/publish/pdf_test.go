@@ -12,12 +12,13 @@ import (
 func pdfOf(streams ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.5\n")
-	for _, s := range streams {
+	for i, s := range streams {
 		var data bytes.Buffer
 		z := zlib.NewWriter(&data)
 		z.Write([]byte(s))
 		z.Close()
-		fmt.Fprintf(&b, "1 0 obj\n<</Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n", data.Len(), data.Bytes())
+		kind := []string{"", "/Subtype/Image"}[i%2]
+		fmt.Fprintf(&b, "1 0 obj\n<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n", kind, data.Len(), data.Bytes())
 	}
 	b.WriteString("xref\ntrailer\nstartxref\n9\n%%EOF\n")
 	return b.Bytes()
