@@ -30,7 +30,7 @@ var readers = map[string]string{
 	"pipeline/plan/parse.go":              "maxExperimentBytes",
 	"pipeline/plan/source.go":             "maxExperimentBytes",
 	"pipeline/publish/dir.go":             "readLimit folderLimit",
-	"pipeline/publish/pdf.go":             "maxInflated",
+	"pipeline/publish/pictures.go":        "maxInflated",
 	"pipeline/publish/render_tables.go":   "folderLimit fieldsLimit mostColumns",
 	"pipeline/publish/revision.go":        "folderLimit outLimit",
 	"stages/attribute/external_files.go":  "maxMap",

@@ -715,7 +715,8 @@ func TestShownStaysInCells(t *testing.T) {
 	cell := &r.Cells[len(r.Cells)-1]
 	cell.Shown = []byte(`{"columns":["ig"],"items":["a","b"]}`)
 	_, got := fresh(t, r)
-	if line := got[cellsFile(cell.Name)]; !strings.Contains(line, `"shown":{"columns":["ig"],"items":["a","b"]}`) {
+	line := got[cellsFile(cell.Name)]
+	if !strings.Contains(line, `"shown":{"columns":["ig"],"items":["a","b"]}`) {
 		t.Errorf("the line is %s", line)
 	}
 	lines := readLines([]byte(got[cellsFile(cell.Name)]))

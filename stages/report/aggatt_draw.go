@@ -61,7 +61,8 @@ func (p AggAttParams) draw(rows []*aggregate) (page *chart.Page, whole float64) 
 	page = &chart.Page{Width: max(left+float64(len(columns))*step-tileGap+border, 2*leastWidth),
 		Height: top + float64(len(rows))*rowHeight + keyHeight + border}
 	for i, column := range columns {
-		page.Text(left+float64(i)*step+w/2, top-headPadding, chart.TitleFont, chart.Ink, chart.Center, column.name)
+		page.Text(left+float64(i)*step+w/2, top-headPadding, chart.TitleFont, chart.Ink, chart.Center,
+			column.name)
 	}
 	y := top
 	for _, a := range rows {
@@ -71,8 +72,8 @@ func (p AggAttParams) draw(rows []*aggregate) (page *chart.Page, whole float64) 
 		}
 		y += rowHeight
 	}
-	drawKey(page, left, y, aggPalette(), "against and for the class, to ± the number: bins of a row share one, "+
-		"the best and the worst map have their own")
+	drawKey(page, left, y, aggPalette(), "against and for the class, to ± the number: bins of a row share "+
+		"one, the best and the worst map have their own")
 	return page, 72 * float64(rows[0].width) / w
 }
 

@@ -47,9 +47,9 @@ func (p preview) choices() []int {
 	return slices.Compact(list)
 }
 
-// draw returns the file with the most dots per inch that the budget allows, or else the fewest, and a sentence
-// about that, "" if it is within the budget with as many as it should have. Sizes that go by the number of dots too far beyond the budget
-// aren't tried.
+// draw returns the file with the most dots per inch that the budget allows, or else the fewest, and a
+// sentence about that, "" if it is within the budget with as many as it should have. Sizes that go by the
+// number of dots too far beyond the budget aren't tried.
 func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 	before := 0
 	for _, dots := range p.choices() {
@@ -62,7 +62,8 @@ func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 		case !fits && dots == fewestDots:
 			return file, fmt.Sprintf(" The PNG with %d dots per inch exceeds %d kB.", dots, p.budget)
 		case fits && before > 0:
-			return file, fmt.Sprintf(" The PNG has %d dots per inch: with more it would exceed %d kB.", dots, p.budget)
+			return file, fmt.Sprintf(" The PNG has %d dots per inch: with more it would exceed %d kB.", dots,
+				p.budget)
 		case fits:
 			return file, ""
 		}

@@ -193,11 +193,13 @@ func lookAt(t testing.TB, name string, r stagetest.Result) image.Image {
 	return look(t, name, r.Payloads["png"][0])
 }
 
+var pdfImage = regexp.MustCompile(
+	`/Subtype/Image/Width (\d+)/Height (\d+)/BitsPerComponent 8(/ColorSpace/DeviceGray)?`)
+
 // imageSizes counts the images of a PDF file by their size in pixels, "64×64", without those of opacity.
 func imageSizes(b []byte) map[string]int {
 	sizes := map[string]int{}
-	for _, m := range regexp.MustCompile(`/Subtype/Image/Width (\d+)/Height (\d+)/BitsPerComponent 8(/ColorSpace/DeviceGray)?`).
-		FindAllSubmatch(b, -1) {
+	for _, m := range pdfImage.FindAllSubmatch(b, -1) {
 		if m[3] == nil {
 			sizes[string(m[1])+"×"+string(m[2])]++
 		}

@@ -72,10 +72,10 @@ maps and maps with undefined values are labelled as such. Masks, boxes and the c
 a grid are outlined.
 
 SVG and PDF have text as text, and each map as an image in its own pixels, of whatever
-size: tile says how large it is drawn. Photographs are kept as they are, large ones as
-JPEG. The PNG is a preview: with more than budget kB it has fewer dots per inch, which its
-caption says, and one that exceeds them even with 72 isn't published. As many images are shown as are asked for; which, and in which rows and
-columns, stands in cells/ of the review folder, under shown.`,
+size: tile says how large it is drawn. Photographs are JPEGs. The PNG is a preview: with
+more than budget kB it has fewer dots per inch, which its caption says, and one that
+exceeds them even with 72 isn't published. As many images are shown as are asked for;
+which, and in which rows and columns, stands in cells/ of the review folder, under shown.`,
 	Version:  7,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -170,7 +170,8 @@ func (s *sheet) shown() shown {
 		if !slices.Contains(out.Items, r.choice.id) {
 			out.Items = append(out.Items, r.choice.id)
 		}
-		if len(r.ids) > 0 && !slices.ContainsFunc(out.Rows, func(ids []string) bool { return slices.Equal(ids, r.ids) }) {
+		same := func(ids []string) bool { return slices.Equal(ids, r.ids) }
+		if len(r.ids) > 0 && !slices.ContainsFunc(out.Rows, same) {
 			out.Rows = append(out.Rows, r.ids)
 		}
 	}
@@ -315,8 +316,8 @@ func (p SheetParams) open(e *stages.Env, r *sheetRow, place []stages.Coord) (fou
 	return true, err
 }
 
-// setBox sets the size of tiles by the largest image, of which an edge more than twice as long as the other is
-// drawn smaller.
+// setBox sets the size of tiles by the largest image, of which an edge more than twice as long as the other
+// is drawn smaller.
 func (s *sheet) setBox(side float64) {
 	w, h := 1, 1
 	for _, r := range s.rows {

@@ -246,7 +246,8 @@ func (s *sheet) draw() *chart.Page {
 func (l *layout) head(page *chart.Page, x, y, width float64, name string) {
 	lines := l.name(name)
 	for i, text := range lines {
-		page.Text(x+width/2, y-lineHeight*float64(len(lines)-1-i), chart.TitleFont, chart.Ink, chart.Center, text)
+		page.Text(x+width/2, y-lineHeight*float64(len(lines)-1-i), chart.TitleFont, chart.Ink, chart.Center,
+			text)
 	}
 }
 
@@ -269,7 +270,8 @@ func (s *sheet) drawBlock(page *chart.Page, l *layout, x, y float64, r *sheetRow
 	}
 	write := func(x, y float64, lines []line) {
 		for i, line := range lines {
-			page.Text(x+s.boxW/2, y+s.boxH+lineHeight*float64(i+1)-1, line.font, line.col, chart.Center, line.text)
+			page.Text(x+s.boxW/2, y+s.boxH+lineHeight*float64(i+1)-1, line.font, line.col, chart.Center,
+				line.text)
 		}
 	}
 	write(x, y, l.notes(r))

@@ -164,7 +164,8 @@ func TestPDFText(t *testing.T) {
 				}
 				wide := max(want[i].right-want[i].left, want[i].bottom-want[i].top)
 				if d := math.Abs(w.wide - wide); d > 0.01*wide+0.02 && wide > 12 {
-					t.Errorf("%s of %d: %q is %.2f points wide, in the SVG %.2f", kind, n, w.text, w.wide, wide)
+					t.Errorf("%s of %d: %q is %.2f points wide, in the SVG %.2f", kind, n, w.text,
+						w.wide, wide)
 				}
 			}
 		}

@@ -24,10 +24,13 @@ type pen struct {
 
 func (c *pens) SetLineWidth(w vg.Length)               { c.state.width = w }
 func (c *pens) SetLineDash(d []vg.Length, _ vg.Length) { c.state.dash = d }
-func (c *pens) SetColor(col color.Color)               { c.state.colour = cmp.Or(col, color.Color(color.Black)) }
 func (c *pens) Push()                                  { c.stack = append(c.stack, c.state) }
 func (c *pens) Translate(p vg.Point)                   { c.transform(1, 0, 0, 1, float64(p.X), float64(p.Y)) }
 func (c *pens) Scale(x, y float64)                     { c.transform(x, 0, 0, y, 0, 0) }
+
+func (c *pens) SetColor(col color.Color) {
+	c.state.colour = cmp.Or(col, color.Color(color.Black))
+}
 
 func (c *pens) Rotate(rad float64) {
 	sin, cos := math.Sincos(rad)

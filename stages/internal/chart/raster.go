@@ -37,7 +37,8 @@ func Photo(m *picture.RGB) *Raster {
 	r := &Raster{Image: img}
 	r.lines = smallestLines(m.Pix, 3*m.W, 3, filterSub, filterPaeth)
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality}); err == nil && b.Len() < len(r.lines) {
+	err := jpeg.Encode(&b, img, &jpeg.Options{Quality: jpegQuality})
+	if err == nil && b.Len() < len(r.lines) {
 		r.file, r.lines = b.Bytes(), nil
 	}
 	return r
@@ -117,7 +118,8 @@ func (r *Raster) object(d *document) int {
 		for i, p := range pixels {
 			opacity[i] = r.palette[p].A
 		}
-		mask := d.raw(head+"/ColorSpace/DeviceGray"+fmt.Sprintf(lines, 1, w), smallestLines(opacity, w, 1, filterNone))
+		mask := d.raw(head+"/ColorSpace/DeviceGray"+fmt.Sprintf(lines, 1, w),
+			smallestLines(opacity, w, 1, filterNone))
 		space += fmt.Sprintf("/SMask %d 0 R", mask)
 	}
 	return d.raw(head+space+fmt.Sprintf(lines, 1, w), r.lines)

@@ -16,6 +16,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
+var pdfPalette = regexp.MustCompile(`/Indexed/DeviceRGB \d+<([0-9a-f]*)>`)
+
 // imagesOf returns the images of a PDF file: their pixels, as RGB.
 func (p parsed) imagesOf(t testing.TB) (list []*image.RGBA) {
 	t.Helper()
@@ -42,7 +44,7 @@ func (p parsed) imagesOf(t testing.TB) (list []*image.RGBA) {
 		// A PNG file with the same lines is read by image/png.
 		kind, more := byte(trueColour), []chunk(nil)
 		space := p.objects[p.refs(n)["ColorSpace"]]
-		if m := regexp.MustCompile(`/Indexed/DeviceRGB \d+<([0-9a-f]*)>`).FindStringSubmatch(space); m != nil {
+		if m := pdfPalette.FindStringSubmatch(space); m != nil {
 			palette := make([]byte, len(m[1])/2)
 			fmt.Sscanf(m[1], "%x", &palette)
 			kind, more = indexed, []chunk{{"PLTE", palette}}
@@ -58,8 +60,8 @@ func (p parsed) imagesOf(t testing.TB) (list []*image.RGBA) {
 	return list
 }
 
-// TestRasters checks that files have images in their own pixels, each once, and that a PNG has them where they
-// are, with pixels of one size.
+// TestRasters checks that files have images in their own pixels, each once, and that a PNG has them where
+// they are, with pixels of one size.
 func TestRasters(t *testing.T) {
 	palette := []color.NRGBA{{255, 255, 255, 255}, {200, 30, 10, 255}, {0, 60, 120, 255}}
 	levels := make([]uint8, 30)

@@ -61,8 +61,8 @@ func (c *svg) DrawImage(r vg.Rectangle, img image.Image) {
 	if m.palette != nil {
 		sharp = ` style="image-rendering:pixelated"`
 	}
-	fmt.Fprintf(&c.body, `<image id="%s" x="%s" y="%s" %s preserveAspectRatio="none"%s href="%s"/>`+"\n", first.id,
-		decimal(x), decimal(y), place, sharp, url)
+	fmt.Fprintf(&c.body, `<image id="%s" x="%s" y="%s" %s preserveAspectRatio="none"%s href="%s"/>`+"\n",
+		first.id, decimal(x), decimal(y), place, sharp, url)
 }
 
 // A placed is where an image is for the first time.

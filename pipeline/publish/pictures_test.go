@@ -18,14 +18,15 @@ func pdfOf(streams ...string) []byte {
 		z.Write([]byte(s))
 		z.Close()
 		kind := []string{"", "/Subtype/Image"}[i%2]
-		fmt.Fprintf(&b, "1 0 obj\n<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n", kind, data.Len(), data.Bytes())
+		fmt.Fprintf(&b, "1 0 obj\n<<%s/Filter/FlateDecode/Length %d>>stream\n%s\nendstream\nendobj\n", kind,
+			data.Len(), data.Bytes())
 	}
 	b.WriteString("xref\ntrailer\nstartxref\n9\n%%EOF\n")
 	return b.Bytes()
 }
 
-// TestUnlikePDF checks what of a PDF counts as reproduced: lines moved by less than half a point and pixels of
-// nearly the same grey, but no other text, image or number of images.
+// TestUnlikePDF checks what of a PDF counts as reproduced: lines moved by less than half a point and pixels
+// of nearly the same grey, but no other text, image or number of images.
 func TestUnlikePDF(t *testing.T) {
 	image := strings.Repeat("\x10\xf0\x80", 100)
 	a := pdfOf("10.02 20 m 30 40 l S", image)
