@@ -57,7 +57,7 @@ func TestSheetFigure(t *testing.T) {
 			t.Logf("%s: %d bytes of SVG, %d of PNG, %d of PDF: %s", name, len(r.Payloads["figure"][0]),
 				len(r.Payloads["png"][0]), len(r.Payloads["pdf"][0]), r.Facts["png"]["caption"])
 			if n := len(r.Payloads["png"][0]); n > 200_000 &&
-				!strings.Contains(r.Facts["png"]["caption"], 
+				!strings.Contains(r.Facts["png"]["caption"],
 					"The PNG with 72 dots per inch exceeds 200 kB.") {
 				t.Errorf("%s: the PNG has %d bytes", name, n)
 			}
@@ -226,7 +226,7 @@ func TestSheetNotes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"n02165105 tiger beetle": "tiger beetle",
-		"n02165105": "n02165105",
+		"n02165105":                    "n02165105",
 		"n01440764-tench, Tinca tinca": "tench, Tinca tinca", "night": "night"} {
 		if got := className(name, 0); got != want {
 			t.Errorf("the class %q is called %q", name, got)

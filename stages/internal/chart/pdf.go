@@ -177,8 +177,9 @@ func (c *pdf) bytes() []byte {
 		fmt.Fprintf(&resources, "/I%d %d 0 R", k, m.object(&d))
 	}
 	resources.WriteString(">>>>")
+	contents := d.stream("", c.page.Bytes())
 	d.objects[page-1] = fmt.Sprintf("<</Type/Page/Parent %d 0 R/MediaBox[0 0 %s %s]/Contents %d 0 R"+
-		"/Resources%s>>", pages, decimal(float64(c.w)), decimal(float64(c.h)), d.stream("", c.page.Bytes()), resources.String())
+		"/Resources%s>>", pages, decimal(float64(c.w)), decimal(float64(c.h)), contents, resources.String())
 	return d.bytes(catalog)
 }
 

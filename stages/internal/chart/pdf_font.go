@@ -111,8 +111,8 @@ func (s *subset) write(d *document) int {
 		-box.Max.Y.Ceil(), box.Max.X.Ceil(), -box.Min.Y.Floor(),
 		d.stream(fmt.Sprintf("/Length1 %d", len(file)), file)))
 	descendant := d.add(fmt.Sprintf("<</Type/Font/Subtype/CIDFontType2/BaseFont/%s/CIDSystemInfo"+
-		"<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/CIDToGIDMap/Identity/FontDescriptor %d 0 R/W[0[%s]]>>", name,
-		descriptor, strings.Join(advances, " ")))
+		"<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>/CIDToGIDMap/Identity/FontDescriptor %d 0 R"+
+		"/W[0[%s]]>>", name, descriptor, strings.Join(advances, " ")))
 	return d.add(fmt.Sprintf("<</Type/Font/Subtype/Type0/BaseFont/%s/Encoding/Identity-H"+
 		"/DescendantFonts[%d 0 R]/ToUnicode %d 0 R>>", name, descendant, d.stream("", s.characters())))
 }
@@ -121,7 +121,8 @@ func (s *subset) write(d *document) int {
 func (s *subset) characters() []byte {
 	var b bytes.Buffer
 	b.WriteString("/CIDInit/ProcSet findresource begin 12 dict begin begincmap" +
-		"/CMapName/Adobe-Identity-UCS def/CMapType 2 def/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def\n" +
+		"/CMapName/Adobe-Identity-UCS def/CMapType 2 def" +
+		"/CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def\n" +
 		"1 begincodespacerange<0000><ffff>endcodespacerange\n")
 	for i, part := range slices.Collect(slices.Chunk(s.runes, 100)) { // the most that a block may have
 		fmt.Fprintf(&b, "%d beginbfchar\n", len(part))
