@@ -19,6 +19,7 @@ import (
 //	pictures STAGE: 10       images of each sheet of a stage
 //	- 4: why                 so many as the file stands; the paper's number at the paper's scale
 //	+ 12: why                so many at the paper's scale too
+//	ids net=vgg: x, y        which of them the result in artifacts/ shows, at a place or at all
 //
 //	protocol STAGE[AXIS=ID]  parameters of a stage, at some places or at all
 //	steps: 224
@@ -53,6 +54,7 @@ type paperValue struct {
 	name                string
 	value, small, large string
 	line                int
+	ids                 map[string][]string // of images, by the place of the figure
 }
 
 // A paperClaim is a sentence of the paper, the claims of a stage that test it, and the paper's own number.
@@ -95,7 +97,7 @@ func readPaperList(t *testing.T, text string) (l paperList) {
 			section = word
 			stage, at = placeOfCell(name)
 			l.pictures = append(l.pictures, paperValue{stage: stage, at: at, name: "images", value: rest,
-				small: rest, large: rest, line: i + 1})
+				small: rest, large: rest, line: i + 1, ids: map[string][]string{}})
 		case word == "protocol" && !colon:
 			section = word
 			stage, at = placeOfCell(name)
@@ -104,11 +106,7 @@ func readPaperList(t *testing.T, text string) (l paperList) {
 			last := &l.tables[len(l.tables)-1]
 			last.axes = append(last.axes, name)
 		case section == "table" && said && (head == "rows" || head == "columns"):
-			ids := strings.Split(rest, ",")
-			for k := range ids {
-				ids[k] = strings.TrimSpace(ids[k])
-			}
-			l.tables = append(l.tables, paperTable{stage: stage, what: head, want: ids})
+			l.tables = append(l.tables, paperTable{stage: stage, what: head, want: splitList(rest)})
 		case section == "table" && said && word == "-":
 			last := &l.tables[len(l.tables)-1]
 			k := slices.Index(last.want, name)
@@ -121,6 +119,8 @@ func readPaperList(t *testing.T, text string) (l paperList) {
 			last := &l.tables[len(l.tables)-1]
 			last.want = append(last.want, name)
 
+		case section == "pictures" && said && word == "ids":
+			l.pictures[len(l.pictures)-1].ids[name] = splitList(rest)
 		case section == "pictures" && said && (word == "-" || word == "+"):
 			l.pictures[len(l.pictures)-1].deviate(word, name)
 		case section == "protocol" && said && (word == "-" || word == "+"):
@@ -146,6 +146,15 @@ func readPaperList(t *testing.T, text string) (l paperList) {
 		}
 	}
 	return l
+}
+
+// splitList splits a list at commas.
+func splitList(text string) []string {
+	list := strings.Split(text, ",")
+	for k := range list {
+		list[k] = strings.TrimSpace(list[k])
+	}
+	return list
 }
 
 // deviate notes what the experiment has in place of the paper's value: as the file stands, or at any scale.
