@@ -45,8 +45,9 @@ publish: []
 func TestUnlikeClassesAreToldOnce(t *testing.T) {
 	l := newLab(t)
 	l.number(3)
-	classes := func(port, n string) func(expandParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return func(expandParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+	type facts = map[string]stages.Facts
+	classes := func(port, n string) func(expandParams, facts) (facts, error) {
+		return func(expandParams, facts) (facts, error) {
 			return map[string]stages.Facts{port: {"classes": n}}, nil
 		}
 	}
@@ -73,7 +74,8 @@ func TestUnlikeClassesAreToldOnce(t *testing.T) {
 		}),
 		stages.New(stages.Def[expandParams]{
 			Name: "lab/judge", Doc: "fails", Version: 1,
-			Inputs:  []stages.Port{{Name: "labels", Type: stages.Labels}, {Name: "model", Type: stages.Model}},
+			Inputs: []stages.Port{{Name: "labels", Type: stages.Labels},
+				{Name: "model", Type: stages.Model}},
 			Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
 			Run: func(context.Context, expandParams, *stages.Env) error {
 				return errors.New("all are wrong")

@@ -111,7 +111,9 @@ func DataSets(texts []string) (list []*Reference) {
 	for _, r := range References() {
 		if slices.ContainsFunc(texts, func(text string) bool {
 			text = strings.ToLower(text)
-			return slices.ContainsFunc(r.Files, func(part string) bool { return strings.Contains(text, part) })
+			return slices.ContainsFunc(r.Files, func(part string) bool {
+				return strings.Contains(text, part)
+			})
 		}) {
 			list = append(list, r)
 		}

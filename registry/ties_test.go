@@ -48,7 +48,8 @@ var claimed = []string{"a > b, c", "b < *", "c beats d", "d beats * where metric
 // them, or choose by them what is drawn or used.
 var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "report/sheet"}
 
-// ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases are called as the cases.
+// ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases
+// are called as the cases.
 var ofUnit = []string{"mean", "low", "high", "behind", "behind low", "behind high", "common mean",
 	"mean difference", "median", "relative", "up", "down", "number", "rival"}
 

@@ -30,7 +30,8 @@ func UnlikeClasses(s *Stage, ports map[string][]Data) string {
 	if labels == 0 || labels >= model {
 		return ""
 	}
-	return fmt.Sprintf("the labels are of %d classes, numbered from 0, and the model has %d: if they are some of "+
-		"the model's, dataset/folder needs names, a list of the model's %[2]d classes, to number them alike",
+	return fmt.Sprintf("the labels are of %d classes, numbered from 0, and the model has %d: if they are "+
+		"some of the model's, dataset/folder needs names, a list of the model's %[2]d classes, to number "+
+		"them alike",
 		labels, model)
 }

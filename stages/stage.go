@@ -89,7 +89,8 @@ type Def[P any] struct {
 
 	// Ordered adds the order in which the experiment lists the ids of collapsed axes, their labels and
 	// families to the keys of a Whole stage and sets [Env.Order], [Env.Labels] and [Env.Families], for stages
-	// that display them. Other stages get sorted ids, so that reordering or labelling an axis re-runs nothing.
+	// that display them. Other stages get sorted ids, so that reordering or labelling an axis re-runs
+	// nothing.
 	Ordered bool
 
 	// Device reports whether the stage computes on the device of its slot.

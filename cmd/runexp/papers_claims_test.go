@@ -35,8 +35,8 @@ func (c tested) verdict() string {
 	return "in part"
 }
 
-// TestPapersClaims checks that the experiments of the papers claim what NAME.paper says that the paper claims,
-// and that the README's table has what their review folders answer.
+// TestPapersClaims checks that the experiments of the papers claim what NAME.paper says that the paper
+// claims, and that the README's table has what their review folders answer.
 func TestPapersClaims(t *testing.T) {
 	const file = "../../experiments/papers/README.md"
 	const begin, end = "<!-- made by make generate: claims -->\n", "<!-- end -->\n"

@@ -35,8 +35,8 @@ var multiplyAdds = []struct {
 	billions float64
 }{
 	{"vgg11", 7.61}, {"vgg16", 15.5}, {"vgg19", 19.6}, {"vgg", 19.6}, {"resnet18", 1.81}, {"resnet50", 4.09},
-	{"r101", 7.8}, {"resnet101", 7.8}, {"resnet", 1.81}, {"384", 55.5}, {"vit-base-32", 4.4}, {"vit-b-32", 4.4},
-	{"vit", 17.6}, {"inception", 12.3}, {"efficientnet", 0.66}, {"densenet", 2.9},
+	{"r101", 7.8}, {"resnet101", 7.8}, {"resnet", 1.81}, {"384", 55.5}, {"vit-base-32", 4.4},
+	{"vit-b-32", 4.4}, {"vit", 17.6}, {"inception", 12.3}, {"efficientnet", 0.66}, {"densenet", 2.9},
 }
 
 // setSizes are the numbers of images and classes of data sets, by parts of their paths: ImageNet's validation
@@ -216,8 +216,8 @@ func costsOf(t *testing.T, p *plan.Plan) (total costed) {
 		if c.Step.Keep && c.Stage.Relation != stages.Whole {
 			for _, port := range c.Stage.Outputs {
 				pixels := at.size * at.size
-				each := map[string]float64{"images": 3 * pixels, "maps": 4 * at.channel * pixels, "masks": pixels,
-					"ranks": 4 * pixels, "removals": 3 * pixels, "thumbnails": 96 * 96,
+				each := map[string]float64{"images": 3 * pixels, "maps": 4 * at.channel * pixels,
+					"masks": pixels, "ranks": 4 * pixels, "removals": 3 * pixels, "thumbnails": 96 * 96,
 					"curves": 16 * float64(n["points"])}[port.Type.Name]
 				at.bytes += each * float64(max(at.items, 0))
 			}
@@ -261,8 +261,8 @@ func costLine(c costed) string {
 		}
 		return about(h, []string{" hours", " thousand hours", " million hours"})
 	}
-	return fmt.Sprintf("# At the paper's scale: about %s passes, %s of store, %s on one core and, computed, %s on "+
-		"one H100.\n", about(c.passes, []string{"", " thousand", " million", " billion"}),
+	return fmt.Sprintf("# At the paper's scale: about %s passes, %s of store, %s on one core and, computed, "+
+		"%s on one H100.\n", about(c.passes, []string{"", " thousand", " million", " billion"}),
 		about(c.bytes, []string{" bytes", " kB", " MB", " GB", " TB"}), hours(coreFLOPS), hours(h100FLOPS))
 }
 

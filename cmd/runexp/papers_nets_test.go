@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// TestPapersNets: experiments/papers/export.py makes each ONNX file that a command at the paper's scale names,
-// or says that nobody publishes it, and lists no other.
+// TestPapersNets: experiments/papers/export.py makes each ONNX file that a command at the paper's scale
+// names, or says that nobody publishes it, and lists no other.
 func TestPapersNets(t *testing.T) {
 	script, err := os.ReadFile("../../experiments/papers/export.py")
 	if err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^    "([^"]+\.onnx)": `).FindAllStringSubmatch(string(script), -1) {
+	entry := regexp.MustCompile(`(?m)^    "([^"]+\.onnx)": `)
+	for _, m := range entry.FindAllStringSubmatch(string(script), -1) {
 		if listed[m[1]] {
 			t.Errorf("export.py lists %s twice", m[1])
 		}
@@ -35,7 +36,8 @@ func TestPapersNets(t *testing.T) {
 				continue
 			}
 			_, texts := settled(c.Params)
-			if path := texts["path"]; !strings.Contains(path, "quickstart/") && !strings.Contains(path, "toy/") {
+			path := texts["path"]
+			if !strings.Contains(path, "quickstart/") && !strings.Contains(path, "toy/") {
 				named[path] = true
 			}
 		}

@@ -195,8 +195,8 @@ func compareProtocol(t *testing.T, p *plan.Plan, l paperList, want func(paperVal
 				break
 			}
 			if got != want(v) {
-				t.Errorf("line %d: %s%v has %s %s, and it should be %s", v.line, v.stage, c.Coord, v.name, got,
-					want(v))
+				t.Errorf("line %d: %s%v has %s %s, and it should be %s", v.line, v.stage, c.Coord, v.name,
+					got, want(v))
 			}
 		}
 		if cells == 0 {

@@ -89,7 +89,8 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	fmt.Fprintf(w, "estimated: %s, of %s passes, as measured before on this kind of machine\n", timeOf(all),
 		passesOf(all))
 	if all.Elsewhere > 0 {
-		fmt.Fprintf(w, "of these, %s are measured on another kind of machine alone\n", progress.Cells(all.Elsewhere))
+		fmt.Fprintf(w, "of these, %s are measured on another kind of machine alone\n",
+			progress.Cells(all.Elsewhere))
 	}
 	if all.Unknown > 0 {
 		fmt.Fprintf(w, "nothing is measured of %s: a run with --limit 4 measures\n",

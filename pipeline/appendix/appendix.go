@@ -166,8 +166,9 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 		}
 	}
 	for _, stem := range stems {
-		x := exhibit{Caption: publish.LaTeXText(strings.TrimSpace(captions[stem] + " " + placeOf(stem, f.Labels))),
-			From: stem + ".svg", Missing: "is there as SVG alone"}
+		caption := strings.TrimSpace(captions[stem] + " " + placeOf(stem, f.Labels))
+		x := exhibit{Caption: publish.LaTeXText(caption), From: stem + ".svg",
+			Missing: "is there as SVG alone"}
 		for _, ext := range shown {
 			if b := v.File(stem + ext); b != nil {
 				x.From, x.Missing, x.File = stem+ext, "", names.name("figures/", path.Base(stem), ext)

@@ -176,8 +176,8 @@ func written(t *testing.T, dir string) map[string][]byte {
 // TestLaTeXDocument: an appendix has the answer, table, figures, the settings of each stage, and what is
 // cited.
 func TestLaTeXDocument(t *testing.T) {
-	texts := []string{"a", "b", "Which is best?", "photos", "A table", "rho", "rise 1", "p", "q", "r", "A map.",
-		"w", "**", "so"}
+	texts := []string{"a", "b", "Which is best?", "photos", "A table", "rho", "rise 1", "p", "q", "r",
+		"A map.", "w", "**", "so"}
 	i := 0
 	files := written(t, publishFolder(t, func() string { i++; return texts[i%len(texts)] }))
 	text := string(files[documentFile])
@@ -301,7 +301,8 @@ func compile(t *testing.T, files map[string][]byte) {
 	for name, b := range files {
 		write(t, dir, name, b)
 	}
-	cmd := exec.Command(pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", documentFile)
+	cmd := exec.Command(pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
+		documentFile)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, files[documentFile], out[max(0, len(out)-3000):])

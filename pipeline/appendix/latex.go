@@ -67,7 +67,8 @@ func answer(s string) string {
 		last := 0
 		for _, at := range bold.FindAllStringSubmatchIndex(paragraph, -1) {
 			b.WriteString(publish.LaTeXText(marks.ReplaceAllString(paragraph[last:at[0]], "$1")))
-			b.WriteString(`\textbf{` + publish.LaTeXText(marks.ReplaceAllString(paragraph[at[2]:at[3]], "$1")) + "}")
+			bold := marks.ReplaceAllString(paragraph[at[2]:at[3]], "$1")
+			b.WriteString(`\textbf{` + publish.LaTeXText(bold) + "}")
 			last = at[1]
 		}
 		b.WriteString(publish.LaTeXText(marks.ReplaceAllString(paragraph[last:], "$1")))

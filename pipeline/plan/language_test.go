@@ -543,8 +543,8 @@ func TestOverrides(t *testing.T) {
 
 func TestSetAddsIDsAndLines(t *testing.T) {
 	p := mustParse(t, paperCatalog(), base+"publish: [maps]\n", Overrides{Set: []string{
-		"axes.method.t={uses: attribute/saliency, with: {abs: false}}", "axes.method.r={uses: attribute/saliency}",
-		"maps.only=[{method: [r, t], model: a}]"}})
+		"axes.method.t={uses: attribute/saliency, with: {abs: false}}",
+		"axes.method.r={uses: attribute/saliency}", "maps.only=[{method: [r, t], model: a}]"}})
 	var got []string
 	for _, c := range p.Cells {
 		if c.Step.Name == "maps" {

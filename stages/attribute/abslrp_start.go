@@ -11,8 +11,8 @@ import (
 // others start with -1/N each, and those whose scores are near 0 outweigh the target.
 const fewClasses = 100
 
-// contrast returns the contrast for a model of some classes: single-pass, two-passes or none. Attention reports
-// whether the model has attention layers.
+// contrast returns the contrast for a model of some classes: single-pass, two-passes or none. Attention
+// reports whether the model has attention layers.
 func (p AbsLRPParams) contrast(classes int, attention bool) string {
 	switch {
 	case p.Contrast != "auto" && p.Contrast != "variant":

@@ -54,8 +54,8 @@ func (c Choice) of(all []stages.Source) ([]stages.Source, error) {
 				return nil, err
 			}
 			if label < 0 {
-				return nil, fmt.Errorf("per_class: %q has no class: of images that aren't in a folder for each "+
-					"class, give a list of files and labels, list: labels.csv", all[i].ID)
+				return nil, fmt.Errorf("per_class: %q has no class: of images that aren't in a folder for "+
+					"each class, give a list of files and labels, list: labels.csv", all[i].ID)
 			}
 			if taken[label]++; taken[label] <= c.PerClass {
 				few = append(few, i)

@@ -34,8 +34,9 @@ type ShapesParams struct {
 // Shapes draws labelled images: one object of 12 classes, 4 outlines × 3 textures, on a cluttered background.
 // A draw is identified by its number, seed, size and domain, and is bit-identical on every machine and in
 // every version, because nets were trained on these images. Domains a, b and c render the same scenes, with
-// the same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every class
-// once. Of two objects each has an item, <draw>/1 and <draw>/2, with the same pixels, its label and its mask.
+// the same labels and masks, in different styles. Any 12 draws that start at a multiple of 12 contain every
+// class once. Of two objects each has an item, <draw>/1 and <draw>/2, with the same pixels, its label and its
+// mask.
 //
 // Facts: height, width, classes and labels (newline-separated names), on every port.
 var Shapes = stages.New(stages.Def[ShapesParams]{

@@ -1,7 +1,7 @@
 package dataset
 
-// paint renders scenes, each in front of those before it, in a domain. It returns the image, u8 [3, size, size],
-// and the mask of each scene's object, u8 [size, size].
+// paint renders scenes, each in front of those before it, in a domain. It returns the image, u8 [3, size,
+// size], and the mask of each scene's object, u8 [size, size].
 func paint(scenes []scene, domain string, seed, index, size int) (pixels []uint8, masks [][]uint8) {
 	c := newCanvas(size)
 	r := newStream(uint64(seed), uint64(index), uint64(domain[0]))
@@ -91,8 +91,8 @@ func greyish(r *stream) (first, second colour) {
 	return dim, pale
 }
 
-// above paints what is behind the objects of domain c: a patchwork of fields, as it looks from above, with rough
-// ground, hedges between the fields and straight roads.
+// above paints what is behind the objects of domain c: a patchwork of fields, as it looks from above, with
+// rough ground, hedges between the fields and straight roads.
 func above(c *canvas, r *stream) {
 	cells := r.between(2, 4)
 	fields := make([]colour, 4*cells*cells)
@@ -112,8 +112,9 @@ func above(c *canvas, r *stream) {
 		return mix(f, colour{}, rough.at(x, y)*80>>8)
 	})
 	for range r.between(1, 3) {
-		c.line(r.between(0, side), r.between(0, side), 4*side, r.between(unit, unit*3), newTurn(r.between(0, 359)),
-			hsv(r.between(0, 256), r.between(0, 60), r.between(110, 190)), r.between(180, 256))
+		c.line(r.between(0, side), r.between(0, side), 4*side, r.between(unit, unit*3),
+			newTurn(r.between(0, 359)), hsv(r.between(0, 256), r.between(0, 60), r.between(110, 190)),
+			r.between(180, 256))
 	}
 	for range r.between(4, 10) {
 		d := r.between(unit*3/2, 4*unit)

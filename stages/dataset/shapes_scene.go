@@ -90,7 +90,8 @@ func newPair(seed, index int) []scene {
 
 // ofClass returns a scene of a class, without a place.
 func ofClass(label int) scene {
-	return scene{label: label, shape: shape(label / int(textureCount)), texture: texture(label % int(textureCount))}
+	return scene{label: label, shape: shape(label / int(textureCount)),
+		texture: texture(label % int(textureCount))}
 }
 
 // vary draws the rotation of an object and its texture.

@@ -33,9 +33,9 @@ type GradientMaskingParams struct {
 // element is 0 after normalisation.
 //
 // The images of both sequences are stored as the step at which each element goes; [Masked] makes them.
-// The port outputs has the responses morf and lerf, f at each state, the unmasked image's first; impact [C,H,W]
-// has I_LeRF − I_MoRF, where I is the sum of the impacts at a sequence's states. Under the official variants the
-// impacts of a state have the sum 1, and so has I.
+// The port outputs has the responses morf and lerf, f at each state, the unmasked image's first; impact
+// [C,H,W] has I_LeRF − I_MoRF, where I is the sum of the impacts at a sequence's states. Under the official
+// variants the impacts of a state have the sum 1, and so has I.
 var GradientMasking = program.Stage(stages.Def[GradientMaskingParams]{
 	Name: "perturb/gradient-masking",
 	Doc: `two sequences of images, masked by the gradient

@@ -149,8 +149,8 @@ func TestGradientMaskingOfLinearNet(t *testing.T) {
 	}
 }
 
-// checkImpacts checks the impacts of the net's elements, whose |x·∂f/∂x| are 1 to n: in each image, those that
-// aren't masked add theirs, or their share of what the image has.
+// checkImpacts checks the impacts of the net's elements, whose |x·∂f/∂x| are 1 to n: in each image, those
+// that aren't masked add theirs, or their share of what the image has.
 func checkImpacts(t *testing.T, variant string, n int, r stagetest.Result, morf, lerf []int) {
 	t.Helper()
 	high, low := make([]float64, n), make([]float64, n)

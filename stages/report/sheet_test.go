@@ -215,7 +215,6 @@ func TestSheetNotes(t *testing.T) {
 	in["labels"][0].Load = func(i int) ([]byte, error) {
 		return stages.NewTensor([]int64{[]int64{0, 0, 2}[i]}, 1).Encode(), nil
 	}
-	s := read(t, sheetOf(func(*SheetParams) {}), in)
 	for i, want := range []string{"cat|p = 1.000", "dog|p = 0.500|label: cat", "class 2|p = 0.333"} {
 		for caption, want := range map[string]string{"class": want, "both": want + fmt.Sprintf("|item-%d", i),
 			"file": fmt.Sprintf("item-%d", i), "none": ""} {
@@ -234,7 +233,7 @@ func TestSheetNotes(t *testing.T) {
 	}
 	in["targets"] = []stages.Data{stagetest.Items(nil, slices.Repeat([][]byte{
 		stages.NewTensor([]int64{1, 0}, 2).Encode()}, 3)...)}
-	s = read(t, sheetOf(func(*SheetParams) {}), in)
+	s := read(t, sheetOf(func(*SheetParams) {}), in)
 	if got := s.rows[0].notes[0]; got != "dog − cat" {
 		t.Errorf("a difference of classes is written %q", got)
 	}

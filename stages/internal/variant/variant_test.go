@@ -159,7 +159,8 @@ func TestDiFullIsItsCells(t *testing.T) {
 // TestDiFullStitchesFurtherLayers: features stitched at further layers leave the answers as they are, and a
 // layer is a value with places.
 func TestDiFullStitchesFurtherLayers(t *testing.T) {
-	base := modeltest.Model(t, model.ONNXParams{Path: "../../../experiments/quickstart/vgg.onnx", Preset: "half"})
+	base := modeltest.Model(t, model.ONNXParams{Path: "../../../experiments/quickstart/vgg.onnx",
+		Preset: "half"})
 	rewritten := func(layers ...string) stages.Data {
 		r := stagetest.Run(t, model.DiFull, &model.DiFullParams{N: 2, Layers: layers},
 			map[string][]stages.Data{"model": {base}})
