@@ -209,9 +209,9 @@ func defaults(t *testing.T, s *stages.Stage) {
 }
 
 // A parameter that names axes declares it, with the input that they are collapsed on: check then refuses axes
-// that over doesn't collapse.
+// that over doesn't collapse. Claims name them inside a text, and refuse those themselves.
 func TestAxesAreKnownAsSuch(t *testing.T) {
-	speaks := regexp.MustCompile(`(?i)\b(axis|axes)\b`)
+	speaks := regexp.MustCompile(`(?i)(^|[^xy]-|[^-\w])(axis|axes)\b`) // but for the x-axis of a figure
 	pixels := map[string]bool{"model/onnx layout": true} // the axes of a tensor
 	n := 0
 	for _, s := range Builtin().Family("") {
@@ -223,6 +223,14 @@ func TestAxesAreKnownAsSuch(t *testing.T) {
 			case f.Axis != "" && s.Input(f.Axis) == nil:
 				t.Errorf("%s: %s names axes of the input %q, which the stage doesn't have", s.Name, f.Name,
 					f.Axis)
+			case f.Name == "claims":
+				p := s.NewParams()
+				reflect.ValueOf(p).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf([]string{
+					"a > b where nowhere=a"}))
+				k, ok := p.(stages.Knower)
+				if !ok || k.Known(map[string][]string{"method": {"a", "b"}}) == nil {
+					t.Errorf("%s doesn't refuse a claim about an axis that isn't collapsed", s.Name)
+				}
 			case f.Axis == "" && speaks.MatchString(f.Doc) && !pixels[s.Name+" "+f.Name]:
 				t.Errorf("%s: %s names an axis, by its description, and has no tag axis", s.Name, f.Name)
 			}

@@ -270,7 +270,7 @@ func differ(a, b [][]float64, by float64) (most float64) {
 // other model has a row of weights for each class, as an exporter writes it.
 //
 // A model with the Softmax of half the logit and its negative has the same probabilities, curves of them and
-// scores of those. Its logits are half of ours, and its maps are ours times a power of ½.
+// scores of those. Its logits are half of ours, and its maps and impacts are ours times a power of ½.
 func TestTwoSides(t *testing.T) {
 	modeltest.Runtime(t)
 	shapes := dataset.Shapes.NewParams().(*dataset.ShapesParams)
@@ -317,7 +317,8 @@ func TestTwoSides(t *testing.T) {
 						strings.HasPrefix(key, "attribute/score-cam"):
 						continue // exponentials of logits
 					case !strings.HasPrefix(key, "attribute/") && !strings.Contains(key, "logit") &&
-						key != "perturb/gradient-masking outputs":
+						key != "perturb/gradient-masking outputs" &&
+						!strings.HasPrefix(key, "perturb/gradient-masking impact"):
 						powers = powers[:1]
 					}
 					least := math.Inf(1)
