@@ -51,7 +51,7 @@ has, for every case and competitor, the mean over all its defined scores with it
 interval, the mean over the common images, and the distance to the best, paired by
 image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 ` + interval.Small,
-	Version:  7,
+	Version:  8,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
@@ -98,7 +98,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	}
 	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors,
 		holm: p.Correction == holm}
-	b.twins = scores.Sentence(c.Twins(), func(i int) string { return e.Label(c.Axis, c.Competitors[i]) })
+	b.twins = scores.Sentence(c.Twins(), b.name)
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.holm
 	outcomes, err := results.Test(p.List)

@@ -139,6 +139,17 @@ func TestLeaderboardAnswers(t *testing.T) {
 			"e|1|1|2.625|1|1|4|4|0\n") {
 		t.Error(got)
 	}
+	// All sentences have labels, of competitors and of cases.
+	params := Leaderboard.NewParams().(*LeaderboardParams)
+	params.Claims = []string{"b > a where case=p"}
+	_, _, answer := shownAs(t, Leaderboard, params, map[string][]stages.Data{"scores": many[:4]}, nil,
+		stages.Names{"case": {"p": "Case P", "q": "Case Q"}, "method": {"a": "Method A", "b": "Method B"}}, nil, "answer")
+	if got := string(answer); strings.Contains(got, "**a**") || strings.Contains(got, "**b**") ||
+		!strings.Contains(got, "**Method B** ranks first in 2 of 2 cases") ||
+		!strings.Contains(got, "In Case Q, **Method B** leads **Method A** by") ||
+		!strings.Contains(got, "(case Case P)") {
+		t.Error(got)
+	}
 	refuses(t, Leaderboard, &LeaderboardParams{Rank: "model"}, map[string][]stages.Data{"scores": contest()},
 		`the axis "model" isn't collapsed, only method, metric`)
 }
