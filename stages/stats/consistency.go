@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,7 +23,27 @@ type ConsistencyParams struct {
 
 // Known rejects claims that name unknown ids.
 func (p ConsistencyParams) Known(ids map[string][]string) error {
-	return p.List.Known(ids, correlation...)
+	ids = but(ids, p.Rank)
+	if err := p.List.Known(ids, correlation...); err != nil {
+		return err
+	}
+	between := p.Between
+	if len(between) == 0 {
+		between = slices.Sorted(maps.Keys(ids))
+	}
+	for _, text := range p.Claims {
+		c, err := claims.Parse(text)
+		if err != nil {
+			return err
+		}
+		for _, axis := range between {
+			if slices.Contains(ids[axis], c.Subject) {
+				return &stages.FieldError{Field: "claims", Name: text, Err: stages.BadField("claims",
+					"the claim %q compares ids of the axis %s, and a pair of cases has two of them", text, axis)}
+			}
+		}
+	}
+	return nil
 }
 
 // Consistency tells how far the rankings of cases agree, as figure 3 of Duan et al., "On the Evaluation
@@ -39,7 +60,7 @@ rank. The answer also counts the pairs that differ in one axis only. A claim suc
 correlation > 0.8 where order=lerf is tested for every pair; the condition then holds for
 both cases.
 Duan et al., ECCV 2024, figure 3.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all ids in all cases"}},
 	Outputs: []stages.Port{

@@ -24,7 +24,9 @@ type ICRParams struct {
 var correlation = []string{"rho", "correlation"}
 
 // Known rejects claims that name unknown ids.
-func (p ICRParams) Known(ids map[string][]string) error { return p.List.Known(ids, correlation...) }
+func (p ICRParams) Known(ids map[string][]string) error {
+	return p.List.Known(but(ids, p.Rate), correlation...)
+}
 
 // ICR is the internal consistency reliability of metrics, after Tomsett, Harborne, Chakraborty, Gurram and
 // Preece, "Sanity Checks for Saliency Metrics", AAAI 2020.
@@ -37,7 +39,7 @@ under two baselines, give the methods. Scores are compared by quality: of a metr
 scores are better if smaller, the order is reversed. An image without a score of some
 method by either metric is left out, and one that a metric scores equally for all methods
 has no ρ. Tomsett et al., AAAI 2020.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},

@@ -31,7 +31,9 @@ type IRRParams struct {
 func (IRRParams) names() []string { return []string{"alpha"} }
 
 // Known rejects claims that name unknown ids.
-func (p IRRParams) Known(ids map[string][]string) error { return p.List.Known(ids, p.names()...) }
+func (p IRRParams) Known(ids map[string][]string) error {
+	return p.List.Known(but(ids, p.Rate), p.names()...)
+}
 
 // NumberedParams number what is rated.
 type NumberedParams struct {
@@ -59,7 +61,7 @@ ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
 combination of the other collapsed axes, such as metrics, has an α of its own. An image
 without a score of some method is left out, for all methods; a method without any score
 is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analysis, 2004.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},

@@ -35,7 +35,7 @@ func (SensitivityParams) names() []string { return []string{"sensitivity"} }
 
 // Known rejects claims that name unknown ids.
 func (p SensitivityParams) Known(ids map[string][]string) error {
-	return p.List.Known(ids, p.names()...)
+	return p.List.Known(but(ids, p.Of), p.names()...)
 }
 
 // Sensitivity is how much the curves of a metric react to modified maps.

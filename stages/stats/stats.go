@@ -5,6 +5,7 @@ package stats
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -45,6 +46,13 @@ func list(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// but returns the ids of all axes but one, whose ids have no number of their own.
+func but(ids map[string][]string, axis string) map[string][]string {
+	others := maps.Clone(ids)
+	delete(others, axis)
+	return others
 }
 
 // leaves adds a combination of ids to those with undefined scores or curves, if it has any.
