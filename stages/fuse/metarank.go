@@ -33,7 +33,7 @@ cases are reported: two copies of one distort the κ of all others. Claims are a
 their p-value is that of the sign test of the cases, which share images and are taken as
 independent.
 Duan et al., ECCV 2024.`,
-	Version:  6,
+	Version:  7,
 	Relation: stages.Whole,
 	Seeded:   true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},

@@ -46,7 +46,7 @@ isn't confirmed, nowhere if every difference is:
 
   pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
   table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{

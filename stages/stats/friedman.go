@@ -34,7 +34,7 @@ as independent: of images that stand in many cases, p-values are too small, and 
 case, or more images, say more. Cases with a missing competitor or without a common
 direction are left out. The critical difference is Nemenyi's.
 Friedman, JASA 1937; Demšar, JMLR 2006.`,
-	Version:  2,
+	Version:  3,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},

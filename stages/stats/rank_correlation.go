@@ -37,7 +37,7 @@ Spearman's ρ over images of the scores of every id of among and those of the re
 in every combination of the other collapsed axes, over the images that have a score of
 both. Ties share their ranks. It is undefined for fewer than two images, and where one
 has the same score everywhere. Spearman 1904.`,
-	Version:  3,
+	Version:  4,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},

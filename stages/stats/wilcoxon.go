@@ -52,7 +52,7 @@ of comparisons. not confirmed is 1 where
 the corrected p isn't at most alpha. Claims compare means over the images that both have,
 by the same test, at alpha; holm then corrects for the number of their tests. Wilcoxon
 1945; Holm 1979.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},

@@ -1,5 +1,5 @@
 // Package claims counts in how many of its tests what an experiment claims holds: grammar.go reads a claim,
-// claims.go has the parameter and its check, test.go the tests, scores.go those of means over images,
+// claims.go has the parameter and its check, outcome.go the tests, scores.go those of means over images,
 // answer.go tells the outcome in words and table.go as a table.
 package claims
 

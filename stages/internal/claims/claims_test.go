@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -260,6 +261,61 @@ z > a|not tested: no z [0 0 NaN 0 NaN NaN 0 NaN]
 	}
 	if table.Numbers[4].Tolerance != 1e-3 || table.Numbers[7].Tolerance != 0.02 {
 		t.Errorf("tolerances %+v", table.Numbers)
+	}
+}
+
+// TestMixed: where an id stands for different images, the means are of each's own, without a test.
+func TestMixed(t *testing.T) {
+	var data []stages.Data
+	for _, method := range []string{"a", "b"} {
+		d := stagetest.Items(stages.Measure{Unit: "share", Direction: stages.Higher}.Facts(nil),
+			stages.Scalar(1), stages.Scalar(map[string]float64{"a": 0.5, "b": 0}[method]))
+		items := slices.Clone(d.Items.(stages.ItemSlice))
+		items[0].Origin, items[1].Origin, d.Items = "x", "of "+method, items
+		data = append(data, stagetest.At(d, "method", method))
+	}
+	list, err := scores.Load(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := answerOf(t, OfScores([]*scores.Cell{&list[0], &list[1]}, []string{"method"}, Mean, "mean"),
+		MeansOver, "a > b")
+	if want := "**a** has a larger mean (better) than **b**: 0.7500 against 0.5000."; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// TestSeveralRivals: a test of several rivals holds with the largest p, and fails with the smallest of those by
+// which it does, times the number of all, whatever their order.
+func TestSeveralRivals(t *testing.T) {
+	for _, c := range []struct {
+		claim string
+		p     map[string]float64
+		want  float64
+	}{
+		{"a > *", map[string]float64{"b": 0.01, "c": 0.03, "d": 0.02}, 0.03},
+		{"a > *", map[string]float64{"b": 0.01, "c": nan, "d": 0.02}, nan},
+		{"a < *", map[string]float64{"b": 0.03, "c": 0.01, "d": 0.02}, 0.03},
+		{"a < *", map[string]float64{"b": nan, "c": 0.01, "d": nan}, 0.03},
+		{"a < *", map[string]float64{"b": 0.5, "c": 0.6, "d": 0.7}, 1},
+		{"a < *", map[string]float64{"b": nan, "c": nan, "d": nan}, nan},
+	} {
+		for _, order := range []string{"abcd", "dcba", "cadb"} {
+			r := &Results{Axes: []string{"method"}}
+			for _, id := range strings.Split(order, "") {
+				r.Add([]string{id}, map[string]float64{"a": 1}[id])
+			}
+			r.Compare = func(i, k int) Comparison {
+				return Comparison{X: r.Values[i], Y: r.Values[k], N: 9, P: c.p[r.IDs[k][0]]}
+			}
+			o, err := r.Test(List{[]string{c.claim}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := o.all[0].tests[0].P; math.Abs(got-c.want) > 1e-15 || math.IsNaN(got) != math.IsNaN(c.want) {
+				t.Errorf("%s, %v in the order %s: p = %g, want %g", c.claim, c.p, order, got, c.want)
+			}
+		}
 	}
 }
 

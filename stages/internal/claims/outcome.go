@@ -55,14 +55,16 @@ const (
 )
 
 // A test is a claim in one combination of the other axes. Its comparison is that with the rival by which it
-// fails most, or holds least. Its p-value is the largest of those of all its rivals.
+// fails most, or holds least; its p-value is that of the test as a whole.
 type test struct {
 	Comparison
-	state  state
-	at     []string // the ids of the other axes that tell tests apart
-	rival  string   // "" for a threshold
-	margin float64  // positive where it holds
-	met    bool     // there is a comparison
+	state   state
+	at      []string  // the ids of the other axes that tell tests apart
+	rival   string    // "" for a threshold
+	margin  float64   // positive where it holds
+	met     bool      // there is a comparison
+	holding []float64 // the p-values of comparisons that hold
+	failing []float64 // and of those that don't
 }
 
 // An outcome is what became of a claim.
@@ -148,6 +150,7 @@ func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
 		} else if n := r.rivals(&t, c, i, column); n == 0 {
 			continue
 		}
+		t.settle()
 		directions[r.direction(i)] = true
 		o.tests = append(o.tests, t)
 	}
@@ -182,22 +185,31 @@ func (t *test) add(relation Relation, d stages.Direction, c Comparison, rival st
 	case math.IsNaN(margin) || relation == Better && d != stages.Lower && d != stages.Higher:
 		now = undefined
 	case margin > 0:
-		now = held
+		now, t.holding = held, append(t.holding, c.P)
+	default:
+		t.failing = append(t.failing, c.P)
 	}
-	// The worst state counts, and in it the least margin. p is the largest where all must hold, and the
-	// smallest of those that fail.
-	p := c.P
-	if t.met && now == t.state && (now == failed) == (t.P < p) {
-		p = t.P
-	}
-	switch {
-	case !t.met || now > t.state || now == t.state && margin < t.margin:
+	// The worst state counts, and in it the least margin.
+	if !t.met || now > t.state || now == t.state && margin < t.margin {
 		t.Comparison, t.rival, t.state, t.margin, t.met = c, rival, now, margin, true
-	case now < t.state:
-		p = t.P
 	}
-	if t.P = p; t.state == undefined {
-		t.P = math.NaN()
+}
+
+// settle gives the test its p-value. All comparisons must hold: it's the largest, and none where one has none.
+// A single one must fail: it's the smallest of those that do, times the number of comparisons that were made
+// to find it (Bonferroni).
+func (t *test) settle() {
+	t.P = math.NaN()
+	switch t.state {
+	case held:
+		t.P = slices.Max(t.holding) // NaN if one is
+	case failed:
+		for _, p := range t.failing {
+			if !math.IsNaN(p) && !(t.P <= p) {
+				t.P = p
+			}
+		}
+		t.P = min(1, t.P*float64(len(t.holding)+len(t.failing)))
 	}
 }
 

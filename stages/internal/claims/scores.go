@@ -10,8 +10,8 @@ import (
 
 // OfScores makes the results that are means of cells over images, or another statistic of theirs. Two means
 // are compared over the images that have a defined score of both, and equal ones are equal at the resolution
-// of the scores; where there are none, each is of its own images, without a test. names are those of the
-// statistic.
+// of the scores; where there are none, or an id stands for different images, such as of mosaics that were made
+// for either, each is of its own images, without a test. names are those of the statistic.
 func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) float64,
 	names ...string) *Results {
 	r := &Results{Axes: axes, Names: names, Holm: true}
@@ -29,9 +29,10 @@ func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) flo
 		return c
 	}
 	r.Compare = func(i, k int) Comparison {
-		both := scores.Shared([]*scores.List{cells[i].Scores, cells[k].Scores})
-		if len(both[0]) > 0 {
-			return compare(both[0], both[1], true)
+		if a, b := cells[i].Scores, cells[k].Scores; !scores.Mixed(a, b) {
+			if both := scores.Shared([]*scores.List{a, b}); len(both[0]) > 0 {
+				return compare(both[0], both[1], true)
+			}
 		}
 		x, _ := cells[i].Defined()
 		y, _ := cells[k].Defined()

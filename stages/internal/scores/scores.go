@@ -1,8 +1,10 @@
 // Package scores reads the scores of whole data sets, of which there may be many: a number takes eight bytes,
-// and cells with the same images share their names.
+// and cells with the same images share their names. An image is an item's id with its origin: counted names,
+// such as those of mosaics, may stand for different images in different cells.
 package scores
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -16,7 +18,7 @@ type List struct {
 	names  *names
 }
 
-// names are the ids of items, one after another.
+// names are the ids of items, one after another, each followed by its origin if that is another one.
 type names struct {
 	text  []byte
 	ends  []uint32
@@ -59,13 +61,39 @@ func read(ctx context.Context, d stages.Data, like *List) (*List, error) {
 		if l.Values[i], err = stages.ScalarOf(m.Data); err != nil {
 			return nil, fmt.Errorf("score of %q: %w", m.ID, err)
 		}
-		l.name(i, m.ID)
+		name := m.ID
+		if m.Origin != "" && m.Origin != m.ID {
+			name += originMark + m.Origin
+		}
+		l.name(i, name)
 		i++
 	}
 	if l.names == nil {
 		l.names = &names{}
 	}
 	return l, nil
+}
+
+// originMark stands before an origin: a byte that no name of a file has.
+const originMark = "\x00"
+
+// Mixed reports whether an id stands for different images in two lists.
+func Mixed(a, b *List) bool {
+	if a.names == b.names {
+		return false
+	}
+	of := make(map[string]string, len(a.Values))
+	for i := range a.Values {
+		id, origin, _ := bytes.Cut(a.names.at(i), []byte(originMark))
+		of[string(id)] = string(origin)
+	}
+	for i := range b.Values {
+		id, origin, _ := bytes.Cut(b.names.at(i), []byte(originMark))
+		if other, ok := of[string(id)]; ok && other != string(origin) {
+			return true
+		}
+	}
+	return false
 }
 
 // name gives item i, the one behind those that have names, its own.

@@ -85,6 +85,32 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestOrigins: an id of two origins stands for two images, which aren't shared.
+func TestOrigins(t *testing.T) {
+	list := func(origins ...string) *List {
+		d := port([]string{"mosaic-0", "mosaic-1", "mosaic-2"}, []float64{1, 2, 3})
+		for i := range origins {
+			d.Items.(stages.ItemSlice)[i].Origin = origins[i]
+		}
+		l, err := read(t.Context(), d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	a, same, other := list("x", "y", "z"), list("x", "y", "z"), list("x", "z", "z")
+	if got := Shared([]*List{a, same}); len(got[0]) != 3 || Mixed(a, same) {
+		t.Errorf("equal origins: %v, mixed: %v", got, Mixed(a, same))
+	}
+	if got, want := Shared([]*List{a, other}), [][]float64{{1, 3}, {1, 3}}; !reflect.DeepEqual(got, want) ||
+		!Mixed(a, other) || !Mixed(other, a) {
+		t.Errorf("an image of another origin: %v, want %v", got, want)
+	}
+	if own := list("mosaic-0", "mosaic-1", "mosaic-2"); Mixed(own, list()) {
+		t.Error("an item of its own origin is another one than without")
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	bad := stages.Data{Items: stages.ItemSlice{{ID: "a"}}, Load: func(int) ([]byte, error) {
 		return []byte("x"), nil
