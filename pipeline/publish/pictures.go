@@ -3,12 +3,14 @@ package publish
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/base64"
 	"fmt"
 	"image"
 	"image/draw"
 	"io"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -78,28 +80,64 @@ func unlike(file string, published, now []byte) (words string, deviation, tolera
 	if bytes.Equal(published, now) {
 		return "", 0, 0
 	}
-	if path.Ext(file) == ".svg" {
-		half := func(string, string) float64 { return svgTolerance }
-		if d, ok := alike(svgNumber, svgBody(published), svgBody(now), half); ok {
-			return "", d, svgTolerance
-		}
-		return "another drawing", math.Inf(1), svgTolerance
-	}
-	if path.Ext(file) == ".pdf" {
+	switch path.Ext(file) {
+	case ".svg":
+		return unlikeSVG(svgBody(published), svgBody(now))
+	case ".pdf":
 		return unlikePDF(published, now)
 	}
+	return unlikePNG(published, now)
+}
+
+// svgImage matches a map in an SVG. Photographs, which are JPEGs, are data and don't differ.
+var svgImage = regexp.MustCompile(`data:image/png;base64,[A-Za-z0-9+/=]+`)
+
+// unlikeSVG is unlike for two SVG files: their maps are compared as PNG files.
+func unlikeSVG(published, now []byte) (words string, deviation, tolerance float64) {
+	a, b := svgImage.FindAll(published, -1), svgImage.FindAll(now, -1)
+	half := func(string, string) float64 { return svgTolerance }
+	deviation, ok := alike(svgNumber, svgImage.ReplaceAll(published, nil), svgImage.ReplaceAll(now, nil), half)
+	if !ok || len(a) != len(b) {
+		return "another drawing", math.Inf(1), svgTolerance
+	}
+	for i := range a {
+		if bytes.Equal(a[i], b[i]) {
+			continue
+		}
+		x, err1 := imageOf(a[i])
+		y, err2 := imageOf(b[i])
+		if err1 != nil || err2 != nil {
+			return "unreadable", math.Inf(1), 0
+		}
+		if words, far, most := unlikePNG(x, y); words != "" {
+			return "a map is " + words, far, most
+		}
+	}
+	return "", deviation, svgTolerance
+}
+
+// imageOf returns the file in a data URL.
+func imageOf(url []byte) ([]byte, error) {
+	_, data, _ := bytes.Cut(url, []byte(","))
+	return base64.StdEncoding.DecodeString(string(data))
+}
+
+// unlikePNG is unlike for two PNG files.
+func unlikePNG(published, now []byte) (words string, deviation, tolerance float64) {
 	a, err1 := decodePNG(published)
 	b, err2 := decodePNG(now)
 	if err1 != nil || err2 != nil {
 		return "unreadable", math.Inf(1), 0
 	}
 	if a.Bounds().Size() != b.Bounds().Size() {
-		return fmt.Sprintf("%v pixels instead of %v", b.Bounds().Size(), a.Bounds().Size()), math.Inf(1), 0
+		now, before := b.Bounds(), a.Bounds()
+		return fmt.Sprintf("%d×%d pixels instead of %d×%d", now.Dx(), now.Dy(), before.Dx(), before.Dy()),
+			math.Inf(1), 0
 	}
 	mean, far := pixels(a, b)
 	switch {
 	case far > farShare:
-		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", brief(100*far, 2), farOff)
+		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", brief(100*far, 3), farOff)
 		return words, math.Inf(1), 0
 	case mean > meanOff:
 		return fmt.Sprintf("off by %s of 255 on average", brief(mean, 2)), mean, meanOff
