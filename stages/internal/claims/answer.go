@@ -3,6 +3,7 @@ package claims
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -168,20 +169,29 @@ func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 
 // method tells what p is, and whether there are images enough.
 func (o *Outcomes) method(w Words) (s []string) {
+	if o.unpaired() {
+		s = append(s, "Where there is no p, the means are of different images, and nothing tests their difference.")
+	}
 	if o.tests == 0 || w.Paired == "" {
-		return nil
+		return s
 	}
 	if !o.possible() {
 		n, least := o.images(), stat.LeastPairs(o.least())
-		return []string{fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
-			"least %d; the counts are of directions alone.", count(n, w.Of), least)}
+		return append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
+			"least %d; the counts are of directions alone.", count(n, w.Of), least))
 	}
 	correction := "uncorrected"
 	if o.results.Holm && o.tests > 1 {
 		correction = fmt.Sprintf("corrected by Holm for %d tests", o.tests)
 	}
-	return []string{fmt.Sprintf("p is of %s, %s; at most %g confirms.", w.Paired, correction,
-		o.level())}
+	return append(s, fmt.Sprintf("p is of %s, %s; at most %g confirms.", w.Paired, correction, o.level()))
+}
+
+// unpaired reports whether some test compares the means of different images.
+func (o *Outcomes) unpaired() bool {
+	return slices.ContainsFunc(o.all, func(c outcome) bool {
+		return slices.ContainsFunc(c.tests, func(t test) bool { return t.Unpaired })
+	})
 }
 
 // possible reports whether any test has images enough to confirm a difference.

@@ -38,6 +38,8 @@ type Comparison struct {
 	X, Y float64
 	N    int     // images that both have
 	P    float64 // two-sided, NaN without a test
+
+	Unpaired bool // X and Y are of different images
 }
 
 // Add adds a number.

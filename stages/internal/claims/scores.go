@@ -36,7 +36,9 @@ func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) flo
 		}
 		x, _ := cells[i].Defined()
 		y, _ := cells[k].Defined()
-		return compare(x, y, false)
+		c := compare(x, y, false)
+		c.Unpaired = len(x) > 0 && len(y) > 0
+		return c
 	}
 	r.Against = func(i int, limit float64) Comparison {
 		x, _ := cells[i].Defined()
