@@ -68,25 +68,11 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 			return err
 		}
 	}
-	list := slices.Concat(p.Facet, p.FacetRows, p.FacetColumns)
-	for _, a := range list {
-		if _, err := oneAxis("facet", a, axes); err != nil {
-			return err
-		}
-	}
-	used := append([]string{x, p.Group}, list...)
-	if err := twice("facet", used...); err != nil {
-		return err
-	}
-	if len(p.Facet) > 0 && len(list) > len(p.Facet) {
-		return stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange them: "+
-			"give one of these")
-	}
-	rows, err := byRow(p.Scale, p.FacetRows, p.FacetColumns)
+	grid := arrangement{p.Facet, p.FacetRows, p.FacetColumns, p.Columns, p.Gap, p.Scale}
+	f, err := grid.facets(e, data, x, p.Group)
 	if err != nil {
 		return err
 	}
-	f := newFacets(e, data, p.Facet, p.FacetRows, p.FacetColumns, without(axes, used...), p.Columns, p.Gap)
 	cells, err := load(ctx, data)
 	if err != nil {
 		return err
@@ -94,9 +80,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
 	value := columnOf("", cells, func(*cell) bool { return true })
 	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle,
-		Grid:  f.grid,
-		ByRow: rows, Log: p.Log,
-		W: float64(p.Width), H: size(p.Height, 170)}
+		Grid: f.grid, ByRow: f.byRow, Log: p.Log, W: float64(p.Width), H: size(p.Height, 170)}
 	for _, group := range groups {
 		b.Groups = append(b.Groups, e.Label(p.Group, group))
 	}

@@ -61,7 +61,7 @@ An area between two lines may stand for a third one:
 
   parts: {uses: report/curves, in: {curves: parts}, over: [method, part, protocol], with: {line: part,
           response: share, area: [mr, dr, ap], facet_rows: [method], facet_columns: [protocol]}}`,
-	Version:  9,
+	Version:  10,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -115,20 +115,11 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	list := slices.Concat(p.Facet, p.FacetRows, p.FacetColumns)
-	if err := twice("facet", append([]string{line}, list...)...); err != nil {
-		return err
-	}
-	if len(p.Facet) > 0 && len(list) > len(p.Facet) {
-		return stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange them: "+
-			"give one of these")
-	}
-	rows, err := byRow(p.Scale, p.FacetRows, p.FacetColumns)
+	grid := arrangement{p.Facet, p.FacetRows, p.FacetColumns, p.Columns, p.Gap, p.Scale}
+	f, err := grid.facets(e, data, line)
 	if err != nil {
 		return err
 	}
-	f := newFacets(e, data, p.Facet, p.FacetRows, p.FacetColumns,
-		without(axes, append(list, line)...), p.Columns, p.Gap)
 	var panels [][]*plotLine
 	for _, ids := range f.ids {
 		var panel []*plotLine
@@ -173,7 +164,7 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 		by = "area"
 	}
 	k := drawCurves(e, p, panels, line, f)
-	k.ByRow = rows
+	k.ByRow = f.byRow
 	setFigure(e, k.Figure(), curvesCaption(p, panels, by, hidden(k)))
 	e.Set("points", curvesTable(p, panels, axes).Encode())
 	return nil

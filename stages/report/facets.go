@@ -15,13 +15,41 @@ type facets struct {
 	names  []string   // of every panel, "" for the only one
 	titles []string   // of every panel; "" where the names of its row and column tell all
 	grid   chart.Grid
+	byRow  bool // each row of the grid has its own y-axis
 }
 
-// newFacets arranges panels: one after another, by the axes in list, or with rows and columns in a grid whose
-// rows and columns have names. rest are the axes that nothing else names: they follow those of list, or of
-// rows. An axis with one id is in no title.
-func newFacets(e *stages.Env, data []stages.Data, list, rows, columns, rest []string, perRow int,
-	gap string) facets {
+// An arrangement is what parameters say of panels: they stand one after another, by the axes in list, or with
+// rows and columns in a grid whose rows and columns have names.
+type arrangement struct {
+	list, rows, columns []string
+	perRow              int
+	gap, scale          string
+}
+
+// facets arranges panels of data, whose axes are in the figure's panels but for those that are used in them.
+// Axes that the arrangement doesn't name follow those of list, or of rows. An axis with one id is in no title.
+func (a arrangement) facets(e *stages.Env, data []stages.Data, used ...string) (facets, error) {
+	axes, named := axesOf(data), slices.Concat(a.list, a.rows, a.columns)
+	for _, axis := range named {
+		if _, err := oneAxis("facet", axis, axes); err != nil {
+			return facets{}, err
+		}
+	}
+	all := slices.Concat(used, named)
+	for i, axis := range all {
+		if axis != "" && slices.Contains(all[:i], axis) {
+			return facets{}, stages.BadField("facet", "the axis %q is named twice", axis)
+		}
+	}
+	grid := len(a.rows)+len(a.columns) > 0
+	switch {
+	case grid && len(a.list) > 0:
+		return facets{}, stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange "+
+			"them: give one of these")
+	case a.scale == "row" && !grid:
+		return facets{}, stages.BadField("scale", "scale: row is that of each row of a grid: name facet_rows")
+	}
+	rest := without(axes, all...)
 	title := func(axes, ids []string) string {
 		var told, named []string
 		for i, axis := range axes {
@@ -31,17 +59,17 @@ func newFacets(e *stages.Env, data []stages.Data, list, rows, columns, rest []st
 		}
 		return labelsOf(e, told, named)
 	}
-	if len(rows)+len(columns) == 0 {
-		f := facets{axes: slices.Concat(list, rest), grid: chart.Grid{PerRow: perRow}}
+	if !grid {
+		f := facets{axes: slices.Concat(a.list, rest), grid: chart.Grid{PerRow: a.perRow}}
 		f.ids = places(e.Order, data, f.axes)
 		for _, ids := range f.ids {
 			f.names = append(f.names, title(f.axes, ids))
 		}
 		f.titles = f.names
-		return f
+		return f, nil
 	}
-	rows = slices.Concat(rows, rest)
-	f := facets{axes: slices.Concat(rows, columns), grid: chart.Grid{Gap: gap}}
+	rows, columns := slices.Concat(a.rows, rest), a.columns
+	f := facets{axes: slices.Concat(rows, columns), grid: chart.Grid{Gap: a.gap}, byRow: a.scale == "row"}
 	down, across := places(e.Order, data, rows), places(e.Order, data, columns)
 	for _, ids := range down {
 		f.grid.Rows = append(f.grid.Rows, title(rows, ids))
@@ -58,7 +86,7 @@ func newFacets(e *stages.Env, data []stages.Data, list, rows, columns, rest []st
 		f.grid.At = append(f.grid.At, [2]int{at(down, ids[:len(rows)]), at(across, ids[len(rows):])})
 	}
 	f.titles = make([]string, len(f.ids))
-	return f
+	return f, nil
 }
 
 // lacks names the ids of an axis for which panel n has no cell, with the panel.
@@ -77,28 +105,10 @@ func (f facets) lacks(e *stages.Env, cells []cell, n int, axis string, ids []str
 	return []string{strings.Join(missing, ", ") + " in " + f.names[n]}
 }
 
-// twice returns an error if an axis is named by two parameters, of which the last is param.
-func twice(param string, axes ...string) error {
-	for i, a := range axes {
-		if slices.Contains(axes[:i], a) && a != "" {
-			return stages.BadField(param, "the axis %q is named twice", a)
-		}
-	}
-	return nil
-}
-
 // size returns a size in points, or without one the usual.
 func size(points, usual int) float64 {
 	if points == 0 {
 		points = usual
 	}
 	return float64(points)
-}
-
-// byRow reads the parameter scale.
-func byRow(scale string, rows, columns []string) (bool, error) {
-	if scale == "row" && len(rows)+len(columns) == 0 {
-		return false, stages.BadField("scale", "scale: row is that of each row of a grid: name facet_rows")
-	}
-	return scale == "row", nil
 }

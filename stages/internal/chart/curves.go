@@ -229,11 +229,7 @@ func (s stroke) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 			var points []vg.Point
 			for i := from; i <= to; i++ {
-				at := vg.Point{X: x(s.line.X[i]), Y: y(s.line.Y[i])}
-				if n := len(points); n > 0 && i < to && adjoin(at, points[n-1]) {
-					continue
-				}
-				points = append(points, at)
+				points = append(points, vg.Point{X: x(s.line.X[i]), Y: y(s.line.Y[i])})
 			}
 			style := s.style
 			if n := on(from); n > 0 {
@@ -244,12 +240,6 @@ func (s stroke) Plot(c draw.Canvas, p *plot.Plot) {
 			from = to
 		}
 	}
-}
-
-// adjoin reports whether two points are so close that a line needs only one of them.
-func adjoin(a, b vg.Point) bool {
-	const apart = 0.4
-	return max(a.X-b.X, b.X-a.X, a.Y-b.Y, b.Y-a.Y) < apart
 }
 
 // runsOf returns the runs [from, to) of indices whose values are all finite.

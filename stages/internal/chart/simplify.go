@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// unseen is a distance, in points of 1/72 inch, that nobody sees.
-const unseen = 0.04
+// unseen is a distance, in points of 1/72 inch, that nobody sees: what SVG files round to.
+const unseen = 0.1
 
 // simplified returns the points of a line without those that lie within a distance of the line through the
 // remaining ones, after Douglas and Peucker 1973. The ends stay.
