@@ -15,13 +15,14 @@ import (
 
 // AggAttParams are the parameters of [AggAtt].
 type AggAttParams struct {
-	Cell    int    `yaml:"cell" doc:"the cell whose maps are shown, row by row from 0; maps that explain others are left out" min:"0" max:"63"`
-	Values  string `yaml:"values" doc:"what is shown: the positive part of maps, or maps as they are" choices:"positive|signed"`
-	Variant string `yaml:"variant" doc:"paper: a map without positive relevance has no score and is left out; official: it scores 0, as does one whose total is 1e-7 or less" choices:"paper|official"`
-	Title   string `yaml:"title" doc:"a title"`
-	Tile    int    `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
-	DPI     int    `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
-	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
+	Rows    []string `yaml:"rows" axis:"maps,optional" doc:"the axes whose ids are rows, the slowest first; other axes are appended"`
+	Cell    int      `yaml:"cell" doc:"the cell whose maps are shown, row by row from 0; maps that explain others are left out" min:"0" max:"63"`
+	Values  string   `yaml:"values" doc:"what is shown: the positive part of maps, or maps as they are" choices:"positive|signed"`
+	Variant string   `yaml:"variant" doc:"paper: a map without positive relevance has no score and is left out; official: it scores 0, as does one whose total is 1e-7 or less" choices:"paper|official"`
+	Title   string   `yaml:"title" doc:"a title"`
+	Tile    int      `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
+	DPI     int      `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
+	Budget  int      `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
 }
 
 // AggAtt aggregates maps of grids as Rao, Böhle and Schiele, "Towards Better Understanding Attribution
@@ -37,12 +38,13 @@ best 2 %, up to 5, 50, 95, 98 and 100 %, and at least one map. The bins of a row
 scale, which ends at the 99.5th percentile of their magnitudes: white is 0, green for the
 class, red against it. On the left stands the map in the middle of the best bin, on the
 right that of the worst, each on its own scale; all ends are printed below. A row for
-each combination of the collapsed axes. Rao, Böhle and Schiele, CVPR 2022.
+each combination of the collapsed axes, sorted by those of rows first. Rao, Böhle and
+Schiele, CVPR 2022.
 
 SVG and PDF have text as text and each map as an image in the pixels of the grid. The PNG
 is a preview: with more than budget kB it has fewer dots per inch, and one that exceeds
 them even with 72 isn't published.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
@@ -123,8 +125,11 @@ type example struct {
 }
 
 func runAggAtt(ctx context.Context, p AggAttParams, e *stages.Env) error {
+	if err := twice("rows", p.Rows...); err != nil {
+		return err
+	}
 	maps := e.Ports["maps"]
-	axes := axesOf(maps)
+	axes := slices.Concat(p.Rows, without(axesOf(maps), p.Rows...))
 	var rows []*aggregate
 	for _, ids := range places(e.Order, maps, axes) {
 		for _, d := range maps {

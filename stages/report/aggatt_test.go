@@ -214,3 +214,36 @@ func TestAggAttFigure(t *testing.T) {
 		}
 	}
 }
+
+// TestAggAttRows: rows are sorted by the axes that are asked for, then by the others.
+func TestAggAttRows(t *testing.T) {
+	var maps, cells [][]byte
+	for i := range 50 {
+		v := make([]float32, 16)
+		for k := range v {
+			v[k] = float32((i*k)%7 + 1)
+		}
+		maps, cells = append(maps, stages.NewTensor(v, 4, 4).Encode()), append(cells, quarterOf(0, 4))
+	}
+	in := map[string][]stages.Data{"cells": {stagetest.Items(gridOf("4"), cells...)}}
+	for _, layer := range []string{"final", "input"} {
+		for _, method := range []string{"ig", "rise"} {
+			in["maps"] = append(in["maps"], stagetest.At(stagetest.Items(nil, maps...), "layer", layer,
+				"method", method))
+		}
+	}
+	for _, c := range []struct {
+		rows []string
+		want [][]string
+	}{
+		{nil, [][]string{{"final", "ig"}, {"final", "rise"}, {"input", "ig"}, {"input", "rise"}}},
+		{[]string{"method"}, [][]string{{"ig", "final"}, {"ig", "input"}, {"rise", "final"}, {"rise", "input"}}},
+	} {
+		p := AggAtt.NewParams().(*AggAttParams)
+		p.Rows = c.rows
+		got := shownBy(t, stagetest.Run(t, AggAtt, p, in)).Rows
+		if !slices.EqualFunc(got, c.want, slices.Equal) {
+			t.Errorf("rows %v: %v, want %v", c.rows, got, c.want)
+		}
+	}
+}
