@@ -44,7 +44,7 @@ Schiele, CVPR 2022.
 SVG and PDF have text as text and each map as an image in the pixels of the grid. The PNG
 is a preview: with more than budget kB it has fewer dots per inch, and one that exceeds
 them even with 72 isn't published.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{

@@ -9,7 +9,7 @@ import (
 )
 
 // aggColours is the number of steps of the colour map, odd so that white is one of them.
-const aggColours = 23
+const aggColours = 33
 
 // An aggColumn is a column of tiles: its name, and what it shows of a row.
 type aggColumn struct {
