@@ -337,3 +337,20 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestDataSetsOfFiles: texts that a data set may be known by are those of files, not of people or presets.
+func TestDataSetsOfFiles(t *testing.T) {
+	e := readExperiment([]byte(`
+name: imagenet
+title: as on imagenet
+axes:
+  net: {a: {path: a.onnx, preset: imagenet, label: imagenet net}}
+  data: [food101]
+stages:
+  imagenet: {uses: dataset/folder, with: {path: samples/cifar10, list: "${data}/list.csv"}}
+`))
+	if got := strings.Join(e.texts, " "); strings.Contains(got, "imagenet") || !strings.Contains(got, "cifar10") ||
+		!strings.Contains(got, "food101") {
+		t.Errorf("texts %q", got)
+	}
+}

@@ -29,7 +29,7 @@ type experiment struct {
 	steps []string
 	uses  map[string]string               // of a step, or "${axis}", or "${axis.key}"
 	axes  map[string]map[string]yaml.Node // by axis and id
-	texts []string                        // all scalars
+	texts []string                        // all values but those of noFiles
 }
 
 func readExperiment(b []byte) *experiment {
@@ -63,13 +63,20 @@ func readExperiment(b []byte) *experiment {
 		if n.Kind == yaml.ScalarNode {
 			e.texts = append(e.texts, n.Value)
 		}
-		for _, child := range n.Content {
-			walk(child)
+		for i, child := range n.Content {
+			if n.Kind != yaml.MappingNode || i%2 == 1 && !slices.Contains(noFiles, n.Content[i-1].Value) {
+				walk(child)
+			}
 		}
 	}
 	walk(&all)
 	return e
 }
+
+// noFiles are keys whose values may name a data set without a file of it: a net that was trained on ImageNet
+// has the preset imagenet.
+var noFiles = []string{"caption", "claims", "family", "gap", "label", "name", "preset", "title", "x_title",
+	"y_title"}
 
 var axisUse = regexp.MustCompile(`^\$\{([^.}]+)(?:\.([^}]+))?\}$`)
 
