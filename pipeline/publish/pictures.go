@@ -96,7 +96,8 @@ var svgImage = regexp.MustCompile(`data:image/png;base64,[A-Za-z0-9+/=]+`)
 func unlikeSVG(published, now []byte) (words string, deviation, tolerance float64) {
 	a, b := svgImage.FindAll(published, -1), svgImage.FindAll(now, -1)
 	half := func(string, string) float64 { return svgTolerance }
-	deviation, ok := alike(svgNumber, svgImage.ReplaceAll(published, nil), svgImage.ReplaceAll(now, nil), half)
+	deviation, ok := alike(svgNumber, svgImage.ReplaceAll(published, nil), svgImage.ReplaceAll(now, nil),
+		half)
 	if !ok || len(a) != len(b) {
 		return "another drawing", math.Inf(1), svgTolerance
 	}

@@ -143,8 +143,8 @@ func TestLeaderboardAnswers(t *testing.T) {
 	params := Leaderboard.NewParams().(*LeaderboardParams)
 	params.Claims = []string{"b > a where case=p"}
 	_, _, answer := shownAs(t, Leaderboard, params, map[string][]stages.Data{"scores": many[:4]}, nil,
-		stages.Names{"case": {"p": "Case P", "q": "Case Q"}, "method": {"a": "Method A", "b": "Method B"}}, nil,
-		"answer")
+		stages.Names{"case": {"p": "Case P", "q": "Case Q"}, "method": {"a": "Method A", "b": "Method B"}},
+		nil, "answer")
 	if got := string(answer); strings.Contains(got, "**a**") || strings.Contains(got, "**b**") ||
 		!strings.Contains(got, "**Method B** ranks first in 2 of 2 cases") ||
 		!strings.Contains(got, "In Case Q, **Method B** leads **Method A** by") ||

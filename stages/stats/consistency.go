@@ -39,7 +39,8 @@ func (p ConsistencyParams) Known(ids map[string][]string) error {
 		for _, axis := range between {
 			if slices.Contains(ids[axis], c.Subject) {
 				return &stages.FieldError{Field: "claims", Name: text, Err: stages.BadField("claims",
-					"the claim %q compares ids of the axis %s, and a pair of cases has two of them", text, axis)}
+					"the claim %q compares ids of the axis %s, and a pair of cases has two of them", text,
+					axis)}
 			}
 		}
 	}

@@ -103,17 +103,18 @@ func TestConsistencySmall(t *testing.T) {
 	}
 }
 
-// TestConsistencyClaims: a claim about ids of an axis in which the two cases of a pair differ, or of the ranked
-// ones, has no number.
+// TestConsistencyClaims: a claim about ids of an axis in which the two cases of a pair differ, or of the
+// ranked ones, has no number.
 func TestConsistencyClaims(t *testing.T) {
 	ids := map[string][]string{"method": {"a", "b"}, "model": {"vgg", "vit"}, "order": {"lerf", "morf"}}
 	for claim, want := range map[string]string{
 		"correlation > 0.8 where model=vgg": "",
 		"lerf > morf":                       "",
-		"vgg > vit":                         "compares ids of the axis model, and a pair of cases has two of them",
+		"vgg > vit":                         "compares ids of the axis model, and a pair of cases has two",
 		"a > b":                             "names ids that no axis has",
 	} {
-		p := ConsistencyParams{Rank: "method", Between: []string{"model"}, List: claims.List{Claims: []string{claim}}}
+		p := ConsistencyParams{Rank: "method", Between: []string{"model"},
+			List: claims.List{Claims: []string{claim}}}
 		err := p.Known(ids)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", claim, err, want)

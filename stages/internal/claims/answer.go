@@ -170,7 +170,8 @@ func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 // method tells what p is, and whether there are images enough.
 func (o *Outcomes) method(w Words) (s []string) {
 	if o.unpaired() {
-		s = append(s, "Where there is no p, the means are of different images, and nothing tests their difference.")
+		s = append(s, "Where there is no p, the means are of different images, and nothing tests their "+
+			"difference.")
 	}
 	if o.tests == 0 || w.Paired == "" {
 		return s

@@ -280,14 +280,14 @@ func TestMixed(t *testing.T) {
 	}
 	got := answerOf(t, OfScores([]*scores.Cell{&list[0], &list[1]}, []string{"method"}, Mean, "mean"),
 		MeansOver, "a > b")
-	if want := "**a** has a larger mean (better) than **b**: 0.7500 against 0.5000. Where there is no p, the " +
-		"means are of different images, and nothing tests their difference."; got != want {
+	if want := "**a** has a larger mean (better) than **b**: 0.7500 against 0.5000. Where there is no p, " +
+		"the means are of different images, and nothing tests their difference."; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
-// TestSeveralRivals: a test of several rivals holds with the largest p, and fails with the smallest of those by
-// which it does, times the number of all, whatever their order.
+// TestSeveralRivals: a test of several rivals holds with the largest p, and fails with the smallest of those
+// by which it does, times the number of all, whatever their order.
 func TestSeveralRivals(t *testing.T) {
 	for _, c := range []struct {
 		claim string
@@ -313,7 +313,8 @@ func TestSeveralRivals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := o.all[0].tests[0].P; math.Abs(got-c.want) > 1e-15 || math.IsNaN(got) != math.IsNaN(c.want) {
+			got := o.all[0].tests[0].P
+			if math.Abs(got-c.want) > 1e-15 || math.IsNaN(got) != math.IsNaN(c.want) {
 				t.Errorf("%s, %v in the order %s: p = %g, want %g", c.claim, c.p, order, got, c.want)
 			}
 		}

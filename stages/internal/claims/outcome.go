@@ -197,9 +197,9 @@ func (t *test) add(relation Relation, d stages.Direction, c Comparison, rival st
 	}
 }
 
-// settle gives the test its p-value. All comparisons must hold: it's the largest, and none where one has none.
-// A single one must fail: it's the smallest of those that do, times the number of comparisons that were made
-// to find it (Bonferroni).
+// settle gives the test its p-value. Of a test that holds, as all comparisons do, it's the largest, and none
+// where one has none. Of a test that fails, as a single comparison suffices for, it's the smallest of those
+// that do, times the number of all (Bonferroni).
 func (t *test) settle() {
 	t.P = math.NaN()
 	switch t.state {

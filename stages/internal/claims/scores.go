@@ -10,8 +10,8 @@ import (
 
 // OfScores makes the results that are means of cells over images, or another statistic of theirs. Two means
 // are compared over the images that have a defined score of both, and equal ones are equal at the resolution
-// of the scores; where there are none, or an id stands for different images, such as of mosaics that were made
-// for either, each is of its own images, without a test. names are those of the statistic.
+// of the scores; where there are none, or an id stands for different images, such as of mosaics that were
+// made for either, each is of its own images, without a test. names are those of the statistic.
 func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) float64,
 	names ...string) *Results {
 	r := &Results{Axes: axes, Names: names, Holm: true}
