@@ -125,8 +125,8 @@ type example struct {
 }
 
 func runAggAtt(ctx context.Context, p AggAttParams, e *stages.Env) error {
-	if err := twice("rows", p.Rows...); err != nil {
-		return err
+	if rows := slices.Sorted(slices.Values(p.Rows)); len(slices.Compact(rows)) < len(p.Rows) {
+		return stages.BadField("rows", "an axis is named twice")
 	}
 	maps := e.Ports["maps"]
 	axes := slices.Concat(p.Rows, without(axesOf(maps), p.Rows...))
