@@ -106,6 +106,8 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 		rivals = []string{"every other " + first.axis}
 	case len(claims) > 1:
 		rivals = []string{whose + " rivals"}
+	case len(rivals) > named:
+		rivals = o.allBut(&first)
 	}
 	by := ""
 	if w.Name != "" {
@@ -245,7 +247,7 @@ func (o *Outcomes) detail(w Words, c *outcome, t *test) string {
 	if t.rival != "" {
 		text += fmt.Sprintf("; %s %.*f", o.results.label(c.axis, t.rival), w.Digits, t.Y)
 	}
-	if !math.IsNaN(t.P) {
+	if !math.IsNaN(t.P) && o.possible() {
 		text += ", " + pText(t.P)
 	}
 	return text + ")"
@@ -260,10 +262,28 @@ func (o *Outcomes) numbers(w Words, c *outcome, t *test) string {
 			text += " of " + o.results.label(c.axis, t.rival)
 		}
 	}
-	if math.IsNaN(t.P) {
+	if math.IsNaN(t.P) || !o.possible() {
 		return text
 	}
 	return fmt.Sprintf("%s (%s, n = %d)", text, pText(t.P), t.N)
+}
+
+// allBut names many rivals of a claim: as all ids but a few, or by their number.
+func (o *Outcomes) allBut(c *outcome) []string {
+	k := slices.Index(o.results.Axes, c.axis)
+	var others []string
+	for _, ids := range o.results.IDs {
+		if id := ids[k]; id != c.Subject && !slices.Contains(c.Rivals, id) {
+			others = add(others, o.bold(c, id))
+		}
+	}
+	switch {
+	case len(others) == 0:
+		return []string{"every other " + c.axis}
+	case len(others) <= named:
+		return []string{"every other " + c.axis + " but " + list(others)}
+	}
+	return []string{fmt.Sprintf("%d others", len(c.Rivals))}
 }
 
 func (o *Outcomes) bold(c *outcome, id string) string {

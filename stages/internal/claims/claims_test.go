@@ -329,12 +329,30 @@ func TestFewImages(t *testing.T) {
 	}
 	got := answerOf(t, OfScores(all, []string{"method", "metric"}, Mean, "mean"), MeansOver, "a beats b")
 	want := "**a** has a better mean than **b** in **2 of 2** tests. Closest: a in ins (0.6000; b " +
-		"0.5000, p = 0.5). " +
+		"0.5000). " +
 		"With 3 images no difference can be confirmed, however large: it takes at least 7; the counts " +
 		"are of " +
 		"directions alone."
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// TestManyRivals: a sentence doesn't list more than a few of them.
+func TestManyRivals(t *testing.T) {
+	r := &Results{Axes: []string{"method"}}
+	for i, id := range strings.Split("abcdefghijklmn", "") {
+		r.Add([]string{id}, float64(-i))
+	}
+	for claim, want := range map[string]string{
+		"a > b, c, d, e, f":                         "than **b**, **c**, **d**, **e** and **f**: ",
+		"a > b, c, d, e, f, g":                      "than 6 others: ",
+		"a > b, c, d, e, f, g, h, i, j, k, l":       "than every other method but **m** and **n**: ",
+		"a > b, c, d, e, f, g, h, i, j, k, l, m, n": "than every other method: ",
+	} {
+		if got := answerOf(t, r, MeansOver, claim); !strings.Contains(got, want) {
+			t.Errorf("%s: %s\nwant %s", claim, got, want)
+		}
 	}
 }
 
