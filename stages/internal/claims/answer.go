@@ -118,10 +118,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 	not := fmt.Sprintf("%s %s %s %s than %s", list(subjects), negated(verb), w.Verb,
 		w.more(first.Relation, first.direction), alternatives(rivals))
 	if first.threshold {
-		side := "above "
-		if first.Relation == Smaller {
-			side = "below "
-		}
+		side := map[Relation]string{Larger: "above ", Smaller: "below "}[first.Relation]
 		says = upper(first.Subject) + " is " + side + first.Rivals[0]
 		not, by = upper(first.Subject)+" isn't "+side+first.Rivals[0], ""
 	}

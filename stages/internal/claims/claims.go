@@ -12,7 +12,7 @@ import (
 
 // A List is the parameter that holds claims; stages embed it.
 type List struct {
-	Claims []string `yaml:"claims" key:"added" doc:"what the answer tests, once for every combination of the other axes: a > b, c (an id has a larger number than each of some others of its axis), a < * (a smaller one than all others), a beats b (a better one), rho > 0.8 (the stage's number and a threshold); where axis=id,id takes some combinations"`
+	Claims []string `yaml:"claims" key:"added" doc:"what the answer tests, once for every combination of the other axes: a > b, c (an id has a larger number than each of some others of its axis), a < * (a smaller one than all others), a beats b (a better one), rho > 0.8 (the stage's number and a threshold), rho = 0.75 (to these decimals); where axis=id,id takes some combinations"`
 }
 
 // field is the parameter's name.

@@ -32,8 +32,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                         ">, < or beats is missing",
-		"a":                        ">, < or beats is missing",
+		"":                         ">, <, = or beats is missing",
+		"a":                        ">, <, = or beats is missing",
 		"> b":                      "a name is missing",
 		"a >":                      "a name is missing",
 		"a > b,":                   "a name is missing",
@@ -335,6 +335,29 @@ func TestFewImages(t *testing.T) {
 		"directions alone."
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// TestEqual: a number equals another to the decimals that are written.
+func TestEqual(t *testing.T) {
+	for claim, want := range map[string]bool{
+		"mean = 0.75": true, "mean = 0.7": false, "mean = 0.8": true, "mean = 0.752": true, "mean = 1": true,
+		"mean = 0": false, "mean = 0.753": false,
+	} {
+		r := &Results{Names: []string{"mean"}}
+		r.Add(nil, 0.7523)
+		o, err := r.Test(List{[]string{claim}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.all[0].tests[0].state == held; got != want {
+			t.Errorf("%s of 0.7523 is %v", claim, got)
+		}
+	}
+	for _, claim := range []string{"mean = a", "mean = 5e-1", "a = *", "mean = 1, 2"} {
+		if _, err := Parse(claim); err == nil {
+			t.Errorf("%s is read", claim)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // A Relation is what a claim says of two numbers.
@@ -16,6 +18,7 @@ const (
 	Larger  Relation = ">"
 	Smaller Relation = "<"
 	Better  Relation = "beats" // larger where larger is better, and smaller where smaller is
+	Equal   Relation = "="     // to the decimals that are written, of a number and a threshold
 )
 
 // A Claim says how the numbers of one id of an axis compare with those of others, or how a number compares
@@ -35,7 +38,7 @@ type Condition struct {
 }
 
 // Grammar is what a claim looks like, for messages.
-const Grammar = `"a > b, c", "a < *", "a beats b where axis=x,y" or "NUMBER > 0.8"`
+const Grammar = `"a > b, c", "a < *", "a beats b where axis=x,y", "NUMBER > 0.8" or "NUMBER = 0.75"`
 
 // Claims are made of names, which are letters, digits, dots, dashes and underscores, and of signs.
 var (
@@ -58,15 +61,19 @@ func Parse(text string) (Claim, error) {
 	p := parser{tokens}
 	c.Subject = p.name()
 	switch c.Relation = Relation(p.next()); c.Relation {
-	case Larger, Smaller, Better:
+	case Larger, Smaller, Better, Equal:
 	default:
-		return c, fmt.Errorf("%q is no claim, which is %s: >, < or beats is missing", text, Grammar)
+		return c, fmt.Errorf("%q is no claim, which is %s: >, <, = or beats is missing", text, Grammar)
 	}
 	if c.Every = p.take("*"); !c.Every {
 		c.Rivals = p.names()
 	}
 	if c.Subject == "" || !c.Every && c.Rivals == nil {
 		return c, fmt.Errorf("%q is no claim, which is %s: a name is missing", text, Grammar)
+	}
+	if _, numeric := c.threshold(); c.Relation == Equal &&
+		(!numeric || strings.Trim(c.Rivals[0], "+-.0123456789") != "") {
+		return c, fmt.Errorf("%q has no decimal number behind =", text)
 	}
 	if slices.Contains(c.Rivals, c.Subject) {
 		return c, fmt.Errorf("%q compares %s with itself", text, c.Subject)
@@ -114,6 +121,21 @@ func (c Claim) threshold() (float64, bool) {
 	}
 	x, err := strconv.ParseFloat(c.Rivals[0], 64)
 	return x, err == nil && x-x == 0
+}
+
+// margin returns by how much the claim holds for two numbers, of which d is the better end: not at all where it
+// isn't positive, NaN where that is undefined.
+func (c Claim) margin(d stages.Direction, x, y float64) float64 {
+	switch {
+	case c.Relation == Smaller, c.Relation == Better && d == stages.Lower:
+		return y - x
+	case c.Relation == Better && d != stages.Higher:
+		return math.NaN()
+	case c.Relation == Equal:
+		_, decimals, _ := strings.Cut(c.Rivals[0], ".")
+		return math.Pow10(-len(decimals))/2 - math.Abs(x-y)
+	}
+	return x - y
 }
 
 // A parser takes tokens from the front; what isn't there is "".

@@ -148,7 +148,7 @@ func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
 		}
 		t := test{at: r.selected(at, apart)}
 		if o.threshold {
-			t.add(c.Relation, r.direction(i), r.against(i, limit), "")
+			t.add(c, r.direction(i), r.against(i, limit), "")
 		} else if n := r.rivals(&t, c, i, column); n == 0 {
 			continue
 		}
@@ -171,20 +171,19 @@ func (r *Results) rivals(t *test, c Claim, i, column int) (n int) {
 			continue
 		}
 		n++
-		t.add(c.Relation, r.direction(i), r.compare(i, k), id)
+		t.add(c, r.direction(i), r.compare(i, k), id)
 	}
 	return n
 }
 
 // add adds a comparison. A test fails where one does, and is undefined where none fails and one is undefined.
-func (t *test) add(relation Relation, d stages.Direction, c Comparison, rival string) {
-	sign := 1.0
-	if relation == Smaller || relation == Better && d == stages.Lower {
-		sign = -1
+func (t *test) add(claim Claim, d stages.Direction, c Comparison, rival string) {
+	if claim.Relation == Equal {
+		c.P = math.NaN() // the test of a difference is none of equality
 	}
-	margin, now := (c.X-c.Y)*sign, failed
+	margin, now := claim.margin(d, c.X, c.Y), failed
 	switch {
-	case math.IsNaN(margin) || relation == Better && d != stages.Lower && d != stages.Higher:
+	case math.IsNaN(margin):
 		now = undefined
 	case margin > 0:
 		now, t.holding = held, append(t.holding, c.P)
