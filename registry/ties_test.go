@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -36,13 +38,13 @@ var comparisons = []struct {
 	{stats.RankCorrelation, func(p any) { p.(*stats.RankCorrelationParams).Among = "method" }},
 	{fuse.MetaRank, func(p any) {
 		q := p.(*fuse.MetaRankParams)
-		q.Rank, q.Resamples, q.Claims = "method", 50, []string{"a > b, c", "b < *"}
+		q.Rank, q.Resamples, q.Claims = "method", 50, []string{"ant > bee, cat", "bee < *"}
 	}},
 	{fuse.Rankings, func(p any) { p.(*fuse.RankingsParams).Rank = "method" }},
 }
 
 // claimed are claims about the means of [contest].
-var claimed = []string{"a > b, c", "b < *", "c beats d", "d beats * where metric=down"}
+var claimed = []string{"ant > bee, cat", "bee < *", "cat beats dog", "dog beats * where metric=falls"}
 
 // showScores are the stages that take the scores of whole axes and tell nothing of which is larger: they show
 // them, or choose by them what is drawn or used.
@@ -51,15 +53,15 @@ var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "
 // ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases
 // are called as the cases.
 var ofUnit = []string{"mean", "low", "high", "behind", "behind low", "behind high", "common mean",
-	"mean difference", "median", "relative", "up", "down", "number", "rival"}
+	"mean difference", "median", "relative", "rises", "falls", "number", "rival"}
 
 // contest returns 4 methods' scores by 2 metrics, of scores[metric][method][image] in some unit.
 func contest(scores [2][4][]float64, unit func(float64) float64, order []int) []stages.Data {
 	var cells []stages.Data
-	for k, metric := range []string{"down", "up"} {
+	for k, metric := range []string{"falls", "rises"} {
 		facts := stages.Measure{Direction: []stages.Direction{stages.Lower, stages.Higher}[k],
 			Low: math.Inf(-1), High: math.Inf(1)}.Facts(nil)
-		for i, method := range []string{"a", "b", "c", "d"} {
+		for i, method := range []string{"ant", "bee", "cat", "dog"} {
 			var payloads [][]byte
 			for _, at := range order {
 				payloads = append(payloads, stages.Scalar(unit(scores[k][i][at])))
@@ -70,6 +72,69 @@ func contest(scores [2][4][]float64, unit func(float64) float64, order []int) []
 	}
 	return cells
 }
+
+// TestAnswersShowLabels holds that answers call every id by its label, and tell nothing else than without
+// labels.
+func TestAnswersShowLabels(t *testing.T) {
+	for _, s := range Builtin().Family("") {
+		if s.Relation == stages.Whole && s.Output("answer") != nil && !s.Ordered {
+			t.Errorf("%s has an answer, and gets no labels: it isn't Ordered", s.Name)
+		}
+	}
+	labels, back := stages.Names{"method": {}, "metric": {}}, []string{}
+	for axis, ids := range map[string][]string{"method": {"ant", "bee", "cat", "dog"},
+		"metric": {"falls", "rises"}} {
+		for _, id := range ids {
+			labels[axis][id] = "‹" + id + " of " + axis + "›"
+			back = append(back, labels[axis][id], "")
+		}
+	}
+	ids := regexp.MustCompile(`\b(ant|bee|cat|dog|falls|rises)\b`)
+	r := rand.New(rand.NewPCG(5, 1))
+	for range 6 {
+		var counts [2][4][]float64
+		for k := range counts {
+			for i := range counts[k] {
+				for range 12 {
+					counts[k][i] = append(counts[k][i], float64(i*r.IntN(2)+r.IntN(8)))
+				}
+			}
+		}
+		switch r.IntN(3) {
+		case 0: // two of equal scores
+			counts[0][1], counts[1][1] = counts[0][0], counts[1][0]
+		case 1: // one without scores
+			for k := range counts {
+				counts[k][2] = slices.Repeat([]float64{math.NaN()}, 12)
+			}
+		}
+		same := func(x float64) float64 { return x }
+		for _, c := range comparisons {
+			params := c.stage.NewParams()
+			c.params(params)
+			port := c.stage.Inputs[slices.IndexFunc(c.stage.Inputs, isScores)].Name
+			e, err := stagetest.Env(&c.stage, map[string][]stages.Data{
+				port: contest(counts, same, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Labels = labels
+			if err := c.stage.Run(t.Context(), params, e); err != nil {
+				t.Fatalf("%s: %v", c.stage.Name, err)
+			}
+			for _, o := range e.Outputs {
+				if o.Port != "answer" {
+					continue
+				}
+				if m := ids.FindString(strings.NewReplacer(back...).Replace(string(o.Data))); m != "" {
+					t.Errorf("%s calls %s by its id: %s", c.stage.Name, m, o.Data)
+				}
+			}
+		}
+	}
+}
+
+func isScores(p stages.Port) bool { return p.Type == stages.Scores }
 
 // TestTiesAreOfTheScores holds that p-values, effects, ranks, κ and whatever else comparisons tell are the
 // same for scores that are counts, the counts as sevenths or as decimals of a file, in another unit, from
@@ -122,7 +187,6 @@ func TestTiesAreOfTheScores(t *testing.T) {
 			order[i] = i
 		}
 		for _, c := range comparisons {
-			isScores := func(p stages.Port) bool { return p.Type == stages.Scores }
 			port := c.stage.Inputs[slices.IndexFunc(c.stage.Inputs, isScores)].Name
 			params := c.stage.NewParams()
 			c.params(params)

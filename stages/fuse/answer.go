@@ -17,12 +17,12 @@ func answer(c *contest, r result) string {
 	case 0:
 		return "No case compares two methods: there is nothing to rank." + c.remarks() + "\n"
 	case 1:
-		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.methods[0], c.remarks())
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.%s\n", c.names[0], c.remarks())
 	}
 	var best []string
 	for _, i := range r.order {
 		if r.Rank[i] == 1 {
-			best = append(best, "**"+c.methods[i]+"**")
+			best = append(best, "**"+c.names[i]+"**")
 		}
 	}
 	first := r.order[0]
@@ -41,8 +41,8 @@ func answer(c *contest, r result) string {
 		wonToo, allToo := r.won(second)
 		s = append(s,
 			fmt.Sprintf("**%s** ranks first of %d: it wins %s of %.0f pairwise comparisons (κ = %.2f), "+
-				"ahead of **%s** with %s (κ = %.2f), %s.", c.methods[first], len(c.methods), half(won), all,
-				r.Kappa[first], c.methods[second], ofAll(wonToo, allToo, all), r.Kappa[second], where))
+				"ahead of **%s** with %s (κ = %.2f), %s.", c.names[first], len(c.methods), half(won), all,
+				r.Kappa[first], c.names[second], ofAll(wonToo, allToo, all), r.Kappa[second], where))
 		if wonToo*all > won*allToo {
 			s = append(s, "Log-odds reward beating one rival every time more than winning more comparisons.")
 		}
@@ -83,7 +83,7 @@ func (c *contest) doubt(r result) string {
 	var others []string
 	for _, i := range r.order[1:] {
 		if r.rank[i].Low == 1 {
-			others = append(others, "**"+c.methods[i]+"**")
+			others = append(others, "**"+c.names[i]+"**")
 		}
 	}
 	s := fmt.Sprintf("Over resamples of the cases κ is %.2f to %.2f (95 %%), and ", r.kappa[first].Low,
@@ -109,7 +109,7 @@ func (c *contest) dissent(winner int) string {
 		var best []string
 		for i := range c.methods {
 			if m.Rank(c.at[i]) == 1 {
-				best = append(best, c.methods[i])
+				best = append(best, c.names[i])
 			}
 		}
 		switch {
@@ -137,7 +137,7 @@ func (c *contest) remarks() string {
 		s.WriteString(" " + c.twins)
 	}
 	undefined, absences := 0, map[string]int{}
-	for i, method := range c.methods {
+	for i, method := range c.names {
 		undefined += c.undefined(i)
 		for k := range c.cases {
 			if !c.present(k, i) {
@@ -155,7 +155,7 @@ func (c *contest) remarks() string {
 	}
 	if len(absences) > 0 {
 		var names []string
-		for _, method := range c.methods {
+		for _, method := range c.names {
 			if n := absences[method]; n > 0 {
 				names = append(names, fmt.Sprintf("%s (in %d of %d)", method, n, len(c.cases)))
 			}

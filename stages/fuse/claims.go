@@ -10,8 +10,10 @@ import (
 
 // claimed tests claims about κ. The p-value of two methods is that of the sign test of the cases in which
 // one is ahead.
-func (c *contest) claimed(p MetaRankParams, r result) (*claims.Outcomes, error) {
-	found := &claims.Results{Axes: []string{p.Rank}, Names: kappaNames, Holm: true, Unit: "cases"}
+func (c *contest) claimed(p MetaRankParams, r result, label func(axis, id string) string) (*claims.Outcomes,
+	error) {
+	found := &claims.Results{Axes: []string{p.Rank}, Names: kappaNames, Label: label, Holm: true,
+		Unit: "cases"}
 	for i, method := range c.methods {
 		found.Add([]string{method}, r.Kappa[i])
 	}

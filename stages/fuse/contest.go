@@ -14,7 +14,8 @@ import (
 
 // A contest is what is fused: the ranked methods and the cases that compare some of them.
 type contest struct {
-	methods  []string // sorted
+	methods  []string // ids, sorted
+	names    []string // what these are called: their labels
 	at       []int    // their indices in the cases
 	axes     []string // of the cases
 	cases    []scoreCase
@@ -27,7 +28,7 @@ type contest struct {
 
 // A scoreCase is one case with the means of its methods.
 type scoreCase struct {
-	name    string // "model=vgg order=morf"
+	name    string // "model=VGG-16 order=morf", as ids are called
 	ids     []string
 	measure stages.Measure
 	scores.Means
@@ -35,14 +36,16 @@ type scoreCase struct {
 
 // An omission is a case or a method that takes no part.
 type omission struct {
+	id           string // of a method
 	name, reason string
 	undefined    int // of a method: number of its scores, all of them undefined, or 0
 }
 
 // newContest chooses the cases and methods that can be ranked: methods that have been compared with each
 // other, directly or through others. If methods fall into several such parts, the largest is ranked.
-func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest, error) {
-	all, err := scores.NewContest(ctx, nil, cells, "rank", rank)
+func newContest(ctx context.Context, rank string, label func(axis, id string) string,
+	cells []stages.Data) (*contest, error) {
+	all, err := scores.NewContest(ctx, nil, label, cells, "rank", rank)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 	var every []scoreCase
 	distinct := 0
 	for i := range all.Cases {
-		k := scoreCase{name: caseName(all.Others, all.Cases[i].IDs), ids: all.Cases[i].IDs,
+		k := scoreCase{name: caseName(all.Others, all.Cases[i].IDs, label), ids: all.Cases[i].IDs,
 			measure: all.Cases[i].Measure}
 		if k.Means, err = all.Cases[i].Means(); err != nil {
 			return nil, fmt.Errorf("case %s: %w", k.name, err)
@@ -81,12 +84,13 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 			wins = append(wins, k.Quality)
 			continue
 		case len(present) == 1:
-			c.leftOut = append(c.leftOut, omission{k.name,
-				fmt.Sprintf("only %s has scores", all.Competitors[present[0]]), 0})
+			c.leftOut = append(c.leftOut, omission{name: k.name,
+				reason: fmt.Sprintf("only %s has scores", all.Names[present[0]])})
 		case allUndefined(k):
-			c.leftOut = append(c.leftOut, omission{k.name, "no score is defined", 0})
+			c.leftOut = append(c.leftOut, omission{name: k.name, reason: "no score is defined"})
 		default:
-			c.leftOut = append(c.leftOut, omission{k.name, "no image has a score of every method", 0})
+			c.leftOut = append(c.leftOut, omission{name: k.name,
+				reason: "no image has a score of every method"})
 		}
 	}
 	ranked := make([]bool, len(all.Competitors))
@@ -96,10 +100,11 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 	twins := slices.DeleteFunc(all.Twins(), func(t scores.Twins) bool {
 		return slices.ContainsFunc(t.Competitors, func(i int) bool { return !ranked[i] })
 	})
-	c.twins = scores.Sentence(twins, func(i int) string { return all.Competitors[i] })
+	c.twins = scores.Sentence(twins, func(i int) string { return all.Names[i] })
 	for i, method := range all.Competitors {
 		if ranked[i] {
-			c.methods, c.at = append(c.methods, method), append(c.at, i)
+			c.methods, c.names = append(c.methods, method), append(c.names, all.Names[i])
+			c.at = append(c.at, i)
 			continue
 		}
 		undefined, defined := 0, 0
@@ -107,9 +112,9 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 			undefined += k.Undefined[i]
 			defined += k.Scores[i] - k.Undefined[i]
 		}
-		o := omission{method, "no case compares it with the others", 0}
+		o := omission{id: method, name: all.Names[i], reason: "no case compares it with the others"}
 		if defined == 0 && undefined > 0 {
-			o = omission{method, fmt.Sprintf("all %d scores are undefined", undefined), undefined}
+			o.reason, o.undefined = fmt.Sprintf("all %d scores are undefined", undefined), undefined
 		}
 		c.unranked = append(c.unranked, o)
 	}
@@ -117,7 +122,7 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 		if ranked[k.Present()[0]] {
 			return false
 		}
-		c.leftOut = append(c.leftOut, omission{k.name, "only methods that aren't ranked", 0})
+		c.leftOut = append(c.leftOut, omission{name: k.name, reason: "only methods that aren't ranked"})
 		return true
 	})
 	for _, k := range c.cases {
@@ -130,13 +135,13 @@ func newContest(ctx context.Context, rank string, cells []stages.Data) (*contest
 	return c, nil
 }
 
-func caseName(axes, ids []string) string {
+func caseName(axes, ids []string, label func(axis, id string) string) string {
 	if len(axes) == 0 {
 		return "(the only one)"
 	}
 	parts := make([]string, len(axes))
 	for i, axis := range axes {
-		parts[i] = axis + "=" + ids[i]
+		parts[i] = axis + "=" + label(axis, ids[i])
 	}
 	return strings.Join(parts, " ")
 }

@@ -35,6 +35,7 @@ independent.
 Duan et al., ECCV 2024.`,
 	Version:  7,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Seeded:   true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
@@ -59,7 +60,7 @@ Duan et al., ECCV 2024.`,
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
-		c, err := newContest(ctx, p.Rank, e.Ports["scores"])
+		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ Duan et al., ECCV 2024.`,
 		e.Set("ranking", rankingTable(p, c, r).Encode())
 		e.Set("pairs", pairsTable(p, c, r).Encode())
 		e.Set("cases", casesTable(p, c).Encode())
-		outcomes, err := c.claimed(p, r)
+		outcomes, err := c.claimed(p, r, e.Label)
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ the share of rivals beaten in most cases. Duan et al., ECCV 2024; Kemeny, "Mathe
 without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 	Version:  4,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
@@ -41,7 +42,7 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p RankingsParams, e *stages.Env) error {
-		c, err := newContest(ctx, p.Rank, e.Ports["scores"])
+		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func comparedAnswer(c *contest, all []fusion, exact bool) string {
 		var best []string
 		for i, rank := range f.rank {
 			if rank == slices.Min(f.rank) {
-				best = append(best, "**"+c.methods[i]+"**")
+				best = append(best, "**"+c.names[i]+"**")
 			}
 		}
 		text := best[0]

@@ -63,7 +63,7 @@ func rankingTable(p MetaRankParams, c *contest, r result) stages.Table {
 func unrankedRows(c *contest, columns, counts int) []stages.Row {
 	var rows []stages.Row
 	for _, o := range c.unranked {
-		row := stages.Row{Keys: []string{o.name}, Numbers: make([]stages.Number, columns)}
+		row := stages.Row{Keys: []string{o.id}, Numbers: make([]stages.Number, columns)}
 		for i := range columns - counts {
 			row.Numbers[i] = stages.Number(math.NaN())
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
@@ -82,6 +83,7 @@ type board struct {
 	axis        string
 	others      []string
 	competitors []string
+	names       []string // of the competitors
 	cases       []scoreCase
 	mean        []float64 // mean rank by competitor, NaN if no case is ranked
 	first       []int     // number of cases in which no competitor ranks better
@@ -92,13 +94,13 @@ type board struct {
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, e.Order, e.Ports["scores"], "rank", p.Rank)
+	c, err := scores.NewContest(ctx, e.Order, e.Label, e.Ports["scores"], "rank", p.Rank)
 	if err != nil {
 		return err
 	}
 	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors,
-		holm: p.Correction == holm}
-	b.twins = scores.Sentence(c.Twins(), b.name)
+		names: c.Names, holm: p.Correction == holm}
+	b.twins = scores.Sentence(c.Twins(), func(i int) string { return c.Names[i] })
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.holm
 	outcomes, err := results.Test(p.List)
@@ -209,7 +211,7 @@ func (b *board) table(title string) stages.Table {
 	alone := len(b.cases) == 1
 	for i := range b.cases {
 		m := &b.cases[i]
-		name := m.Name()
+		name := strings.Join(m.IDs, " ")
 		if name == "" {
 			name = "mean"
 		}

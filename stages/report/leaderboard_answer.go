@@ -13,7 +13,7 @@ import (
 // answer summarises the tables in words.
 func (b *board) answer() string {
 	if len(b.competitors) < 2 {
-		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.name(0))
+		return fmt.Sprintf("Only **%s** competes: there is nothing to rank.\n", b.names[0])
 	}
 	if b.ranked == 0 {
 		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
@@ -49,24 +49,12 @@ func (b *board) ranking() string {
 		return fmt.Sprintf("%s share the best mean rank of %d, %.2f %s", b.tied(b.mean), len(b.competitors),
 			b.mean[first], where)
 	case b.ranked == 1:
-		return fmt.Sprintf("**%s** ranks first of %d, ahead of **%s**", b.name(first),
-			len(b.competitors), b.name(second))
+		return fmt.Sprintf("**%s** ranks first of %d, ahead of **%s**", b.names[first],
+			len(b.competitors), b.names[second])
 	}
 	return fmt.Sprintf("**%s** ranks first in %d of %d cases (%s), with the best mean rank of %d, %.2f",
-		b.name(first), b.first[first], b.ranked, strings.Join(b.others, " × "), len(b.competitors),
+		b.names[first], b.first[first], b.ranked, strings.Join(b.others, " × "), len(b.competitors),
 		b.mean[first])
-}
-
-// name returns what a competitor is called.
-func (b *board) name(competitor int) string { return b.env.Label(b.axis, b.competitors[competitor]) }
-
-// caseName returns what a case is called, "" for the only one of no axis.
-func (b *board) caseName(m *scoreCase) string {
-	names := make([]string, len(m.IDs))
-	for i, id := range m.IDs {
-		names[i] = b.env.Label(b.others[i], id)
-	}
-	return strings.Join(names, " ")
 }
 
 // named is the number of pairs that the first sentence names.
@@ -90,7 +78,7 @@ func (b *board) neighbours() string {
 		case len(pairs) == named:
 			more++
 		default:
-			pairs = append(pairs, fmt.Sprintf("**%s** and **%s**", b.name(x), b.name(y)))
+			pairs = append(pairs, fmt.Sprintf("**%s** and **%s**", b.names[x], b.names[y]))
 			if !math.IsNaN(p) {
 				pairs[len(pairs)-1] += fmt.Sprintf(" (p = %.2g)", p)
 			}
@@ -119,7 +107,7 @@ func (b *board) tied(rank []float64) string {
 	var names []string
 	for p := range b.competitors {
 		if rank[p] == slices.Min(rank) {
-			names = append(names, "**"+b.name(p)+"**")
+			names = append(names, "**"+b.names[p]+"**")
 		}
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
@@ -148,19 +136,19 @@ func (b *board) leads() []string {
 			continue
 		}
 		in := "It"
-		if b.caseName(m) != "" {
-			in = "In " + b.caseName(m) + ", **" + b.name(first) + "**"
+		if m.Name != "" {
+			in = "In " + m.Name + ", **" + b.names[first] + "**"
 		}
 		if m.rank[first] == m.rank[second] {
 			if b.ranked > 1 { // the only case was described above
-				s = append(s, fmt.Sprintf("In %s, %s tie first.", b.caseName(m), b.tied(m.rank)))
+				s = append(s, fmt.Sprintf("In %s, %s tie first.", m.Name, b.tied(m.rank)))
 			}
 			continue
 		}
 		lead, low, high := m.lead(first, second)
 		if math.IsNaN(low) {
 			s = append(s,
-				fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.name(second), lead))
+				fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.names[second], lead))
 			continue
 		}
 		verdict := "not confirmed"
@@ -168,7 +156,7 @@ func (b *board) leads() []string {
 			verdict = "confirmed"
 		}
 		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g] over %s, %s (p = %.2g, n = %d).",
-			in, b.name(second), lead, low, high, count(len(m.shared[first]), "image"), verdict,
+			in, b.names[second], lead, low, high, count(len(m.shared[first]), "image"), verdict,
 			m.p[first][second], n))
 	}
 	if b.ranked > detailed {
@@ -210,7 +198,7 @@ func (b *board) remarks() string {
 	for i := range b.cases {
 		m := &b.cases[i]
 		if !m.ranked {
-			left = append(left, b.caseName(m))
+			left = append(left, m.Name)
 		}
 		for _, c := range m.Cells {
 			if c != nil {

@@ -63,6 +63,7 @@ both cases.
 Duan et al., ECCV 2024, figure 3.`,
 	Version:  5,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all ids in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType,
@@ -77,7 +78,7 @@ Duan et al., ECCV 2024, figure 3.`,
 })
 
 func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "rank", p.Rank)
+	c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "rank", p.Rank)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) err
 	}
 	table := consistencyTable(c, between, pairs)
 	found := &claims.Results{Axes: slices.Concat(scores.Without(c.Others, between...), between, between),
-		Names: correlation}
+		Names: correlation, Label: e.Label}
 	for i, row := range table.Rows {
 		found.Add(row.Keys, pairs[i].rho)
 	}
@@ -132,7 +133,7 @@ func compare(c *scores.Contest, between []string) ([]pairOfCases, error) {
 	for i := range c.Cases {
 		means, err := c.Cases[i].Means()
 		if err != nil {
-			return nil, fmt.Errorf("case %s: %w", c.Cases[i].Name(), err)
+			return nil, fmt.Errorf("case %s: %w", c.Cases[i].Name, err)
 		}
 		quality[i] = means.Quality
 	}

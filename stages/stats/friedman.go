@@ -36,6 +36,7 @@ direction are left out. The critical difference is Nemenyi's.
 Friedman, JASA 1937; Demšar, JMLR 2006.`,
 	Version:  3,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
@@ -67,7 +68,7 @@ Friedman, JASA 1937; Demšar, JMLR 2006.`,
 })
 
 func runFriedman(ctx context.Context, p FriedmanParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "rank", p.Rank)
+	c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "rank", p.Rank)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func runFriedman(ctx context.Context, p FriedmanParams, e *stages.Env) error {
 		m := &c.Cases[i]
 		made := blocksOf(m)
 		if len(made) == 0 {
-			left = append(left, m.Name())
+			left = append(left, m.Name)
 			continue
 		}
 		cases++
@@ -147,7 +148,7 @@ func blocksOf(m *scores.Case) [][]float64 {
 // answer summarises the table in words.
 func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, critical float64, cases int,
 	left, unscored []string) string {
-	name := func(i int) string { return "**" + c.Competitors[i] + "**" }
+	name := func(i int) string { return "**" + c.Names[i] + "**" }
 	var s []string
 	switch {
 	case len(order) == 1:

@@ -61,7 +61,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p ICRParams, e *stages.Env) error {
-		c, err := p.contest(ctx, e.Ports["scores"], p.Rate)
+		c, err := p.contest(ctx, e, p.Rate)
 		if err != nil {
 			return err
 		}

@@ -41,13 +41,13 @@ type NumberedParams struct {
 }
 
 // contest groups the cells, of competitors in the order of their numbers.
-func (p NumberedParams) contest(ctx context.Context, data []stages.Data, rate string) (*scores.Contest,
+func (p NumberedParams) contest(ctx context.Context, e *stages.Env, rate string) (*scores.Contest,
 	error) {
-	rate, err := scores.OneAxis("rate", rate, scores.Axes(data))
+	rate, err := scores.OneAxis("rate", rate, scores.Axes(e.Ports["scores"]))
 	if err != nil {
 		return nil, err
 	}
-	return scores.NewContest(ctx, stages.Order{rate: p.Numbered}, data, "rate", rate)
+	return scores.NewContest(ctx, stages.Order{rate: p.Numbered}, e.Label, e.Ports["scores"], "rate", rate)
 }
 
 // IRR is the inter-rater reliability of metrics, after Tomsett, Harborne, Chakraborty, Gurram and Preece,
@@ -88,7 +88,7 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		return map[string]stages.Facts{"alpha": m.Facts(nil), "answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p IRRParams, e *stages.Env) error {
-		c, err := p.contest(ctx, e.Ports["scores"], p.Rate)
+		c, err := p.contest(ctx, e, p.Rate)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ both. Ties share their ranks. It is undefined for fewer than two images, and whe
 has the same score everywhere. Spearman 1904.`,
 	Version:  4,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
@@ -53,7 +54,7 @@ has the same score everywhere. Spearman 1904.`,
 })
 
 func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "among", p.Among)
+	c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "among", p.Among)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 			p.Reference)
 	}
 	t := stages.Table{
-		Title: "Spearman's ρ over images with the scores of " + p.Reference,
+		Title: "Spearman's ρ over images with the scores of " + c.Names[reference],
 		Keys:  slices.Concat([]string{c.Axis}, c.Others),
 		Numbers: []stages.Column{{Name: "n", Unit: "images"},
 			{Name: "ρ", Direction: stages.Higher, Tolerance: pTolerance(c.Cases), Digits: 3}},
@@ -72,7 +73,7 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	var answers, left []string
 	for _, m := range c.Cases {
 		if m.Cells[reference] == nil {
-			left = append(left, m.Name())
+			left = append(left, m.Name)
 			continue
 		}
 		best, name := math.Inf(-1), ""
@@ -85,12 +86,12 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 			t.Rows = append(t.Rows, stages.Row{Keys: slices.Concat([]string{competitor}, m.IDs),
 				Numbers: numbers(float64(len(x)), rho)})
 			if rho > best {
-				best, name = rho, competitor
+				best, name = rho, c.Names[i]
 			}
 		}
 		if name != "" {
 			answers = append(answers, fmt.Sprintf("%s**%s** agrees best with %s on which images are "+
-				"scored high: ρ = %.2f.", in(&m), name, p.Reference, best))
+				"scored high: ρ = %.2f.", in(&m), name, c.Names[reference], best))
 		}
 	}
 	if len(answers) == 0 {
@@ -98,9 +99,9 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	}
 	if len(left) > 0 {
 		answers = append(answers,
-			fmt.Sprintf("Without scores of %s: %s.", p.Reference, strings.Join(left, "; ")))
+			fmt.Sprintf("Without scores of %s: %s.", c.Names[reference], strings.Join(left, "; ")))
 	}
-	found := &claims.Results{Axes: t.Keys, Names: correlation}
+	found := &claims.Results{Axes: t.Keys, Names: correlation, Label: e.Label}
 	for _, row := range t.Rows {
 		found.Add(row.Keys, float64(row.Numbers[1]))
 	}
@@ -110,7 +111,7 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	}
 	text := strings.Join(answers, " ") + "\n"
 	if first := outcomes.Answer(claims.Words{Verb: "have", Digits: 2,
-		More: "a larger correlation with " + p.Reference}); first != "" {
+		More: "a larger correlation with " + c.Names[reference]}); first != "" {
 		text = first + "\n\n" + text
 	}
 	e.Set("table", t.Encode())

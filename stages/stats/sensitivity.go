@@ -49,7 +49,7 @@ is the mean of the distances over the modifications, in percent of the area unde
 curve of the maps as they are: of 1 minus the area for a deletion. Mean curves of a
 difference are stretched to [0,1] before. An image whose curve is undefined for a
 modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
-	Version:  5,
+	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,

@@ -80,8 +80,8 @@ const named = 5
 
 // in names the case that a sentence is about: "In gae vgg, ", or nothing if it is the only one.
 func in(m *scores.Case) string {
-	if name := m.Name(); name != "" {
-		return "In " + name + ", "
+	if m.Name != "" {
+		return "In " + m.Name + ", "
 	}
 	return ""
 }

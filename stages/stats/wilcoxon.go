@@ -54,6 +54,7 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 1945; Holm 1979.`,
 	Version:  6,
 	Relation: stages.Whole,
+	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
@@ -88,7 +89,7 @@ type testedCase struct {
 }
 
 func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, nil, e.Ports["scores"], "among", p.Among)
+	c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "among", p.Among)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 			"the axis %q has no id %q", c.Axis, p.Reference)
 	}
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, "mean")
-	results.Level, results.Holm = p.Alpha, p.Correction == "holm"
+	results.Level, results.Holm, results.Label = p.Alpha, p.Correction == "holm", e.Label
 	outcomes, err := results.Test(p.List)
 	if err != nil {
 		return err
@@ -113,7 +114,7 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 			reference = m.Best()
 		}
 		if reference < 0 || m.Cells[reference] == nil {
-			left = append(left, m.Name())
+			left = append(left, m.Name)
 			continue
 		}
 		t := testedCase{Case: m, reference: reference}
@@ -257,7 +258,7 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	var better, worse, other, open []string
 	for _, k := range t.comparisons {
-		name, number := c.Competitors[k.Competitor], fmt.Sprintf("%.3g", k.Own)
+		name, number := c.Names[k.Competitor], fmt.Sprintf("%.3g", k.Own)
 		good := k.Mean > 0
 		if t.Measure.Direction == stages.Lower {
 			good = !good
@@ -279,10 +280,10 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	}
 	v, _ := t.Cells[t.reference].Defined()
 	mean, _ := stat.Mean(v)
-	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Competitors[t.reference],
+	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Names[t.reference],
 		mean, len(t.comparisons)+1)
 	if p.Reference != best {
-		text = fmt.Sprintf("%s**%s** (%.3g) is the reference for %d", in(t.Case), c.Competitors[t.reference],
+		text = fmt.Sprintf("%s**%s** (%.3g) is the reference for %d", in(t.Case), c.Names[t.reference],
 			mean, len(t.comparisons))
 	}
 	var parts []string

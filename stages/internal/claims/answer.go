@@ -68,8 +68,8 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 		for _, id := range c.Rivals {
 			rivals = add(rivals, o.bold(c, id))
 		}
-		for _, id := range c.absent {
-			absent = add(absent, id)
+		for _, a := range c.absent {
+			absent = add(absent, o.results.label(a.axis, a.id))
 		}
 		for k := range c.tests {
 			t := &c.tests[k]

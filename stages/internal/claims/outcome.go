@@ -76,9 +76,12 @@ type outcome struct {
 	axis      string // of the ids; "" of a threshold
 	threshold bool
 	tests     []test
-	absent    []string         // ids that the claim names and the results don't have
+	absent    []absence        // what the claim names and the results don't have
 	direction stages.Direction // which is better, if that's the same in all tests; else ""
 }
+
+// An absence is of an id on an axis.
+type absence struct{ axis, id string }
 
 // Outcomes are what became of all claims.
 type Outcomes struct {
@@ -124,7 +127,7 @@ func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
 		o.axis, o.threshold = c.nearestAxis(ids), false
 		for _, id := range c.named() {
 			if !slices.Contains(ids[o.axis], id) {
-				o.absent = append(o.absent, id)
+				o.absent = append(o.absent, absence{o.axis, id})
 			}
 		}
 	}
@@ -135,7 +138,7 @@ func (r *Results) test(c Claim, ids map[string][]string) (outcome, error) {
 		}
 		for _, id := range w.IDs {
 			if !slices.Contains(ids[w.Axis], id) {
-				o.absent = append(o.absent, id)
+				o.absent = append(o.absent, absence{w.Axis, id})
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package claims
 import (
 	"cmp"
 	"math"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -69,7 +68,11 @@ func (o *Outcomes) Table(number stages.Column, pTolerance float64) stages.Table 
 func (c *outcome) verdict(good, open int) string {
 	switch n := len(c.tests); {
 	case n == 0 && len(c.absent) > 0:
-		return "not tested: no " + strings.Join(c.absent, ", no ")
+		var ids []string
+		for _, a := range c.absent {
+			ids = append(ids, a.id)
+		}
+		return "not tested" + lacking(ids)
 	case n == 0:
 		return "not tested"
 	case good == n:

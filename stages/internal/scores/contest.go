@@ -15,12 +15,14 @@ type Contest struct {
 	Axis        string
 	Others      []string // axes of the cases, sorted
 	Competitors []string // ids on Axis
+	Names       []string // what these are called: their labels
 	Cases       []Case
 }
 
 // A Case holds the cells of all competitors.
 type Case struct {
 	IDs     []string // on the contest's other axes
+	Name    string   // what these are called, joined; "" if nothing but the competitors is collapsed
 	Cells   []*Cell  // by competitor; nil if missing
 	Measure stages.Measure
 	// Comparable is whether every competitor has a cell, and all have one direction other than none.
@@ -28,9 +30,10 @@ type Case struct {
 }
 
 // NewContest reads the cells of a port and groups them. Competitors and cases are in the experiment's
-// order, or with a nil order sorted. param is the parameter that names the axis.
-func NewContest(ctx context.Context, order stages.Order, data []stages.Data, param, axis string) (*Contest,
-	error) {
+// order, or with a nil order sorted; label says what an id is called, and param is the parameter that names
+// the axis.
+func NewContest(ctx context.Context, order stages.Order, label func(axis, id string) string,
+	data []stages.Data, param, axis string) (*Contest, error) {
 	axes := Axes(data)
 	axis, err := OneAxis(param, axis, axes)
 	if err != nil {
@@ -42,10 +45,14 @@ func NewContest(ctx context.Context, order stages.Order, data []stages.Data, par
 	}
 	c := &Contest{Axis: axis, Others: Without(axes, axis)}
 	for _, ids := range Places(order, data, []string{axis}) {
-		c.Competitors = append(c.Competitors, ids[0])
+		c.Competitors, c.Names = append(c.Competitors, ids[0]), append(c.Names, label(axis, ids[0]))
 	}
 	for _, ids := range Places(order, data, c.Others) {
-		m := Case{IDs: ids, Cells: make([]*Cell, len(c.Competitors))}
+		names := make([]string, len(ids))
+		for i, id := range ids {
+			names[i] = label(c.Others[i], id)
+		}
+		m := Case{IDs: ids, Name: strings.Join(names, " "), Cells: make([]*Cell, len(c.Competitors))}
 		for i := range cells {
 			if slices.Equal(Pick(cells[i].Coord, c.Others), ids) {
 				m.Cells[slices.Index(c.Competitors, IDOn(cells[i].Coord, axis))] = &cells[i]
@@ -56,9 +63,6 @@ func NewContest(ctx context.Context, order stages.Order, data []stages.Data, par
 	}
 	return c, nil
 }
-
-// Name joins the ids of the case; it is empty if nothing but the competitors is collapsed.
-func (m *Case) Name() string { return strings.Join(m.IDs, " ") }
 
 // Shared returns, by competitor, the scores of the images that have a defined score of every competitor, in
 // the order of the items. A missing cell leaves none.
@@ -142,7 +146,7 @@ func (c *Contest) Axes() []string {
 }
 
 // DropUnscored removes the competitors without a defined score in any case, which would leave no image that
-// all share, and returns them.
+// all share, and returns what they are called.
 func (c *Contest) DropUnscored() (unscored []string) {
 	for p := len(c.Competitors) - 1; p >= 0; p-- {
 		scored := slices.ContainsFunc(c.Cases, func(m Case) bool {
@@ -152,8 +156,8 @@ func (c *Contest) DropUnscored() (unscored []string) {
 		if scored {
 			continue
 		}
-		unscored = append(unscored, c.Competitors[p])
-		c.Competitors = slices.Delete(c.Competitors, p, p+1)
+		unscored = append(unscored, c.Names[p])
+		c.Competitors, c.Names = slices.Delete(c.Competitors, p, p+1), slices.Delete(c.Names, p, p+1)
 		for i := range c.Cases {
 			c.Cases[i].Cells = slices.Delete(c.Cases[i].Cells, p, p+1)
 		}
