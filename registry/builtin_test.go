@@ -212,7 +212,7 @@ func defaults(t *testing.T, s *stages.Stage) {
 // that over doesn't collapse. Claims name them inside a text, and refuse those themselves.
 func TestAxesAreKnownAsSuch(t *testing.T) {
 	speaks := regexp.MustCompile(`(?i)(^|[^xy]-|[^-\w])(axis|axes)\b`) // but for the x-axis of a figure
-	pixels := map[string]bool{"model/onnx layout": true} // the axes of a tensor
+	pixels := map[string]bool{"model/onnx layout": true}               // the axes of a tensor
 	n := 0
 	for _, s := range Builtin().Family("") {
 		for _, f := range stages.Fields(s.NewParams()) {

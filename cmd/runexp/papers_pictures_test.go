@@ -45,8 +45,8 @@ func TestPapersPictures(t *testing.T) {
 					t.Errorf("%s: %s[%s] shows %q, and the list has %q", name, v.stage, place, got, want)
 				}
 				if strconv.Itoa(len(got)) != v.small {
-					t.Errorf("%s: %s[%s] shows %d images, and it should show %s", name, v.stage, place, len(got),
-						v.small)
+					t.Errorf("%s: %s[%s] shows %d images, and it should show %s", name, v.stage, place,
+						len(got), v.small)
 				}
 				delete(shown[v.stage], place)
 			}
@@ -102,7 +102,8 @@ func withIDs(t *testing.T, text string, shown map[string]map[string][]string) []
 		stage = ""
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		inside := strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") || strings.HasPrefix(line, "ids")
+		inside := strings.HasPrefix(line, "- ") || strings.HasPrefix(line, "+ ") ||
+			strings.HasPrefix(line, "ids")
 		if !inside {
 			write()
 		}

@@ -349,8 +349,8 @@ axes:
 stages:
   imagenet: {uses: dataset/folder, with: {path: samples/cifar10, list: "${data}/list.csv"}}
 `))
-	if got := strings.Join(e.texts, " "); strings.Contains(got, "imagenet") || !strings.Contains(got, "cifar10") ||
-		!strings.Contains(got, "food101") {
+	if got := strings.Join(e.texts, " "); strings.Contains(got, "imagenet") ||
+		!strings.Contains(got, "cifar10") || !strings.Contains(got, "food101") {
 		t.Errorf("texts %q", got)
 	}
 }

@@ -237,7 +237,8 @@ func TestAggAttRows(t *testing.T) {
 		want [][]string
 	}{
 		{nil, [][]string{{"final", "ig"}, {"final", "rise"}, {"input", "ig"}, {"input", "rise"}}},
-		{[]string{"method"}, [][]string{{"ig", "final"}, {"ig", "input"}, {"rise", "final"}, {"rise", "input"}}},
+		{[]string{"method"}, [][]string{{"ig", "final"}, {"ig", "input"}, {"rise", "final"},
+			{"rise", "input"}}},
 	} {
 		p := AggAtt.NewParams().(*AggAttParams)
 		p.Rows = c.rows

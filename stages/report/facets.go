@@ -27,8 +27,8 @@ type arrangement struct {
 }
 
 // facets arranges panels of data: one for each combination of ids on its axes but those that are used within
-// panels. Axes that the arrangement doesn't name follow those of list, or of rows. An axis with one id is in no
-// title.
+// panels. Axes that the arrangement doesn't name follow those of list, or of rows. An axis with one id is in
+// no title.
 func (a arrangement) facets(e *stages.Env, data []stages.Data, used ...string) (facets, error) {
 	axes, named := axesOf(data), slices.Concat(a.list, a.rows, a.columns)
 	for _, axis := range named {

@@ -17,9 +17,9 @@ import (
 // A pdf is a canvas of gonum's plots that writes a PDF file of one page. Other than gonum's own it embeds of
 // a font only the glyphs that occur, with their characters, so that any text can be selected and searched,
 // and it writes the same file for the same drawing: it has no date and no random identifier. Coordinates are
-// rounded to 1/100 point. The library of gonum's canvas, go-pdf/fpdf 0.11.1, can't take its place: it panics at
-// a character beyond 16 bits, keeps of a palette's opacities at most one colour without any, and its figures
-// have two to three times as many bytes, since the fonts keep their instructions.
+// rounded to 1/100 point. The library of gonum's canvas, go-pdf/fpdf 0.11.1, can't take its place: it panics
+// at a character beyond 16 bits, keeps of a palette's opacities at most one colour without any, and its
+// figures have two to three times as many bytes, since the fonts keep their instructions.
 type pdf struct {
 	pens
 	w, h  vg.Length
