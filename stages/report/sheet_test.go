@@ -146,6 +146,13 @@ func TestSheetSelection(t *testing.T) {
 			t.Errorf("%s: shows %q, %s", tc.want, s.ids(), s.words)
 		}
 	}
+	// Of several scores of an image the mean counts.
+	in["by"] = append(measured(stages.Higher, by...), measured(stages.Higher, stages.Scalar(nan),
+		stages.Scalar(nan), stages.Scalar(nan), stages.Scalar(0.3), stages.Scalar(0.5), stages.Scalar(nan),
+		stages.Scalar(nan))...)
+	if s := read(t, sheetOf(func(p *SheetParams) { p.Best = 1 }), in); s.ids() != "best2" {
+		t.Errorf("by the means of two scores it shows %q", s.ids())
+	}
 	in["by"] = measured(stages.None, by...)
 	refuses(t, Sheet, sheetOf(func(p *SheetParams) { p.Best = 1 }), in, "nothing is best or worst")
 	in["by"] = append(measured(stages.Lower, by...), measured(stages.Higher, by...)...)

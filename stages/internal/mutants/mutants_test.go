@@ -170,13 +170,17 @@ var mutants = []mutant{
 		"perturb.TestOfficialGradientMasking"},
 	{"perturb/gradient_masking.go", "for step := range len(counts) + 1 {", "for step := range len(counts) {",
 		"perturb.TestOfficialGradientMasking"},
-	{"perturb/gradient_masking.go", "m.impact[k] += impact[k] / scale", "m.impact[k] += impact[k]",
+	{"perturb/gradient_masking.go", "m.impact[k] += impact[k] / scale", "m.impact[k] += impact[k] + 0*scale",
 		"perturb.TestOfficialGradientMasking"},
 	{"perturb/gradient_masking.go", "rows[k+1], p.Variant != paperMasking)", "rows[k+1], true)",
 		"perturb.TestGradientMaskingOfLinearNet"},
 	{"perturb/gradient_masking.go", "float32(l-m), float32(m), float32(l)",
 		"float32(l-m), float32(l), float32(m)", "perturb.TestOfficialGradientMasking"},
 	{"perturb/gradient_masking.go", "float64(k)/float64(p.Steps+1)", "float64(k)/float64(p.Steps)",
+		"perturb.TestGradientMaskingOfLinearNet"},
+	{"perturb/gradient_masking.go", "counts[k] = (k+1)*n/(p.Steps+1) - k*n/(p.Steps+1)",
+		"counts[k] = (k+1)*n/p.Steps - k*n/p.Steps", "perturb.TestGradientMaskingOfLinearNet"},
+	{"perturb/gradient_masking.go", "g, rows, counts, p.Variant == paperMasking)", "g, rows, counts, false)",
 		"perturb.TestGradientMaskingOfLinearNet"},
 	{"score/gae_curve.go", "curve = append(curve, 1-d)", "curve = append(curve, 1-1.01*d)",
 		"score.TestGAECurves"},
@@ -256,6 +260,23 @@ var mutants = []mutant{
 	{"stats/friedman.go", "x = -x", "x = +x", "stats.TestFriedman"},
 	{"report/leaderboard.go", "return !(m.p[a][b] <= level)", "return m.p[a][b] <= level",
 		"report.TestLeaderboard"},
+
+	// claims
+	{"internal/claims/outcome.go", "relation == Better && d == stages.Lower {",
+		"relation == Better && d == stages.Higher {", "internal/claims.TestScores"},
+	{"internal/claims/outcome.go", "case margin > 0:", "case margin >= 0:", "internal/claims.TestScores"},
+	{"internal/claims/outcome.go", "now > t.state ||", "now < t.state ||", "internal/claims.TestAnswer"},
+	{"internal/claims/outcome.go", "t.P = slices.Max(t.holding)", "t.P = slices.Min(t.holding)",
+		"internal/claims.TestSeveralRivals"},
+	{"internal/claims/outcome.go", "!(t.P <= p) {", "!(t.P >= p) {", "internal/claims.TestSeveralRivals"},
+	{"internal/claims/outcome.go", "t.P*float64(len(t.holding)+len(t.failing))", "t.P",
+		"internal/claims.TestSeveralRivals"},
+	{"internal/claims/outcome.go", "p = stat.Holm(p)", "p = stat.Holm(p[:0:0])", "internal/claims.TestScores"},
+
+	// what report/sheet shows
+	{"report/sheet_items.go", "taken[class] > p.PerClass {", "taken[class] >= p.PerClass {",
+		"report.TestSheetSelection"},
+	{"report/sheet_items.go", "score: sum[id] / float64(n[id])", "score: sum[id]", "report.TestSheetSelection"},
 }
 
 // TestMutantsApply checks that every mutant changes one line, and that its test exists.
