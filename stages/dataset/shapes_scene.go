@@ -45,7 +45,7 @@ func labelOf(seed, index int) int {
 	return order[index%classCount]
 }
 
-// A scene describes one object and its place. Both domains render the same scenes.
+// A scene describes one object and its place. All domains render the same scenes.
 type scene struct {
 	label   int
 	shape   shape

@@ -3,6 +3,7 @@ package scores
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages/internal/stat"
@@ -11,7 +12,7 @@ import (
 // How much of two competitors' scores must be equal before they count as one competitor twice.
 const (
 	twinShare  = 0.95 // of the images
-	leastTwins = 8    // images
+	leastTwins = 8    // images, and values of a case
 	// twinRange is the share of the range of a case's scores, in millions of [stat.Resolution], within which
 	// two are equal: what another order of a method's arithmetic does to a score.
 	twinRange = 1e6
@@ -27,7 +28,8 @@ type Twins struct {
 
 // Twins finds competitors whose scores are equal on at least 95 of 100 images of the cases in which both have
 // some: within a thousandth of the range of the case's scores, that of the middle nine tenths. An image on
-// which all competitors have equal scores tells nothing and isn't counted; it takes at least 8 others. The
+// which all competitors have equal scores tells nothing and isn't counted; it takes at least 8 others. Neither
+// does a case whose many scores have fewer than 8 values, such as hits: there equal ones are no wonder. The
 // few images make up for scores that jump where rounding swaps two pixels.
 func (c *Contest) Twins() (all []Twins) {
 	var cases []telling
@@ -74,6 +76,15 @@ func (m *Case) telling() (t telling) {
 		}
 	}
 	if len(lists) < 2 {
+		return t
+	}
+	all, distinct := slices.Concat(values...), map[float64]bool{}
+	for _, x := range all {
+		if !math.IsNaN(x) && len(distinct) < leastTwins {
+			distinct[x] = true
+		}
+	}
+	if n := len(distinct); n < leastTwins && 4*n <= len(all) {
 		return t
 	}
 	t.list, t.within = lists[0], twinRange*stat.Resolution(values...)

@@ -88,3 +88,25 @@ func TestTwinsSentence(t *testing.T) {
 		}
 	}
 }
+
+// TestHitsAreNoTwins: two methods that both hit the object on nearly every image aren't one.
+func TestHitsAreNoTwins(t *testing.T) {
+	c := Contest{Competitors: []string{"a", "b", "c"}}
+	m := Case{Measure: stages.Measure{Direction: stages.Higher}, Comparable: true}
+	shared := &names{ends: make([]uint32, 60)}
+	for p := range c.Competitors {
+		l := &List{names: shared}
+		for i := range 60 {
+			hit := 1.0
+			if p < 2 && i == p || p == 2 && i%2 == 0 {
+				hit = 0
+			}
+			l.Values = append(l.Values, hit)
+		}
+		m.Cells = append(m.Cells, &Cell{Measure: m.Measure, Scores: l})
+	}
+	c.Cases = []Case{m}
+	if got := c.Twins(); len(got) > 0 {
+		t.Errorf("%+v", got)
+	}
+}
