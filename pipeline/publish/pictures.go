@@ -175,7 +175,7 @@ func rgba(p image.Image) []uint8 {
 const maxInflated = 1 << 28
 
 // unlikePDF is unlike for two PDF files that runexp wrote: their streams are compared one by one, drawings as
-// an SVG is, and images by the bytes of their pixels.
+// an SVG is, and images by their bytes: numbers of colours, or their differences from the pixel before.
 func unlikePDF(published, now []byte) (words string, deviation, tolerance float64) {
 	a, err1 := streamsOf(published)
 	b, err2 := streamsOf(now)
