@@ -33,7 +33,7 @@ cases are reported: two copies of one distort the κ of all others. Claims are a
 their p-value is that of the sign test of the cases, which share images and are taken as
 independent.
 Duan et al., ECCV 2024.`,
-	Version:  7,
+	Version:  8,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Seeded:   true,

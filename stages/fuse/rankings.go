@@ -27,7 +27,7 @@ tells; places are means over all such orders. Bradley-Terry: the strengths that 
 comparisons most likely, with half a win added on either side of every pair. Copeland:
 the share of rivals beaten in most cases. Duan et al., ECCV 2024; Kemeny, "Mathematics
 without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
-	Version:  4,
+	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},

@@ -52,7 +52,7 @@ has, for every case and competitor, the mean over all its defined scores with it
 interval, the mean over the common images, and the distance to the best, paired by
 image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 ` + interval.Small,
-	Version:  8,
+	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
