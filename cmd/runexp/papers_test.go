@@ -188,7 +188,9 @@ func compareProtocol(t *testing.T, p *plan.Plan, l paperList, want func(paperVal
 			values := paramsOf(t, c)
 			got, ok := values[v.name]
 			if v.name == "images" {
-				got, ok = imagesOf(values), true
+				if got, ok = imagesOf(values), true; got == "" {
+					continue // of AggAtt, as many as its rows have examples
+				}
 			}
 			if !ok {
 				t.Errorf("line %d: %s (%s) has no parameter %s", v.line, v.stage, c.Stage.Name, v.name)
