@@ -31,7 +31,6 @@ func UnlikeClasses(s *Stage, ports map[string][]Data) string {
 		return ""
 	}
 	return fmt.Sprintf("the labels are of %d classes, numbered from 0, and the model has %d: if they are "+
-		"some of the model's, dataset/folder needs names, a list of the model's %[2]d classes, to number "+
-		"them alike",
+		"some of the model's, number them alike; a folder's names list the model's %[2]d classes for that",
 		labels, model)
 }

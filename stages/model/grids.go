@@ -34,7 +34,7 @@ embeddings, can't be rewritten. Rao, Böhle and Schiele, CVPR 2022.`,
 // DiFullParams are the parameters of [DiFull].
 type DiFullParams struct {
 	N      int      `yaml:"n" doc:"cells along a side of the grids" min:"2" max:"8"`
-	Layers []string `yaml:"layers" doc:"names of further values of the model's graph at which features are stitched together, so that methods can explain them"`
+	Layers []string `yaml:"layers" key:"added" doc:"names of further values of the model's graph at which features are stitched together, so that methods can explain them"`
 }
 
 func (p DiFullParams) rewriter() variant.Rewriter {
