@@ -123,8 +123,8 @@ func (c Claim) threshold() (float64, bool) {
 	return x, err == nil && x-x == 0
 }
 
-// margin returns by how much the claim holds for two numbers, of which d is the better end: not at all where it
-// isn't positive, NaN where that is undefined.
+// margin returns by how much the claim holds for two numbers, of which d is the better end: not at all where
+// it isn't positive, NaN where that is undefined.
 func (c Claim) margin(d stages.Direction, x, y float64) float64 {
 	switch {
 	case c.Relation == Smaller, c.Relation == Better && d == stages.Lower:

@@ -262,8 +262,10 @@ var mutants = []mutant{
 		"report.TestLeaderboard"},
 
 	// claims
-	{"internal/claims/outcome.go", "relation == Better && d == stages.Lower {",
-		"relation == Better && d == stages.Higher {", "internal/claims.TestScores"},
+	{"internal/claims/grammar.go", "c.Relation == Better && d == stages.Lower:",
+		"c.Relation == Better && d == stages.Higher:", "internal/claims.TestScores"},
+	{"internal/claims/grammar.go", "math.Pow10(-len(decimals))/2 -", "math.Pow10(-len(decimals)) -",
+		"internal/claims.TestEqual"},
 	{"internal/claims/outcome.go", "case margin > 0:", "case margin >= 0:", "internal/claims.TestScores"},
 	{"internal/claims/outcome.go", "now > t.state ||", "now < t.state ||", "internal/claims.TestAnswer"},
 	{"internal/claims/outcome.go", "t.P = slices.Max(t.holding)", "t.P = slices.Min(t.holding)",
@@ -271,12 +273,14 @@ var mutants = []mutant{
 	{"internal/claims/outcome.go", "!(t.P <= p) {", "!(t.P >= p) {", "internal/claims.TestSeveralRivals"},
 	{"internal/claims/outcome.go", "t.P*float64(len(t.holding)+len(t.failing))", "t.P",
 		"internal/claims.TestSeveralRivals"},
-	{"internal/claims/outcome.go", "p = stat.Holm(p)", "p = stat.Holm(p[:0:0])", "internal/claims.TestScores"},
+	{"internal/claims/outcome.go", "p = stat.Holm(p)", "p = stat.Holm(p[:0:0])",
+		"internal/claims.TestScores"},
 
 	// what report/sheet shows
 	{"report/sheet_items.go", "taken[class] > p.PerClass {", "taken[class] >= p.PerClass {",
 		"report.TestSheetSelection"},
-	{"report/sheet_items.go", "score: sum[id] / float64(n[id])", "score: sum[id]", "report.TestSheetSelection"},
+	{"report/sheet_items.go", "score: sum[id] / float64(n[id])", "score: sum[id]",
+		"report.TestSheetSelection"},
 }
 
 // TestMutantsApply checks that every mutant changes one line, and that its test exists.
