@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,12 +23,20 @@ type tested struct {
 	held, tests int
 }
 
-// verdict tells in a word or two whether it is so.
+// counted is the paper's own number where that is a count, as "11 of 12".
+var counted = regexp.MustCompile(`^(\d+) of (\d+)\b`)
+
+// verdict tells in a word or two whether it is so: in all tests, or in as large a part of them as in the paper.
 func (c tested) verdict() string {
+	theirs, all := c.tests, c.tests
+	if m := counted.FindStringSubmatch(c.number); m != nil {
+		theirs, _ = strconv.Atoi(m[1])
+		all, _ = strconv.Atoi(m[2])
+	}
 	switch {
 	case c.tests == 0:
 		return "not tested"
-	case c.held == c.tests:
+	case c.held*all >= theirs*c.tests:
 		return "so"
 	case c.held == 0:
 		return "not so"
