@@ -27,7 +27,7 @@ import (
 //	runexp run previous.yaml --store store --out folder
 //	rm -r store/running and the two objects of the models (the largest ones: the test has the nets)
 //	tar -c store folder | gzip -9n > made.tar.gz
-const previousBuild = "87f096033ff3ff7cecaf54c779a91e40a4fac836"
+const previousBuild = "7a93f6781cb13c609e9a65dc658a840bc6ea78ee"
 
 // previousRuntime is the ONNX Runtime that previousBuild had for the fixture. Programs are part of the
 // keys, and another version may simplify models otherwise.
