@@ -25,8 +25,8 @@ var papers = []string{
 	"abslrp-ablation", "abslrp-explained", "abslrp-gae-resnet", "abslrp-gae-vgg", "abslrp-gae-vit",
 	"abslrp-metrics", "abslrp-sheets", "abslrp-toy", "difull-aggatt", "difull-kernels", "difull-layers",
 	"difull-quantitative", "difull-sheets", "difull-smoothing", "mas-baseline-invariance", "mas-consistency",
-	"mas-curves", "mas-ranking", "mas-sensitivity", "metarank-cases", "metarank-checkpoints", "metarank-consistency",
-	"metarank-fusion", "metarank-leaderboard", "metarank-road",
+	"mas-curves", "mas-ranking", "mas-sensitivity", "metarank-cases", "metarank-checkpoints",
+	"metarank-consistency", "metarank-fusion", "metarank-leaderboard", "metarank-road",
 }
 
 // TestPapers checks that each experiment of the papers has nothing wrong with it, as it stands and as the

@@ -28,9 +28,9 @@ type Twins struct {
 
 // Twins finds competitors whose scores are equal on at least 95 of 100 images of the cases in which both have
 // some: within a thousandth of the range of the case's scores, that of the middle nine tenths. An image on
-// which all competitors have equal scores tells nothing and isn't counted; it takes at least 8 others. Neither
-// does a case whose many scores have fewer than 8 values, such as hits: there equal ones are no wonder. The
-// few images make up for scores that jump where rounding swaps two pixels.
+// which all competitors have equal scores tells nothing and isn't counted; it takes at least 8 others.
+// Neither does a case whose many scores have fewer than 8 values, such as hits: there equal ones are no
+// wonder. The few images make up for scores that jump where rounding swaps two pixels.
 func (c *Contest) Twins() (all []Twins) {
 	var cases []telling
 	images := 0
