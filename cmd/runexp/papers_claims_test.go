@@ -26,7 +26,8 @@ type tested struct {
 // counted is the paper's own number where that is a count, as "11 of 12".
 var counted = regexp.MustCompile(`^(\d+) of (\d+)\b`)
 
-// verdict tells in a word or two whether it is so: in all tests, or in as large a part of them as in the paper.
+// verdict tells in a word or two whether it is so: in all tests, or in as large a part of them as in the
+// paper.
 func (c tested) verdict() string {
 	theirs, all := c.tests, c.tests
 	if m := counted.FindStringSubmatch(c.number); m != nil {
