@@ -1,13 +1,8 @@
 package registry
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"reflect"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -17,50 +12,6 @@ import (
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
-
-// count returns the value of a formula of [stages.Passes], given its quantities, and whether it is a bound.
-func count(t *testing.T, formula string, known map[string]int) (value int, bound bool) {
-	t.Helper()
-	if formula == "" {
-		return 0, false
-	}
-	formula, bound = strings.CutPrefix(formula, "≤ ")
-	tree, err := parser.ParseExpr(strings.NewReplacer("×", "*", "−", "-").Replace(formula))
-	if err != nil {
-		t.Fatalf("%q: %v", formula, err)
-	}
-	var eval func(ast.Expr) int
-	eval = func(e ast.Expr) int {
-		switch e := e.(type) {
-		case *ast.BasicLit:
-			n, err := strconv.Atoi(e.Value)
-			if err != nil {
-				t.Fatalf("%q: %v", formula, err)
-			}
-			return n
-		case *ast.Ident:
-			n, ok := known[e.Name]
-			if !ok {
-				t.Fatalf("%q: %s is neither a parameter nor one of stages.PassQuantities", formula, e.Name)
-			}
-			return n
-		case *ast.ParenExpr:
-			return eval(e.X)
-		case *ast.BinaryExpr:
-			switch a, b := eval(e.X), eval(e.Y); e.Op {
-			case token.ADD:
-				return a + b
-			case token.SUB:
-				return a - b
-			case token.MUL:
-				return a * b
-			}
-		}
-		t.Fatalf("%q isn't a formula of sums and products", formula)
-		return 0
-	}
-	return eval(tree), bound
-}
 
 // known returns the parameters of a stage that are whole numbers, and more.
 func known(params any, more map[string]int) map[string]int {
@@ -86,7 +37,7 @@ func TestPassesAreStated(t *testing.T) {
 			t.Errorf("%s: device is %t, but its passes are %q", s.Name, s.Device, s.Passes)
 		}
 		for _, formula := range []string{s.Passes.Forward, s.Passes.Backward} {
-			count(t, formula, known(s.NewParams(), any))
+			stagetest.Passes(t, formula, known(s.NewParams(), any))
 		}
 	}
 }
@@ -210,7 +161,7 @@ func TestPasses(t *testing.T) {
 			name, formula string
 			got           int
 		}{{"forward", s.Passes.Forward, m.forward}, {"backward", s.Passes.Backward, m.backward}} {
-			want, bound := count(t, side.formula, quantities)
+			want, bound := stagetest.Passes(t, side.formula, quantities)
 			want *= tt.batch
 			if side.got != want && !(bound && side.got <= want && 2*side.got > want/2) {
 				t.Errorf("%s: %d %s passes for %d items, but the reference says %q: %d", tt.stage, side.got,

@@ -3,9 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math"
 	"os"
 	"reflect"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // What a cost at the paper's scale is computed of. A net's multiply-adds are those that runexp inspect tells
@@ -77,47 +75,6 @@ func settled(params any) (n map[string]int, texts map[string]string) {
 		}
 	}
 	return n, texts
-}
-
-// formula returns the value of a formula of [stages.Passes].
-func formula(t *testing.T, text string, known map[string]int) float64 {
-	t.Helper()
-	text = strings.NewReplacer("≤ ", "", "×", "*", "−", "-").Replace(text)
-	if text == "" {
-		return 0
-	}
-	tree, err := parser.ParseExpr(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-	var eval func(ast.Expr) float64
-	eval = func(e ast.Expr) float64 {
-		switch e := e.(type) {
-		case *ast.BasicLit:
-			x, _ := strconv.ParseFloat(e.Value, 64)
-			return x
-		case *ast.Ident:
-			n, ok := known[e.Name]
-			if !ok {
-				t.Fatalf("%q: %s isn't known", text, e.Name)
-			}
-			return float64(n)
-		case *ast.ParenExpr:
-			return eval(e.X)
-		case *ast.BinaryExpr:
-			switch a, b := eval(e.X), eval(e.Y); e.Op {
-			case token.ADD:
-				return a + b
-			case token.SUB:
-				return a - b
-			case token.MUL:
-				return a * b
-			}
-		}
-		t.Fatalf("%q isn't a formula of sums and products", text)
-		return 0
-	}
-	return eval(tree)
 }
 
 // costsOf adds up what a plan takes.
@@ -211,8 +168,9 @@ func costsOf(t *testing.T, p *plan.Plan) (total costed) {
 		} else if n["steps"] == 0 {
 			n["points"] = int(at.size) + 1
 		}
-		at.passes = float64(max(at.items, 0)) *
-			(formula(t, c.Stage.Passes.Forward, n) + formula(t, c.Stage.Passes.Backward, n))
+		forward, _ := stagetest.Passes(t, c.Stage.Passes.Forward, n)
+		backward, _ := stagetest.Passes(t, c.Stage.Passes.Backward, n)
+		at.passes = float64(max(at.items, 0)) * float64(forward+backward)
 		if c.Step.Keep && c.Stage.Relation != stages.Whole {
 			for _, port := range c.Stage.Outputs {
 				pixels := at.size * at.size

@@ -8,7 +8,6 @@ import (
 	"image/png"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // nasty are texts that LaTeX would take for something else.
@@ -201,7 +201,7 @@ func TestLaTeXDocument(t *testing.T) {
 		}
 	}
 	check(t, files)
-	compile(t, files)
+	stagetest.LaTeX(t, files, documentFile)
 	if t.Failed() {
 		t.Log(text)
 	}
@@ -220,7 +220,7 @@ func TestHostileLaTeX(t *testing.T) {
 	}
 	files := written(t, publishFolder(t, func() string { return drawn(r) + strings.Join(nasty, " ") }))
 	check(t, files)
-	compile(t, files)
+	stagetest.LaTeX(t, files, documentFile)
 }
 
 var (
@@ -283,29 +283,6 @@ func check(t *testing.T, files map[string][]byte) {
 		if strings.Contains(body, bad) {
 			t.Errorf("the document has %s", bad)
 		}
-	}
-}
-
-// compile compiles the document where pdflatex is installed: make test-latex needs it.
-func compile(t *testing.T, files map[string][]byte) {
-	t.Helper()
-	pdflatex, err := exec.LookPath("pdflatex")
-	if err != nil {
-		if os.Getenv("RUNEXP_LATEX") != "" {
-			t.Fatal(err)
-		}
-		t.Log("pdflatex isn't installed: only the structure is checked")
-		return
-	}
-	dir := t.TempDir()
-	for name, b := range files {
-		write(t, dir, name, b)
-	}
-	cmd := exec.Command(pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
-		documentFile)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, files[documentFile], out[max(0, len(out)-3000):])
 	}
 }
 

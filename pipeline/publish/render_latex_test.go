@@ -3,13 +3,13 @@ package publish
 import (
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 func paperTable() stages.Table {
@@ -149,28 +149,12 @@ func checkLaTeX(t *testing.T, text string) {
 	}
 }
 
-// compileLaTeX compiles a table where pdflatex is installed: make test-latex needs it.
+// compileLaTeX compiles tables where pdflatex is installed: make test-latex needs it.
 func compileLaTeX(t *testing.T, tables ...string) {
 	t.Helper()
-	pdflatex, err := exec.LookPath("pdflatex")
-	if err != nil {
-		if os.Getenv("RUNEXP_LATEX") != "" {
-			t.Fatal(err)
-		}
-		t.Log("pdflatex isn't installed: only the syntax is checked")
-		return
-	}
-	dir := t.TempDir()
 	text := "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{booktabs,textcomp}\n" +
 		"\\begin{document}\n" + strings.Join(tables, "\n\n") + "\\end{document}\n"
-	if err := os.WriteFile(filepath.Join(dir, "t.tex"), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "t.tex")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, text, out)
-	}
+	stagetest.LaTeX(t, map[string][]byte{"t.tex": []byte(text)}, "t.tex")
 }
 
 // TestCommittedLaTeX: the tables of the quickstart's review folder are right, and compile.
