@@ -7,8 +7,6 @@ import (
 	"image"
 	"image/png"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -49,17 +47,6 @@ func drawn(r *rand.Rand) string {
 func idText(s string) string {
 	r := []rune(strings.NewReplacer(",", "", "=", "", "[", "", "]", "").Replace(s))
 	return strings.Trim(string(r[:min(len(r), 20)]), " ") + "x" // names of files may not be long
-}
-
-func write(t *testing.T, dir, name string, b []byte) {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // publishFolder publishes an experiment of two methods with the given texts, and returns its folder.
