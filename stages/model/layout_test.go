@@ -84,22 +84,20 @@ func TestLayoutIsAsked(t *testing.T) {
 		}
 	}
 
-	net := small.model(onnx.Free)
-	begins(onnxpb.TensorProto_FLOAT, []int{free, free, free, free})(net)
-	p.Path = modeltest.File(t, net)
-	for layout, want := range map[string]string{
-		modelfile.NHWC: "fails on images as nhwc with 3 channels: a Conv gets 6 channels and takes 3; the " +
-			"layout may be nchw",
-		"auto": "neither layout works",
+	for _, tt := range []struct {
+		net          tiny
+		layout, want string
+	}{
+		{small, modelfile.NHWC, "fails on images as nhwc with 3 channels: a Conv gets 6 channels and takes 3; " +
+			"the layout may be nchw"},
+		{tiny{channels: 2, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, // which no image has
+			"auto", "neither layout works"},
 	} {
-		p.Layout = layout
-		if layout == "auto" { // of two channels, which no image has
-			two := tiny{channels: 2, filters: 4, classes: 5, height: 6, width: 9, gain: 6}.model(onnx.Free)
-			begins(onnxpb.TensorProto_FLOAT, []int{free, free, free, free})(two)
-			p.Path = modeltest.File(t, two)
-		}
-		if _, err := model.NewTrial(t.Context(), p); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", layout, err, want)
+		net := tt.net.model(onnx.Free)
+		begins(onnxpb.TensorProto_FLOAT, []int{free, free, free, free})(net)
+		p.Path, p.Layout = modeltest.File(t, net), tt.layout
+		if _, err := model.NewTrial(t.Context(), p); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.layout, err, tt.want)
 		}
 	}
 }
