@@ -11,9 +11,12 @@ import (
 	"slices"
 )
 
+// DeviceClasses are the classes of devices: the processor, NVIDIA's GPUs through CUDA, any GPU through WebGPU.
+var DeviceClasses = []string{"cpu", "cuda", "webgpu"}
+
 // A Device is where a stage computes.
 type Device struct {
-	Class   string // "cpu" or "cuda"
+	Class   string // of [DeviceClasses]
 	Index   int
 	Threads int // CPU threads to use; 0 means all
 }

@@ -38,6 +38,9 @@ var relationNames = [...]string{"each", "expand", "group", "whole"}
 
 func (r Relation) String() string { return relationNames[r] }
 
+// UsualTolerance is the tolerance of a stage on devices of other classes that declares none.
+const UsualTolerance = 1e-4
+
 // A Stage is one kind of work. Its parameter type is erased so that one list can hold every stage. Stages are
 // made by [New].
 type Stage struct {
@@ -49,11 +52,13 @@ type Stage struct {
 	Named    bool
 	Ordered  bool
 	Device   bool
-	Shared   *SharedRun
-	Inputs   []Port
-	Outputs  []Port
-	Variants []Variant
-	Passes   Passes
+	// Tolerance mirrors [Def.Tolerance]; it is that of the usual if none is declared.
+	Tolerance float64
+	Shared    *SharedRun
+	Inputs    []Port
+	Outputs   []Port
+	Variants  []Variant
+	Passes    Passes
 
 	// NewParams returns a pointer to a fresh copy of the default parameters.
 	NewParams func() any
@@ -95,6 +100,10 @@ type Def[P any] struct {
 
 	// Device reports whether the stage computes on the device of its slot.
 	Device bool
+
+	// Tolerance is how far what another class of devices computes may be off what a processor does, as a share
+	// of the largest magnitude in the payload; 0 stands for [UsualTolerance].
+	Tolerance float64
 
 	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage
 	// is one of those that share it.
@@ -227,7 +236,7 @@ func (e *BatchError) Unwrap() error { return e.Err }
 func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Shared: d.Shared,
+		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Tolerance: cmp.Or(d.Tolerance, UsualTolerance), Shared: d.Shared,
 		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants, Passes: d.Passes,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/fetch"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 )
 
 func doctorVerb(f flags) *verb {
@@ -31,7 +32,9 @@ func doctorVerb(f flags) *verb {
 			}
 			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
 			if missing == nil {
-				fmt.Fprintf(t, "cuda\t%s\n", cuda(rt))
+				for _, class := range stages.DeviceClasses[1:] {
+					fmt.Fprintf(t, "%s\t%s\n", class, devices(rt, class))
+				}
 			}
 			p, err := here()
 			if err != nil {
@@ -59,13 +62,16 @@ func doctorVerb(f flags) *verb {
 	}
 }
 
-func cuda(rt registry.Runtime) string {
-	if err := rt.CUDA(0); err != nil {
-		return "not usable: " + err.Error()
-	}
-	n := 1
-	for rt.CUDA(n) == nil && n < 64 {
-		n++
+// devices tells how many devices of a class the library can use.
+func devices(rt registry.Runtime, class string) string {
+	n := 0
+	for ; n < 64; n++ {
+		if err := rt.Has(stages.Device{Class: class, Index: n}); err != nil {
+			if n == 0 {
+				return "not usable: " + err.Error()
+			}
+			break
+		}
 	}
 	return fmt.Sprintf("usable, device 0 … %d", n-1)
 }

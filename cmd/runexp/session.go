@@ -112,14 +112,14 @@ func (e *engineFlags) folder(p place) (string, error) {
 
 // usable returns an error if a device can't be had.
 func usable(d stages.Device) error {
-	if d.Class != "cuda" {
+	if d.Class == "cpu" {
 		return nil
 	}
 	r, err := registry.OpenRuntime()
 	if err != nil {
 		return err
 	}
-	if err := r.CUDA(d.Index); err != nil {
+	if err := r.Has(d); err != nil {
 		return fmt.Errorf("device %s: %w", d, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores
 // that this process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one
 // another, while the threads of one slot wait behind every operator. "cuda" stands for every device that
-// CUDA_VISIBLE_DEVICES lists, or the first one. Classes don't mix, since one class makes all of a cell.
+// CUDA_VISIBLE_DEVICES lists, or the first one, "webgpu" for the first one. Classes don't mix, since one class makes all of a cell.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
 	cores := runtime.GOMAXPROCS(0)
@@ -24,11 +25,11 @@ func Parse(list string) ([]stages.Device, error) {
 	for _, name := range strings.Split(list, ",") {
 		name = strings.TrimSpace(name)
 		class, number, numbered := strings.Cut(name, ":")
-		if class != "cpu" && class != "cuda" {
-			return nil, fmt.Errorf("unknown device %q: devices are cpu, cpu:0, cuda, cuda:0, …", name)
+		if !slices.Contains(stages.DeviceClasses, class) {
+			return nil, fmt.Errorf("unknown device %q: devices are cpu, cpu:0, cuda, cuda:0, webgpu, …", name)
 		}
 		if len(out) > 0 && out[0].Class != class {
-			return nil, fmt.Errorf("devices %q mix classes: one run uses either CPU or CUDA", list)
+			return nil, fmt.Errorf("devices %q mix classes: one run uses one class", list)
 		}
 		first, count := 0, cores
 		if numbered {
@@ -37,8 +38,11 @@ func Parse(list string) ([]stages.Device, error) {
 				return nil, fmt.Errorf("device %q: %q is not a number", name, number)
 			}
 			first, count = n, 1
-		} else if class == "cuda" {
-			count = strings.Count(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") + 1 // one unless it's set
+		} else if class != "cpu" {
+			count = 1
+			if class == "cuda" {
+				count = strings.Count(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") + 1 // one unless it's set
+			}
 		}
 		for i := range count {
 			out = append(out, stages.Device{Class: class, Index: first + i})

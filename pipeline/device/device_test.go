@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 	}
 	for list, want := range map[string]string{
 		"cpu": all, "cpu:0": "cpu:0", "cpu:0,cpu:1": "cpu:0 cpu:1", " cpu:1 , cpu:0": "cpu:1 cpu:0",
-		"cuda": "cuda:0 cuda:1", "cuda:1": "cuda:1",
+		"cuda": "cuda:0 cuda:1", "cuda:1": "cuda:1", "webgpu": "webgpu:0", "webgpu:2": "webgpu:2",
 		"": "unknown device", "gpu": "unknown device", "cpu:x": "not a number", "cpu:-1": "not a number",
 		"cpu,cuda": "mix classes", "cpu:1,cpu:1": "listed twice", "cpu,cpu:0": "listed twice",
 		"cuda,cuda:1": "listed twice", "cpu:1,cpu:+1": "listed twice",

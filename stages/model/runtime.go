@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
@@ -33,8 +34,8 @@ func OpenRuntime() (Runtime, error) {
 	return Runtime{Version: r.Version, Path: r.Library.Path, How: r.Library.How, runtime: r}, nil
 }
 
-// CUDA returns nil if r can compute on that CUDA device, otherwise the reason.
-func (r Runtime) CUDA(index int) error { return r.runtime.HasCUDA(index) }
+// Has returns nil if r can compute on a device, otherwise the reason.
+func (r Runtime) Has(d stages.Device) error { return r.runtime.Has(d) }
 
 // NoRuntime reports whether err is caused by a missing or incompatible library, which the user has to fix.
 func NoRuntime(err error) bool {

@@ -111,14 +111,14 @@ func shareArena() error {
 	return onnxruntime.CreateAndRegisterAllocator(info, cfg)
 }
 
-// HasCUDA returns nil if CUDA device number index can be used, else the library's reason why not.
-func (r *Runtime) HasCUDA(index int) error {
+// Has returns nil if the device can be used, else the library's reason why not.
+func (r *Runtime) Has(d stages.Device) error {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
 		return err
 	}
 	defer o.Destroy()
-	return appendCUDA(o, index)
+	return addProvider(o, d)
 }
 
 var versionMark = regexp.MustCompile(`VERS_(\d+\.\d+\.\d+)`)

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,9 +165,7 @@ func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, 
 				o.SetMemPattern(false))
 		})
 	}
-	if d.Class == "cuda" {
-		steps = append(steps, func() error { return appendCUDA(o, d.Index) })
-	}
+	steps = append(steps, func() error { return addProvider(o, d) })
 	for _, step := range steps {
 		if err := step(); err != nil {
 			o.Destroy()
@@ -176,25 +173,6 @@ func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, 
 		}
 	}
 	return o, nil
-}
-
-// appendCUDA asks for float32 as it is written, without TF32's shorter mantissa, and for a convolution
-// algorithm that isn't chosen by timing.
-func appendCUDA(o *onnxruntime.SessionOptions, index int) error {
-	c, err := onnxruntime.NewCUDAProviderOptions()
-	if err != nil {
-		return err
-	}
-	defer c.Destroy()
-	err = c.Update(map[string]string{
-		"device_id":              strconv.Itoa(index),
-		"use_tf32":               "0",
-		"cudnn_conv_algo_search": "DEFAULT",
-	})
-	if err != nil {
-		return err
-	}
-	return keepingHandlers(func() error { return o.AppendExecutionProviderCUDA(c) })
 }
 
 // Run feeds in and fills out. It returns the context's cause soon after ctx is cancelled, and an error that
