@@ -10,6 +10,8 @@ import (
 // What the command borrows from families: types and functions are theirs, and documented there.
 type (
 	Runtime     = model.Runtime       // the ONNX Runtime that was found
+	Adapter     = model.Adapter       // a GPU that it may use
+	NoDevice    = model.NoDevice      // why a device can't be had, and what would help
 	Hypothesis  = model.Hypothesis    // of how a model is fed, and how its classes are numbered
 	Nested      = dataset.Nested      // a data set whose folders hold those of classes
 	NestedError = dataset.NestedError // the folders of a data set are its parts, and no classes

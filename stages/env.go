@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// DeviceClasses are the classes of devices: the processor, NVIDIA's GPUs through CUDA, any GPU through WebGPU.
+// DeviceClasses are the classes of devices: the processor, NVIDIA's GPUs by CUDA, any GPU by WebGPU.
 var DeviceClasses = []string{"cpu", "cuda", "webgpu"}
 
 // A Device is where a stage computes.

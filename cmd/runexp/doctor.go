@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,7 +34,9 @@ func doctorVerb(f flags) *verb {
 			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
 			if missing == nil {
 				for _, class := range stages.DeviceClasses[1:] {
-					fmt.Fprintf(t, "%s\t%s\n", class, devices(rt, class))
+					for i, line := range devices(rt, class) {
+						fmt.Fprintf(t, "%s\t%s\n", []string{class, ""}[min(i, 1)], line)
+					}
 				}
 			}
 			p, err := here()
@@ -62,18 +65,38 @@ func doctorVerb(f flags) *verb {
 	}
 }
 
-// devices tells how many devices of a class the library can use.
-func devices(rt registry.Runtime, class string) string {
-	n := 0
-	for ; n < 64; n++ {
-		if err := rt.Has(stages.Device{Class: class, Index: n}); err != nil {
-			if n == 0 {
-				return "not usable: " + err.Error()
-			}
-			break
-		}
+// devices tells which adapters a class has, a line each, or why it has none and what would help.
+func devices(rt registry.Runtime, class string) (lines []string) {
+	usable, others, err := rt.Devices(class)
+	var none *registry.NoDevice
+	switch {
+	case errors.As(err, &none) && none.Remedy != "":
+		return []string{"not usable: " + none.Reason, none.Remedy}
+	case err != nil:
+		return []string{"not usable: " + err.Error()}
 	}
-	return fmt.Sprintf("usable, device 0 … %d", n-1)
+	for i, a := range usable {
+		lines = append(lines, fmt.Sprintf("%s:%d, %s", class, i, adapter(a)))
+	}
+	for _, a := range others {
+		lines = append(lines, "not used: "+adapter(a))
+	}
+	return lines
+}
+
+// adapter describes a GPU.
+func adapter(a registry.Adapter) string {
+	text := a.Name
+	if a.Software {
+		text += " (the processor, slow)"
+	}
+	if a.Driver != "" {
+		text += ", driver " + a.Driver
+	}
+	if a.Memory > 0 {
+		text += fmt.Sprintf(", %.1f GB", float64(a.Memory)/1e9)
+	}
+	return text
 }
 
 // writable tries whether files can be made in dir, or in the folder that it would be made in.

@@ -69,10 +69,8 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	u.closing = append(u.closing, st.Close)
 	build := compiler(st, e.runtime)
 	if !reader {
-		for _, d := range devices {
-			if err := usable(d); err != nil {
-				return nil, environment(err)
-			}
+		if err := usable(devices); err != nil {
+			return nil, environment(err)
 		}
 		if e.store == "" {
 			if err := p.prepare(); err != nil {
@@ -110,17 +108,18 @@ func (e *engineFlags) folder(p place) (string, error) {
 	return p.store(), p.real(p.store())
 }
 
-// usable returns an error if a device can't be had.
-func usable(d stages.Device) error {
-	if d.Class == "cpu" {
+// usable returns an error if devices of one class can't be had.
+func usable(devices []stages.Device) error {
+	class := devices[0].Class
+	if class == "cpu" {
 		return nil
 	}
 	r, err := registry.OpenRuntime()
 	if err != nil {
 		return err
 	}
-	if err := r.Has(d); err != nil {
-		return fmt.Errorf("device %s: %w", d, err)
+	if err := r.Has(devices...); err != nil {
+		return fmt.Errorf("%s isn't usable: %w", class, err)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	}
 	f.here = true
 	if c.gpus() {
-		gpu := stages.Device{Class: "cuda"}
-		s.engine.Devices, f.here = []stages.Device{gpu}, !f.dry && usable(gpu) == nil
+		s.engine.Devices = []stages.Device{{Class: "cuda"}}
+		f.here = !f.dry && usable(s.engine.Devices) == nil
 	}
 	o, err := f.prepare(ctx, u, s, p)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/gpu"
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
@@ -34,8 +35,20 @@ func OpenRuntime() (Runtime, error) {
 	return Runtime{Version: r.Version, Path: r.Library.Path, How: r.Library.How, runtime: r}, nil
 }
 
-// Has returns nil if r can compute on a device, otherwise the reason.
-func (r Runtime) Has(d stages.Device) error { return r.runtime.Has(d) }
+// An Adapter is a GPU as its driver describes it.
+type Adapter = gpu.Adapter
+
+// A NoDevice is the error of a device that can't be had, which the user has to fix.
+type NoDevice = ort.NoDevice
+
+// Devices returns the adapters of a class, by the indices of its devices, and others that the class can't use.
+// It has the first compute something. The error is a [NoDevice] if it is the machine's.
+func (r Runtime) Devices(class string) (usable, others []Adapter, err error) {
+	return r.runtime.Devices(class)
+}
+
+// Has returns nil if r can compute on these devices of one class, otherwise the reason.
+func (r Runtime) Has(devices ...stages.Device) error { return r.runtime.Has(devices...) }
 
 // NoRuntime reports whether err is caused by a missing or incompatible library, which the user has to fix.
 func NoRuntime(err error) bool {

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
 // A message is a request to a [worker], or its reply. It travels as its length, itself in JSON, and then the
@@ -24,14 +25,19 @@ type message struct {
 	Disabled []string       `json:",omitempty"` // optimisers
 	Plain    bool           `json:",omitempty"` // nothing is optimised
 	Device   *stages.Device `json:",omitempty"`
+	Class    string         `json:",omitempty"` // of devices
 	Limits   *Limits        `json:",omitempty"`
 	Arrays   []array        `json:",omitempty"`
 	Infos    []Info         `json:",omitempty"`
+	Adapters []gpu.Adapter  `json:",omitempty"`
+	Missing  gpu.Missing    `json:",omitempty"`
 
 	Resident int64  `json:",omitempty"` // bytes of memory that the worker takes
 	Error    string `json:",omitempty"`
 	Memory   bool   `json:",omitempty"` // the error is a lack of memory
 	Sizes    []int  `json:",omitempty"` // of blobs
+
+	NoDevice *NoDevice `json:",omitempty"` // the error is this one
 
 	blobs [][]byte
 }
@@ -96,6 +102,7 @@ func readMessage(r *bufio.Reader) (*message, error) {
 // fail makes m a reply about an error.
 func (m *message) fail(err error) {
 	m.Error, m.Memory = err.Error(), errors.Is(err, stages.ErrOutOfMemory)
+	errors.As(err, &m.NoDevice)
 }
 
 // failure returns the error of a reply, nil if it has none.
@@ -103,6 +110,8 @@ func (m *message) failure() error {
 	switch {
 	case m.Error == "":
 		return nil
+	case m.NoDevice != nil:
+		return m.NoDevice
 	case m.Memory:
 		return &remoteError{m.Error, stages.ErrOutOfMemory}
 	}

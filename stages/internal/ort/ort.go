@@ -111,16 +111,6 @@ func shareArena() error {
 	return onnxruntime.CreateAndRegisterAllocator(info, cfg)
 }
 
-// Has returns nil if the device can be used, else the library's reason why not.
-func (r *Runtime) Has(d stages.Device) error {
-	o, err := onnxruntime.NewSessionOptions()
-	if err != nil {
-		return err
-	}
-	defer o.Destroy()
-	return addProvider(o, d)
-}
-
 var versionMark = regexp.MustCompile(`VERS_(\d+\.\d+\.\d+)`)
 var versionName = regexp.MustCompile(`\d+\.\d+\.\d+`)
 

@@ -2,12 +2,14 @@ package ort
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
 // A Provider is what ONNX Runtime calls an execution provider: it computes on the devices of a class.
@@ -18,15 +20,27 @@ type Provider struct {
 	// NoIndices says that MaxPool lacks its output Indices.
 	NoIndices bool
 
-	// add adds the provider to a session's options, on one of its devices; nil for the one that always is there.
-	add func(o *onnxruntime.SessionOptions, index int) error
+	// add adds the provider to a session's options, on one of its devices; nil for the one that is always there.
+	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
+	// adapters returns those that drivers tell of, in the order of their indices.
+	adapters func() ([]gpu.Adapter, error)
+	// most is how many adapters the provider can use, 0 if all.
+	most int
+	// why explains a failure to compute, given what adapters returned.
+	why func(err error, adapters []gpu.Adapter, missing error) *NoDevice
+	// others says how an adapter beyond most is chosen.
+	others string
 }
 
 // Providers has one provider for each class of devices.
 var Providers = []*Provider{
 	{Class: "cpu", Name: "CPUExecutionProvider"},
-	{Class: "cuda", Name: "CUDAExecutionProvider", add: addCUDA},
-	{Class: "webgpu", Name: "WebGpuExecutionProvider", add: addWebGPU, NoIndices: true},
+	{Class: "cuda", Name: "CUDAExecutionProvider",
+		add: addCUDA, adapters: gpu.CUDA, why: whyNoCUDA},
+	{Class: "webgpu", Name: webGPUName, NoIndices: true,
+		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
+		most: 1, others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
+			"driver's manifest, leaves out other drivers'"},
 }
 
 // ProviderOf returns the provider of a class.
@@ -34,37 +48,40 @@ func ProviderOf(class string) *Provider {
 	return Providers[slices.IndexFunc(Providers, func(p *Provider) bool { return p.Class == class })]
 }
 
-func addProvider(o *onnxruntime.SessionOptions, d stages.Device) error {
+func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) error {
 	p := ProviderOf(d.Class)
 	if p.add == nil {
 		return nil
 	}
-	return keepingHandlers(func() error { return p.add(o, d.Index) })
+	return keepingHandlers(func() error { return p.add(r, o, d.Index) })
 }
 
-// addCUDA asks for float32 as it is written, without TF32's shorter mantissa, and for a convolution algorithm
-// that isn't chosen by timing.
-func addCUDA(o *onnxruntime.SessionOptions, index int) error {
-	c, err := onnxruntime.NewCUDAProviderOptions()
-	if err != nil {
-		return err
-	}
-	defer c.Destroy()
-	err = c.Update(map[string]string{
-		"device_id":              strconv.Itoa(index),
-		"use_tf32":               "0",
-		"cudnn_conv_algo_search": "DEFAULT",
-	})
-	if err != nil {
-		return err
-	}
-	return o.AppendExecutionProviderCUDA(c)
+// A NoDevice is the error of a device that can't be had: a sentence for people.
+type NoDevice struct {
+	Reason string // "there is no Vulkan driver"
+	Remedy string // a command, or what else would help
 }
 
-// addWebGPU adds the provider that is compiled into the library.
-func addWebGPU(o *onnxruntime.SessionOptions, index int) error {
-	if index > 0 {
-		return fmt.Errorf("the library finds one adapter, webgpu:0")
+func (e *NoDevice) Error() string { return strings.TrimSuffix(e.Reason+": "+e.Remedy, ": ") }
+
+// absent is the error of a device that a class lacks which has the given number of them.
+func (p *Provider) absent(d stages.Device, usable int, others []gpu.Adapter) *NoDevice {
+	switch {
+	case len(others) > 0:
+		return &NoDevice{fmt.Sprintf("%s can't be chosen by number, as only %s:0 can", d, p.Class), p.others}
+	case usable == 1:
+		return &NoDevice{Reason: fmt.Sprintf("%s: there is one adapter, %s:0", d, p.Class)}
 	}
-	return o.AppendExecutionProvider("WebGPU", nil)
+	return &NoDevice{Reason: fmt.Sprintf("%s: there are %d adapters, %s:0 to %[3]s:%d", d, usable, p.Class,
+		usable-1)}
+}
+
+// blame is what libraries put before a sentence: where it arose, and the condition that wasn't met.
+var blame = regexp.MustCompile(`(?s)^.*(was false\. |\[ONNXRuntimeError\] : \d+ : \w+ : |with error: |` +
+	`\.(cc|h|cpp):\d+ \S+ )`)
+
+// plainly returns what an error says, in one line, without the places where it arose.
+func plainly(err error) string {
+	text, _, _ := strings.Cut(strings.TrimSpace(blame.ReplaceAllString(err.Error(), "")), "\n")
+	return text
 }

@@ -119,6 +119,15 @@ func (s *server) do(m *message) (*message, error) {
 	case doOutputs:
 		infos, err := r.Outputs(m.blobs[0])
 		return &message{Infos: infos}, err
+	case doAsk:
+		adapters, err := ProviderOf(m.Class).adapters()
+		reply := &message{Adapters: adapters}
+		if errors.As(err, &reply.Missing) {
+			err = nil
+		}
+		return reply, err
+	case doTry:
+		return &message{}, r.try(context.Background(), ProviderOf(m.Class))
 	}
 	return nil, fmt.Errorf("a worker can't do %q", m.Do)
 }

@@ -98,7 +98,7 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 		return s, err
 	}
 	kind := a.kind(r.needs.Run)
-	o, err := sessionOptions(d, kind == pooledRun)
+	o, err := r.sessionOptions(d, kind == pooledRun)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 
 // sessionOptions returns the options of a program on a device. Its memory, if it isn't pooled, is the
 // system's again after every run.
-func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
+func (r *Runtime) sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, 
 				o.SetMemPattern(false))
 		})
 	}
-	steps = append(steps, func() error { return addProvider(o, d) })
+	steps = append(steps, func() error { return r.addProvider(o, d) })
 	for _, step := range steps {
 		if err := step(); err != nil {
 			o.Destroy()

@@ -213,6 +213,8 @@ const (
 	doUnload   = "unload"
 	doSimplify = "simplify"
 	doOutputs  = "outputs"
+	doAsk      = "ask" // the drivers of a class
+	doTry      = "try" // to compute on a class
 )
 
 func startWorker(command []string, ended func()) (*worker, error) {
@@ -327,6 +329,7 @@ func (w *worker) close() {
 type Fault struct {
 	reason string
 	memory bool
+	how    string // it ended: "SIGSEGV, an access to memory that isn't its own"
 }
 
 func (f *Fault) Error() string { return f.reason }
@@ -367,20 +370,23 @@ func (w *worker) reason(ended error) error {
 		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: "+
 			"if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
 	case code == exitMemory:
-		return &Fault{fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, and that is "+
-			"what %s", gb(w.limits.Memory), w.limits.Of), true}
+		return &Fault{reason: fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, and "+
+			"that is what %s", gb(w.limits.Memory), w.limits.Of), memory: true}
 	case noMemory.MatchString(said):
-		return &Fault{"the model takes more memory for one batch than there is", true}
+		return &Fault{reason: "the model takes more memory for one batch than there is", memory: true,
+			how: "memory ran out"}
 	case name == "SIGKILL" && !w.closed:
-		return &Fault{"the process that ran the model was killed, by the system if memory was short", true}
+		return &Fault{reason: "the process that ran the model was killed, by the system if memory was short",
+			memory: true, how: name}
 	case faults[name] != "":
-		return &Fault{reason: fmt.Sprintf("the model crashes ONNX Runtime: %s, %s", name, faults[name])}
+		how := name + ", " + faults[name]
+		return &Fault{reason: "the model crashes ONNX Runtime: " + how, how: how}
 	case name != "":
-		return &Fault{reason: "the process that ran the model was ended by " + name}
+		return &Fault{reason: "the process that ran the model was ended by " + name, how: name}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-	return &Fault{reason: strings.TrimSuffix(fmt.Sprintf("the process that ran the model ended with exit "+
-		"code %d: %s", code, first), ": ")}
+	how := strings.TrimSuffix(fmt.Sprintf("exit code %d: %s", code, first), ": ")
+	return &Fault{reason: "the process that ran the model ended with " + how, how: how}
 }
 
 // A beginning keeps the first bytes that are written to it.

@@ -1,0 +1,137 @@
+package ort
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/gpu"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+)
+
+// patience is how long a driver may take to answer. The first start of a GPU takes seconds.
+var patience = time.Minute
+
+// Devices returns the adapters of a class, by the indices of its devices, and others that it can't use. The
+// first has computed something. Drivers are asked in a process of its own, if [UseWorkers] has set a command,
+// since they may crash, hang or print. The error is a [NoDevice] if it is the machine's.
+func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error) {
+	p := ProviderOf(class)
+	if p.add == nil {
+		return nil, nil, nil
+	}
+	apart, err := r.inProcess(Limits{}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer apart.Close()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, &NoDevice{
+		fmt.Sprintf("the driver hasn't answered for %v", patience), "restart it, or the machine"})
+	defer cancel()
+	adapters, missing := apart.ask(ctx, p)
+	err = apart.try(ctx, p)
+	var known *NoDevice
+	var gone *Fault
+	switch {
+	case err == nil && len(adapters) == 0: // only the provider tells of it
+		return []gpu.Adapter{{Name: "the system's GPU"}}, nil, nil
+	case err == nil && p.most > 0:
+		n := min(p.most, len(adapters))
+		return adapters[:n], adapters[n:], nil
+	case err == nil:
+		return adapters, nil, nil
+	case errors.As(err, &known):
+		return nil, nil, known
+	case errors.As(err, &gone):
+		name := describe(adapters)
+		if name != "" {
+			name = " of " + name
+		}
+		return nil, nil, &NoDevice{fmt.Sprintf("the driver%s ends the process that uses it: %s", name, gone.how),
+			"another version of the driver may help"}
+	}
+	return nil, nil, p.why(err, adapters, missing)
+}
+
+// Has returns nil if devices of one class can be used.
+func (r *Runtime) Has(devices ...stages.Device) error {
+	class := devices[0].Class
+	if ProviderOf(class).add == nil {
+		return nil
+	}
+	usable, others, err := r.Devices(class)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if d.Index >= len(usable) {
+			return ProviderOf(class).absent(d, len(usable), others)
+		}
+	}
+	return nil
+}
+
+// ask returns what drivers tell of a class's adapters.
+func (r *Runtime) ask(ctx context.Context, p *Provider) ([]gpu.Adapter, error) {
+	if r.worker == nil {
+		return p.adapters()
+	}
+	reply, err := r.worker.call(ctx, &message{Do: doAsk, Class: p.Class})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Missing != 0 {
+		return nil, reply.Missing
+	}
+	return reply.Adapters, nil
+}
+
+// try computes on the first device of a class: 2 × 3.
+func (r *Runtime) try(ctx context.Context, p *Provider) error {
+	if r.worker != nil {
+		_, err := r.worker.call(ctx, &message{Do: doTry, Class: p.Class})
+		return err
+	}
+	model, err := tripler()
+	if err != nil {
+		return err
+	}
+	s, err := r.NewSession(model, []string{"x"}, []string{"y"}, stages.Device{Class: p.Class, Threads: 1})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	x, errX := NewTensor[float32](r, 1)
+	y, errY := NewTensor[float32](r, 1)
+	if err := errors.Join(errX, errY); err != nil {
+		return err
+	}
+	defer x.Close()
+	defer y.Close()
+	x.Data[0] = 2
+	if err := s.Run(ctx, []Value{x}, []Value{y}); err != nil {
+		return err
+	}
+	if !slices.Equal(y.Data, []float32{6}) {
+		return fmt.Errorf("2 × 3 is %g there", y.Data)
+	}
+	return nil
+}
+
+// tripler returns a model that multiplies a number by 3.
+func tripler() ([]byte, error) {
+	m := &onnx.Model{Proto: &onnxpb.ModelProto{
+		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}},
+		Graph: &onnxpb.GraphProto{Name: "tripler"},
+	}}
+	f := m.Fragment()
+	f.OpTo("y", "Mul", []string{"x", f.Floats("three", []float32{3})})
+	m.After(f)
+	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1}, Known: true})
+	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT})
+	return m.Encode()
+}

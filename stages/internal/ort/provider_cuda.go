@@ -1,0 +1,96 @@
+package ort
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages/internal/gpu"
+)
+
+// addCUDA asks for float32 as it is written, without TF32's shorter mantissa, and for a convolution algorithm
+// that isn't chosen by timing.
+func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
+	r.loadCUDA()
+	c, err := onnxruntime.NewCUDAProviderOptions()
+	if err != nil {
+		return err
+	}
+	defer c.Destroy()
+	err = c.Update(map[string]string{
+		"device_id":              strconv.Itoa(index),
+		"use_tf32":               "0",
+		"cudnn_conv_algo_search": "DEFAULT",
+	})
+	if err != nil {
+		return err
+	}
+	return o.AppendExecutionProviderCUDA(c)
+}
+
+// loadCUDA opens CUDA's libraries where pip has put them, in which the provider doesn't look.
+func (r *Runtime) loadCUDA() {
+	cudaLibraries.Do(func() {
+		var folders []string
+		for _, environment := range pythons() {
+			for _, site := range sitePackages(environment) {
+				found, _ := filepath.Glob(filepath.Join(site, "nvidia", "*", "lib")) // it is well-formed
+				folders = append(folders, found...)
+			}
+		}
+		gpu.LoadCUDA(filepath.Join(filepath.Dir(r.Library.Path), "libonnxruntime_providers_cuda.so"), folders)
+	})
+}
+
+var cudaLibraries sync.Once
+
+var (
+	noCUDA     = regexp.MustCompile(`(?i)not enabled in this build|was not built with CUDA`)
+	noLibrary  = regexp.MustCompile(`(\S+): cannot open shared object file`)
+	cudaFailed = regexp.MustCompile(`CUDA failure (\d+): ([^;]*)`)
+)
+
+// whyNoCUDA explains why a program doesn't run on CUDA.
+func whyNoCUDA(err error, adapters []gpu.Adapter, missing error) *NoDevice {
+	text := err.Error()
+	lib := noLibrary.FindStringSubmatch(text)
+	visible, limited := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	switch {
+	case noCUDA.MatchString(text) || lib != nil && strings.Contains(lib[1], "libonnxruntime_providers_"):
+		return &NoDevice{"this ONNX Runtime has no CUDA",
+			"pip uninstall -y onnxruntime && pip install onnxruntime-gpu"}
+	case errors.Is(missing, gpu.NoDriver):
+		return &NoDevice{"no driver of NVIDIA works here",
+			"install it, or start the container with its GPUs; then nvidia-smi lists them"}
+	case errors.Is(missing, gpu.NoAdapter) && limited:
+		return &NoDevice{"NVIDIA's driver shows no GPU", fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q", visible)}
+	case errors.Is(missing, gpu.NoAdapter):
+		return &NoDevice{"NVIDIA's driver has no GPU", "nvidia-smi tells what it sees"}
+	case lib != nil:
+		return &NoDevice{fmt.Sprintf("CUDA's provider needs %s, which isn't found", lib[1]),
+			"pip install 'onnxruntime-gpu[cuda,cudnn]', or load the modules of CUDA and cuDNN"}
+	}
+	if m := cudaFailed.FindStringSubmatch(text); m != nil {
+		text = fmt.Sprintf("error %s, %s", m[1], strings.TrimSpace(m[2]))
+	} else {
+		text = plainly(err)
+	}
+	return &NoDevice{cmp.Or(describe(adapters), "CUDA") + " computes nothing: " + text, ""}
+}
+
+// describe names the first adapter and its driver.
+func describe(adapters []gpu.Adapter) string {
+	if len(adapters) == 0 {
+		return ""
+	}
+	a := adapters[0]
+	return strings.TrimSuffix(fmt.Sprintf("%s with the driver %s", a.Name, a.Driver), " with the driver ")
+}
