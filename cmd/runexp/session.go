@@ -70,7 +70,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	build := compiler(st, e.runtime)
 	if !reader {
 		if err := usable(devices); err != nil {
-			return nil, environment(err)
+			return nil, err
 		}
 		if e.store == "" {
 			if err := p.prepare(); err != nil {
@@ -116,12 +116,17 @@ func usable(devices []stages.Device) error {
 	}
 	r, err := registry.OpenRuntime()
 	if err != nil {
-		return err
+		return environment(err)
 	}
-	if err := r.Has(devices...); err != nil {
-		return fmt.Errorf("%s isn't usable: %w", class, err)
+	err = r.Has(devices...)
+	var none *registry.NoDevice
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &none):
+		return &exitError{exitEnvironment, fmt.Errorf("%s: %s", class, none.Reason), none.Remedy}
 	}
-	return nil
+	return environment(fmt.Errorf("%s: %w", class, err))
 }
 
 // outlook looks ahead at what a run would do, and shows what takes long of that.

@@ -70,10 +70,9 @@ func (p *Provider) absent(d stages.Device, usable int, others []gpu.Adapter) *No
 	case len(others) > 0:
 		return &NoDevice{fmt.Sprintf("%s can't be chosen by number, as only %s:0 can", d, p.Class), p.others}
 	case usable == 1:
-		return &NoDevice{Reason: fmt.Sprintf("%s: there is one adapter, %s:0", d, p.Class)}
+		return &NoDevice{Reason: fmt.Sprintf("there is no %s, only %s:0", d, p.Class)}
 	}
-	return &NoDevice{Reason: fmt.Sprintf("%s: there are %d adapters, %s:0 to %[3]s:%d", d, usable, p.Class,
-		usable-1)}
+	return &NoDevice{Reason: fmt.Sprintf("there is no %s, only %s:0 to %[2]s:%d", d, p.Class, usable-1)}
 }
 
 // blame is what libraries put before a sentence: where it arose, and the condition that wasn't met.

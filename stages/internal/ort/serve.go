@@ -23,6 +23,9 @@ const (
 // the process that started it has.
 func Serve(in io.Reader, out io.Writer) {
 	ignoreSignals()
+	if f, ok := out.(*os.File); ok {
+		out = ownStdout(f)
+	}
 	s := &server{sessions: map[int]*Session{}}
 	var limits bound
 	var once sync.Once

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// webGPU returns the environment of a command whose ONNX Runtime has WebGPU: make test-gpu says where that is.
+func webGPU(t *testing.T) []string {
+	t.Helper()
+	place := os.Getenv("RUNEXP_WEBGPU")
+	if place == "" {
+		t.Skip("skipped: RUNEXP_WEBGPU doesn't name an ONNX Runtime with WebGPU, as make test-gpu does")
+	}
+	return []string{"ONNXRUNTIME_LIB=" + place, "ONNXRUNTIME_EP_WEBGPU="}
+}
+
+// compiled makes a library of a file of testdata.
+func (w *world) compiled(name, source string) string {
+	w.Helper()
+	library := w.path(name)
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", library,
+		filepath.Join("testdata", source)).CombinedOutput()
+	if err != nil {
+		stagetest.Lacks(w, "no C compiler: "+err.Error()+string(out))
+	}
+	return library
+}
+
+// oneSentence fails the test unless a command wrote one error, which matches a pattern, and at most one hint.
+func (e ending) oneSentence(t *testing.T, pattern string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(e.stderr, "\n"), "\n")
+	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "hint: ") ||
+		!regexp.MustCompile(pattern).MatchString(e.stderr) {
+		t.Errorf("got\n%s\nwant an error and a hint that match %s", e.stderr, pattern)
+	}
+	if places := regexp.MustCompile(`\w+\.(cc|cpp|h):\d|::|ONNXRuntimeError`); places.MatchString(e.stderr) {
+		t.Errorf("%q shows where in a library it arose", e.stderr)
+	}
+}
+
+const oneNet = `name: x
+stages:
+  images: {uses: dataset/shapes, with: {count: 2, size: 128}}
+  model: {uses: model/onnx, with: {path: %q, preset: half}}
+  accuracy: {uses: score/top-1, in: {model: model, images: images, labels: images.labels}}
+publish: [accuracy]
+`
+
+// Whatever keeps a plugin from computing, from a file that is none to one that crashes or prints, is told in a
+// sentence with exit code 3, and so is a library without CUDA.
+func TestNoPlugin(t *testing.T) {
+	runtimeOrSkip(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: the names of files are those of Linux")
+	}
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet")), "text.so": "hello"})
+	standIn := w.compiled("plugin.so", "plugin.c")
+	for _, tt := range []struct{ name, plugin, state, devices, want string }{
+		{"none", w.path("none.so"), "", "webgpu", `^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: \S+/none.so ` +
+			`is no file\nhint: pip install onnxruntime-ep-webgpu\n$`},
+		{"a folder without it", w.dir, "", "webgpu", `/libonnxruntime_providers_webgpu.so is no file\nhint: `},
+		{"a text", w.path("text.so"), "", "webgpu", `text.so is no plugin of ONNX Runtime \(file too short\)\nhint: `},
+		{"another library", w.compiled("other.so", "other.c"), "", "webgpu",
+			`other.so is no plugin of ONNX Runtime \(undefined symbol: CreateEpFactories\)\nhint: `},
+		{"of another version", standIn, "old", "webgpu", `the plugin \S+/plugin.so doesn't fit ONNX Runtime [\d.]+ ` +
+			`\(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
+		{"without devices", standIn, "empty", "webgpu:7", `the plugin \S+/plugin.so offers no device\nhint: `},
+		{"that prints", standIn, "loud", "webgpu", `the plugin \S+/plugin.so offers no device\nhint: `},
+		{"that crashes", standIn, "crash", "webgpu", `ends the process that uses it: SIGSEGV, an access to memory that ` +
+			`isn't its own\nhint: `},
+		{"that exits", standIn, "exit", "webgpu", `ends the process that uses it: exit code 5: the driver gives up\nhint: `},
+		{"cuda", "", "", "cuda", `^runexp: cuda: this ONNX Runtime has no CUDA\nhint: pip \S+ .* && pip install ` +
+			`onnxruntime-gpu\n$`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := *w
+			w.TB = t
+			w.env = []string{"ONNXRUNTIME_EP_WEBGPU=" + tt.plugin, "STATE=" + tt.state}
+			e := w.run(exitEnvironment, "run", "x.yaml", "--devices", tt.devices)
+			e.oneSentence(t, tt.want)
+			if e.stdout != "" {
+				t.Errorf("wrote %q", e.stdout)
+			}
+			if _, err := os.Stat(w.path("artifacts")); err == nil {
+				t.Error("something was computed")
+			}
+		})
+	}
+}
+
+// What keeps drivers of Vulkan from computing is told in a sentence with exit code 3, also where they were
+// there in the run before; what one has can't be had twice.
+func TestNoAdapter(t *testing.T) {
+	env := webGPU(t)
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet"))})
+	w.compiled("driver.so", "driver.c")
+	w.write("driver.json", []byte(`{"file_format_version": "1.0.0", "ICD": {"library_path": "./driver.so", `+
+		`"api_version": "1.1.0"}}`))
+	manifest := "VK_DRIVER_FILES=" + w.path("driver.json")
+	for _, tt := range []struct {
+		name, devices string
+		env           []string
+		want          string
+	}{
+		{"webgpu:7", "webgpu:7", nil, `^runexp: webgpu: there is no webgpu:7, only webgpu:0\n`},
+		{"no driver", "webgpu", []string{"VK_DRIVER_FILES=" + w.path("none.json")},
+			`no Vulkan driver works here\nhint: VK_DRIVER_FILES allows only \S+/none.json\n$`},
+		{"a driver without adapter", "webgpu", []string{manifest, "STATE=empty"},
+			`the Vulkan driver has no adapter\nhint: `},
+		{"a driver whose adapter is too old", "webgpu", []string{manifest, "STATE=old"},
+			`doesn't compute on Stand-in with the driver \S+ 1.2.3: it is too old for WebGPU, or lacks .*\nhint: `},
+		{"a driver that crashes", "webgpu", []string{manifest, "STATE=crash"},
+			`ends the process that uses it: SIGSEGV, .*\nhint: `},
+		{"no loader", "webgpu", []string{"LD_LIBRARY_PATH="}, `there is no Vulkan loader, libvulkan.so.1\nhint: apt `},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := *w
+			w.TB = t
+			w.env = append(append([]string{}, env...), tt.env...)
+			if tt.name == "no loader" && systemHas("libvulkan.so.1") {
+				t.Skip("skipped: the system has a Vulkan loader")
+			}
+			w.run(exitEnvironment, "run", "x.yaml", "--devices", tt.devices).oneSentence(t, tt.want)
+		})
+	}
+}
+
+// systemHas reports whether the system's loader finds a library.
+func systemHas(library string) bool {
+	out, _ := exec.Command("/sbin/ldconfig", "-p").Output()
+	return bytes.Contains(out, []byte(library))
+}
+
+// A class tells its adapters, and a run on one leaves stderr to its own lines.
+func TestWebGPU(t *testing.T) {
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet"))})
+	w.env = append(webGPU(t), "XDG_RUNTIME_DIR=")
+	e := w.run(exitDone, "doctor")
+	if !regexp.MustCompile(`(?m)^webgpu +webgpu:0, \S.*, driver \S.*, [\d.]+ GB$`).MatchString(e.stdout) {
+		t.Errorf("doctor prints\n%s", e.stdout)
+	}
+	if e.stderr != "" {
+		t.Errorf("doctor writes %q to stderr", e.stderr)
+	}
+}
