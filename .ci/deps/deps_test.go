@@ -13,7 +13,7 @@ import (
 func TestWithoutPackageManager(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := t.TempDir()
-	err := install(t.Context(), dir, "linux/amd64", io.Discard)
+	err := installAll(t.Context(), dir, "linux/amd64", false, io.Discard)
 	want := `neither pip nor npm is installed to download ONNX Runtime 1.32.0: install one of them and run ` +
 		`"make deps" again, ` +
 		`or copy the library of that release to ` + filepath.Join(dir, "libonnxruntime.so")
@@ -23,7 +23,7 @@ func TestWithoutPackageManager(t *testing.T) {
 }
 
 func TestUnknownPlatform(t *testing.T) {
-	err := install(t.Context(), t.TempDir(), "plan9/386", io.Discard)
+	err := installAll(t.Context(), t.TempDir(), "plan9/386", false, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "plan9/386") ||
 		!strings.Contains(err.Error(), "ONNXRUNTIME_LIB") {
 		t.Errorf("got %v", err)
@@ -52,7 +52,7 @@ func TestWrongBytesAreNotInstalled(t *testing.T) {
 	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
 
 	var log bytes.Buffer
-	err := install(t.Context(), dir, "linux/amd64", &log)
+	err := installAll(t.Context(), dir, "linux/amd64", false, &log)
 	if err == nil || !strings.Contains(err.Error(), "has the SHA-256 ba7816bf") {
 		t.Errorf("got %v", err)
 	}
@@ -67,9 +67,29 @@ func TestWrongBytesAreNotInstalled(t *testing.T) {
 	}
 }
 
+// With -webgpu only the library that has WebGPU is accepted, which npm has and pip doesn't, and the plugin is
+// taken from its wheel.
+func TestWebGPU(t *testing.T) {
+	const name = "libonnxruntime_providers_webgpu.so"
+	dir := t.TempDir()
+	wheel := filepath.Join(t.TempDir(), "w.whl")
+	writeZip(t, wheel, "onnxruntime_ep_webgpu/"+name, "abc")
+	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
+	err := installAll(t.Context(), dir, "linux/amd64", true, io.Discard)
+	for _, want := range []string{"npm isn't installed to download ONNX Runtime with WebGPU",
+		name + " has the SHA-256 ba7816bf"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if err := installAll(t.Context(), dir, "linux/arm64", true, io.Discard); err == nil {
+		t.Error("a library without WebGPU was accepted")
+	}
+}
+
 func TestFailureIsReported(t *testing.T) {
 	fake(t, `[ "$1" = --version ] || { echo no network >&2; exit 3; }`)
-	err := install(t.Context(), t.TempDir(), "linux/amd64", io.Discard)
+	err := installAll(t.Context(), t.TempDir(), "linux/amd64", false, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no network") {
 		t.Errorf("got %v", err)
 	}
@@ -81,14 +101,14 @@ func TestExtract(t *testing.T) {
 	writeZip(t, wheel, "onnxruntime/capi/libonnxruntime.1.32.0.dylib", "abc")
 	pack := filepath.Join(dir, "n.tgz")
 	writeTar(t, pack, "package/bin/napi-v6/linux/arm64/libonnxruntime.so.1", "def")
-	p := platforms["linux/arm64"]
+	l := platforms["linux/arm64"].library()
 	for archive, want := range map[string]string{wheel: "abc", pack: "def"} {
 		f := fetcher{"pip"}
 		if archive == pack {
 			f = fetcher{"npm"}
 		}
 		to := archive + ".out"
-		if err := f.extract(archive, to, p); err != nil {
+		if err := f.extract(archive, to, f.of(l)); err != nil {
 			t.Fatal(err)
 		}
 		if b, _ := os.ReadFile(to); string(b) != want {
@@ -105,6 +125,9 @@ func TestSums(t *testing.T) {
 	for name, p := range platforms {
 		if len(p.sums) != 2 || !hex.MatchString(p.sums[0]) || !hex.MatchString(p.sums[1]) {
 			t.Errorf("%s: not the sums of the wheel's and the npm package's library: %v", name, p.sums)
+		}
+		if !hex.MatchString(p.plugin) {
+			t.Errorf("%s: not the sum of the plugin's library: %v", name, p.plugin)
 		}
 	}
 }

@@ -22,20 +22,21 @@ func (f fetcher) String() string { return strings.Join(f, " ") }
 
 func (f fetcher) isNPM() bool { return f[0] == "npm" }
 
-// version returns the ONNX Runtime release that it downloads.
-func (f fetcher) version() string {
+// of returns the package from which it takes a library.
+func (f fetcher) of(l library) source {
 	if f.isNPM() {
-		return npmVersion
+		return l.npm
 	}
-	return wheelVersion
+	return l.pip
 }
 
-// fetchers lists the available package managers. The wheel is a fifth of the size of the npm package.
-func fetchers() []fetcher {
+// fetchers lists the available package managers that have a library. The wheel is a fifth of the size of the
+// npm package.
+func fetchers(l library) []fetcher {
 	var found []fetcher
 	for _, f := range []fetcher{{"pip3"}, {"pip"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"},
 		{"npm"}} {
-		if _, err := exec.LookPath(f[0]); err != nil {
+		if _, err := exec.LookPath(f[0]); err != nil || f.of(l).pack == "" {
 			continue
 		}
 		// Python may lack pip, or the command may be a broken shim of a version manager.
@@ -51,13 +52,13 @@ func fetchers() []fetcher {
 }
 
 // download downloads the package to dir and returns its file.
-func (f fetcher) download(ctx context.Context, dir string, p platform) (string, error) {
+func (f fetcher) download(ctx context.Context, dir string, s source) (string, error) {
 	args := []string{"download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
 		"--only-binary=:all:",
-		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", p.wheel,
-		"--dest", dir, "onnxruntime==" + f.version()}
+		"--implementation", "cp", "--python-version", "3.12", "--abi", "cp312", "--platform", s.platform,
+		"--dest", dir, s.pack + "==" + s.version}
 	if f.isNPM() {
-		args = []string{"pack", "--silent", "--pack-destination", dir, "onnxruntime-node@" + f.version()}
+		args = []string{"pack", "--silent", "--pack-destination", dir, s.pack + "@" + s.version}
 	}
 	cmd := exec.CommandContext(ctx, f[0], append(f[1:len(f):len(f)], args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -72,14 +73,14 @@ func (f fetcher) download(ctx context.Context, dir string, p platform) (string, 
 }
 
 // extract extracts the library from a wheel or an npm package.
-func (f fetcher) extract(archive, to string, p platform) error {
+func (f fetcher) extract(archive, to string, s source) error {
 	if f.isNPM() {
-		return extractTar(archive, to, "/"+p.npm)
+		return extractTar(archive, to, s.file)
 	}
-	return extractZip(archive, to)
+	return extractZip(archive, to, s.file)
 }
 
-func extractZip(archive, to string) error {
+func extractZip(archive, to, prefix string) error {
 	z, err := zip.OpenReader(archive)
 	if err != nil {
 		return err
@@ -89,8 +90,8 @@ func extractZip(archive, to string) error {
 	for _, f := range z.File {
 		path := filepath.Join(filepath.Dir(to), strings.TrimPrefix(f.Name, "onnxruntime/"))
 		switch {
-		// libonnxruntime.so.1.32.0 or libonnxruntime.1.32.0.dylib
-		case strings.HasPrefix(f.Name, "onnxruntime/capi/libonnxruntime."):
+		// such as libonnxruntime.so.1.32.0 or libonnxruntime.1.32.0.dylib
+		case strings.HasPrefix(f.Name, prefix):
 			path, found = to, true
 		case !slices.Contains(notices, strings.TrimPrefix(f.Name, "onnxruntime/")):
 			continue

@@ -172,6 +172,14 @@ func testWheel(t *testing.T, wheel string) {
 	}
 	m.wants(m.run(filepath.Join(bin, "python"), module), "all is well")
 	testContents(t, wheel, runexp)
+
+	// The extra for GPUs adds the plugin, which the command finds; the machine may lack what else it needs.
+	const none = "this ONNX Runtime has no WebGPU"
+	m.wants(m.run(runexp, "doctor"), none)
+	pip(wheel + "[webgpu]")
+	if out := m.run(runexp, "doctor"); strings.Contains(out, none) {
+		t.Errorf("the plugin isn't found:\n%s", out)
+	}
 }
 
 // testContents checks the wheel's notices by the modules that the command names itself.

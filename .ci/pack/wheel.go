@@ -16,8 +16,12 @@ const tag = "py3-none-manylinux_2_28_x86_64"
 // oldestRuntime is the oldest release of ONNX Runtime that the command accepts.
 const oldestRuntime = "1.26.0"
 
+// oldestPlugin is the oldest release of WebGPU's plugin that was tried.
+const oldestPlugin = "0.4.0"
+
 // metadata describes the wheel. Neither package of ONNX Runtime is required: both fill the same folder, so
-// who has one must not get the other too.
+// who has one must not get the other too. WebGPU's plugin stands beside either, and comes with the one for
+// processors.
 const metadata = `Metadata-Version: 2.1
 Name: %s
 Version: %s
@@ -29,14 +33,17 @@ Provides-Extra: cpu
 Requires-Dist: onnxruntime>=%[3]s; extra == "cpu"
 Provides-Extra: cuda
 Requires-Dist: onnxruntime-gpu>=%[3]s; extra == "cuda"
+Provides-Extra: webgpu
+Requires-Dist: onnxruntime>=%[3]s; extra == "webgpu"
+Requires-Dist: onnxruntime-ep-webgpu>=%[4]s; extra == "webgpu"
 Provides-Extra: notebook
 Requires-Dist: numpy; extra == "notebook"
 Requires-Dist: pandas; extra == "notebook"
 Description-Content-Type: text/markdown
 
 The command runexp evaluates attribution (saliency) methods: it takes an experiment file and an ONNX image classifier,
-and reports which method explains the model most faithfully. The extra cpu or cuda installs ONNX Runtime, notebook
-what the module needs for tables and arrays.
+and reports which method explains the model most faithfully. One of the extras cpu, cuda and webgpu installs ONNX
+Runtime, webgpu for GPUs of any make; notebook installs what the module needs for tables and arrays.
 
     runexp new quickstart try
     runexp run try/quickstart.yaml
@@ -49,7 +56,8 @@ func writeWheel(binary, version, out string) (string, error) {
 		return "", err
 	}
 	info := name + "-" + version + ".dist-info/"
-	text := fmt.Sprintf(metadata, strings.ReplaceAll(name, "_", "-"), version, oldestRuntime)
+	text := fmt.Sprintf(metadata, strings.ReplaceAll(name, "_", "-"), version, oldestRuntime,
+		oldestPlugin)
 	files := []file{command,
 		{info + "METADATA", []byte(text), false},
 		{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: runexp\nRoot-Is-Purelib: false\nTag: " + tag +
