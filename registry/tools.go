@@ -34,6 +34,9 @@ func ServeWorker(in io.Reader, out io.Writer) { model.Serve(in, out) }
 func Watch(dir string, build func() string)   { model.Watch(dir, build) }
 func Unwatch()                                { model.Unwatch() }
 
+// Unmuted returns a writer to stderr that waits while the drivers of devices start, which is done quietly.
+func Unmuted(stderr io.Writer) io.Writer { return model.Unmuted(stderr) }
+
 // CatchFaults has this process end with a sentence, behind the signal's name, and an exit code where a fault
 // in a library ends it.
 func CatchFaults(sentence string, code int) { model.CatchFaults(sentence, code) }

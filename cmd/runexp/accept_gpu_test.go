@@ -14,14 +14,13 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// webGPU returns the environment of a command whose ONNX Runtime has WebGPU: make test-gpu says where that is.
+// webGPU returns the environment of a command whose ONNX Runtime has WebGPU, as make test-gpu has it.
 func webGPU(t *testing.T) []string {
 	t.Helper()
-	place := os.Getenv("RUNEXP_WEBGPU")
-	if place == "" {
-		t.Skip("skipped: RUNEXP_WEBGPU doesn't name an ONNX Runtime with WebGPU, as make test-gpu does")
+	if os.Getenv("RUNEXP_WEBGPU") == "" {
+		t.Skip("skipped: RUNEXP_WEBGPU isn't set: make test-gpu runs this test")
 	}
-	return []string{"ONNXRUNTIME_LIB=" + place, "ONNXRUNTIME_EP_WEBGPU="}
+	return []string{"ONNXRUNTIME_LIB=" + os.Getenv("ONNXRUNTIME_LIB"), "ONNXRUNTIME_EP_WEBGPU="}
 }
 
 // compiled makes a library of a file of testdata.
@@ -49,9 +48,12 @@ func (e ending) oneSentence(t *testing.T, pattern string) {
 	}
 }
 
+// driverJSON is the manifest of a driver of Vulkan.
+const driverJSON = `{"file_format_version": "1.0.0", "ICD": {"library_path": "./driver.so", "api_version": "1.1.0"}}`
+
 const oneNet = `name: x
 stages:
-  images: {uses: dataset/shapes, with: {count: 2, size: 128}}
+  images: {uses: dataset/shapes, with: {count: 1, size: 64}}
   model: {uses: model/onnx, with: {path: %q, preset: half}}
   accuracy: {uses: score/top-1, in: {model: model, images: images, labels: images.labels}}
 publish: [accuracy]
@@ -59,12 +61,12 @@ publish: [accuracy]
 
 // Whatever keeps a plugin from computing, from a file that is none to one that crashes or prints, is told in a
 // sentence with exit code 3, and so is a library without CUDA.
-func TestNoPlugin(t *testing.T) {
+func TestNoWebGPUPlugin(t *testing.T) {
 	runtimeOrSkip(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: the names of files are those of Linux")
 	}
-	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet")), "text.so": "hello"})
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg")), "text.so": "hello"})
 	standIn := w.compiled("plugin.so", "plugin.c")
 	for _, tt := range []struct{ name, plugin, state, devices, want string }{
 		{"none", w.path("none.so"), "", "webgpu", `^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: \S+/none.so ` +
@@ -101,12 +103,11 @@ func TestNoPlugin(t *testing.T) {
 
 // What keeps drivers of Vulkan from computing is told in a sentence with exit code 3, also where they were
 // there in the run before; what one has can't be had twice.
-func TestNoAdapter(t *testing.T) {
+func TestNoWebGPUAdapter(t *testing.T) {
 	env := webGPU(t)
-	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet"))})
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
 	w.compiled("driver.so", "driver.c")
-	w.write("driver.json", []byte(`{"file_format_version": "1.0.0", "ICD": {"library_path": "./driver.so", `+
-		`"api_version": "1.1.0"}}`))
+	w.write("driver.json", []byte(driverJSON))
 	manifest := "VK_DRIVER_FILES=" + w.path("driver.json")
 	for _, tt := range []struct {
 		name, devices string
@@ -142,10 +143,14 @@ func systemHas(library string) bool {
 	return bytes.Contains(out, []byte(library))
 }
 
-// A class tells its adapters, and a run on one leaves stderr to its own lines.
+// A class tells its adapters, a run on one leaves stderr to its own lines although another driver warns, and
+// when the adapter is gone the next run says so.
 func TestWebGPU(t *testing.T) {
-	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "resnet"))})
-	w.env = append(webGPU(t), "XDG_RUNTIME_DIR=")
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
+	w.compiled("driver.so", "driver.c")
+	w.write("driver.json", []byte(driverJSON))
+	drivers := "VK_DRIVER_FILES=" + os.Getenv("VK_DRIVER_FILES") + ":" + w.path("driver.json")
+	w.env = append(webGPU(t), "XDG_RUNTIME_DIR=", "STATE=loud", drivers)
 	e := w.run(exitDone, "doctor")
 	if !regexp.MustCompile(`(?m)^webgpu +webgpu:0, \S.*, driver \S.*, [\d.]+ GB$`).MatchString(e.stdout) {
 		t.Errorf("doctor prints\n%s", e.stdout)
@@ -153,4 +158,26 @@ func TestWebGPU(t *testing.T) {
 	if e.stderr != "" {
 		t.Errorf("doctor writes %q to stderr", e.stderr)
 	}
+	e = w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1")
+	if !strings.Contains(e.stderr, " on webgpu:0\n") || strings.Contains(e.stderr, "stand-in") {
+		t.Errorf("a run writes\n%s", e.stderr)
+	}
+	w.env = append(w.env, "VK_DRIVER_FILES="+w.path("driver.json"), "STATE=empty")
+	w.run(exitEnvironment, "run", "x.yaml", "--devices", "webgpu").oneSentence(t,
+		`^runexp: webgpu: the Vulkan driver has no adapter\nhint: `)
+}
+
+// WebGPU's plugin computes as the library does that has WebGPU.
+func TestWebGPUPlugin(t *testing.T) {
+	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
+	w.env = webGPU(t)
+	library := strings.TrimPrefix(w.env[0], "ONNXRUNTIME_LIB=")
+	plugin := filepath.Join(filepath.Dir(library), "libonnxruntime_providers_webgpu.so")
+	if _, err := os.Stat(plugin); err != nil {
+		t.Skip("skipped: there is no plugin next to the library: go run ./.ci/deps -webgpu gets it")
+	}
+	w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1", "--out", "artifacts/built-in")
+	w.env = append(w.env, "ONNXRUNTIME_EP_WEBGPU="+filepath.Dir(plugin), "RUNEXP_STORE="+w.path("another"))
+	w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1", "--out", "artifacts/plugin")
+	same(t, w.path("artifacts/built-in"), w.path("artifacts/plugin"))
 }

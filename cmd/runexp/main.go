@@ -34,6 +34,7 @@ func main() {
 // newCommand returns the command as a process of its own has it.
 func newCommand() *ui {
 	u := newUI(os.Stdout, os.Stderr)
+	u.err = registry.Unmuted(u.err)
 	u.working = collectLater()
 	registry.CatchFaults(faultText, exitBug)
 	registry.UseWorkers(os.Args[0], workerVerb)

@@ -74,5 +74,8 @@ func Watch(dir string, build func() string) { ort.Watch(dir, build) }
 // Unwatch ends [Watch] after a run without a crash.
 func Unwatch() { ort.Unwatch() }
 
+// Unmuted returns a writer to stderr that waits while the drivers of devices start, which is done quietly.
+func Unmuted(stderr io.Writer) io.Writer { return ort.Unmuted(stderr) }
+
 // CatchFaults makes a fault in a library end the process with the signal's name, a sentence and an exit code.
 func CatchFaults(sentence string, code int) { ort.CatchFaults(sentence, code) }

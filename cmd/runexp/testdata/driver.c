@@ -1,5 +1,7 @@
-// A stand-in for a driver of Vulkan: STATE says whether it has no adapter, or one without any feature, or crashes.
+// A stand-in for a driver of Vulkan: STATE has it be
+// without adapter, crash or warn, or else have an adapter without any feature.
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +22,8 @@ static int create(const void *info, const void *allocator, void **out) {
 
 static int enumerate(void *i, uint32_t *n, void **out) {
 	if (is("crash")) *(volatile int *)8 = 1;
-	if (is("empty")) return *n = 0;
+	if (is("loud")) fputs("WARNING: stand-in is not a conformant driver\n", stderr);
+	if (is("empty") || is("loud")) return *n = 0;
 	if (out) out[0] = device;
 	*n = 1;
 	return 0;

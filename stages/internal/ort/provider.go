@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
@@ -54,6 +55,18 @@ func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) er
 		return nil
 	}
 	return keepingHandlers(func() error { return p.add(r, o, d.Index) })
+}
+
+// started has the classes of which this process has made a session.
+var started sync.Map
+
+// starting is called before a session of a class is made, and what it returns behind that. The first one
+// starts the class's drivers, which is done quietly.
+func starting(class string) (done func()) {
+	if _, before := started.LoadOrStore(class, true); before || ProviderOf(class).add == nil {
+		return func() {}
+	}
+	return mute()
 }
 
 // A NoDevice is the error of a device that can't be had: a sentence for people.

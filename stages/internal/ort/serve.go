@@ -23,6 +23,7 @@ const (
 // the process that started it has.
 func Serve(in io.Reader, out io.Writer) {
 	ignoreSignals()
+	talkative.Store(true)
 	if f, ok := out.(*os.File); ok {
 		out = ownStdout(f)
 	}

@@ -97,6 +97,7 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 		}
 		return s, err
 	}
+	defer starting(d.Class)()
 	kind := a.kind(r.needs.Run)
 	o, err := r.sessionOptions(d, kind == pooledRun)
 	if err != nil {

@@ -30,9 +30,13 @@ static uintptr_t place(void *context) {
 #endif
 }
 
+static int told = 2;
+
 static void tell(const char *text) {
-	if (write(2, text, strlen(text)) < 0) {} // there is nobody else to tell
+	if (write(told, text, strlen(text)) < 0) {} // there is nobody else to tell
 }
+
+static void tell_to(int file) { told = file; }
 
 static void on_fault(int number, siginfo_t *info, void *context) {
 	uintptr_t at = place(context);
@@ -86,3 +90,6 @@ func CatchFaults(sentence string, code int) {
 	debug.SetTraceback("crash") // or else Go chooses the code
 	C.catch_faults(C.CString(sentence), C.int(code))
 }
+
+// tellFaultsTo says which file gets the sentence.
+func tellFaultsTo(file int) { C.tell_to(C.int(file)) }

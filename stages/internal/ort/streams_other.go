@@ -2,7 +2,18 @@
 
 package ort
 
-import "os"
+import (
+	"io"
+	"os"
+	"sync/atomic"
+)
+
+var talkative atomic.Bool
 
 // ownStdout returns out: what a library prints is mixed with replies there.
 func ownStdout(out *os.File) *os.File { return out }
+
+func mute() (done func()) { return func() {} }
+
+// Unmuted returns stderr.
+func Unmuted(stderr io.Writer) io.Writer { return stderr }
