@@ -32,7 +32,7 @@ Classifier: Operating System :: POSIX :: Linux
 Provides-Extra: cpu
 Requires-Dist: onnxruntime>=%[3]s; extra == "cpu"
 Provides-Extra: cuda
-Requires-Dist: onnxruntime-gpu>=%[3]s; extra == "cuda"
+Requires-Dist: onnxruntime-gpu[cuda,cudnn]>=%[3]s; extra == "cuda"
 Provides-Extra: webgpu
 Requires-Dist: onnxruntime>=%[3]s; extra == "webgpu"
 Requires-Dist: onnxruntime-ep-webgpu>=%[4]s; extra == "webgpu"
@@ -42,8 +42,8 @@ Requires-Dist: pandas; extra == "notebook"
 Description-Content-Type: text/markdown
 
 The command runexp evaluates attribution (saliency) methods: it takes an experiment file and an ONNX image classifier,
-and reports which method explains the model most faithfully. One of the extras cpu, cuda and webgpu installs ONNX
-Runtime, webgpu for GPUs of any make; notebook installs what the module needs for tables and arrays.
+and reports which method explains the model most faithfully. One of the extras cpu, webgpu (GPUs of any make) and cuda
+installs ONNX Runtime; notebook installs what the module needs for tables and arrays.
 
     runexp new quickstart try
     runexp run try/quickstart.yaml

@@ -49,7 +49,8 @@ func (e ending) oneSentence(t *testing.T, pattern string) {
 }
 
 // driverJSON is the manifest of a driver of Vulkan.
-const driverJSON = `{"file_format_version": "1.0.0", "ICD": {"library_path": "./driver.so", "api_version": "1.1.0"}}`
+const driverJSON = `{"file_format_version": "1.0.0",
+	"ICD": {"library_path": "./driver.so", "api_version": "1.1.0"}}`
 
 const oneNet = `name: x
 stages:
@@ -69,21 +70,23 @@ func TestNoWebGPUPlugin(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg")), "text.so": "hello"})
 	standIn := w.compiled("plugin.so", "plugin.c")
 	for _, tt := range []struct{ name, plugin, state, devices, want string }{
-		{"none", w.path("none.so"), "", "webgpu", `^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: \S+/none.so ` +
-			`is no file\nhint: pip install onnxruntime-ep-webgpu\n$`},
+		{"none", w.path("none.so"), "", "webgpu", `^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: ` +
+			`\S+/none.so is no file\nhint: pip install onnxruntime-ep-webgpu\n$`},
 		{"a folder without it", w.dir, "", "webgpu", `/libonnxruntime_providers_webgpu.so is no file\nhint: `},
-		{"a text", w.path("text.so"), "", "webgpu", `text.so is no plugin of ONNX Runtime \(file too short\)\nhint: `},
+		{"a text", w.path("text.so"), "", "webgpu",
+			`text.so is no plugin of ONNX Runtime \(file too short\)\nhint: `},
 		{"another library", w.compiled("other.so", "other.c"), "", "webgpu",
 			`other.so is no plugin of ONNX Runtime \(undefined symbol: CreateEpFactories\)\nhint: `},
-		{"of another version", standIn, "old", "webgpu", `the plugin \S+/plugin.so doesn't fit ONNX Runtime [\d.]+ ` +
-			`\(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
+		{"of another version", standIn, "old", "webgpu", `the plugin \S+/plugin.so doesn't fit ONNX Runtime ` +
+			`[\d.]+ \(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
 		{"without devices", standIn, "empty", "webgpu:7", `the plugin \S+/plugin.so offers no device\nhint: `},
 		{"that prints", standIn, "loud", "webgpu", `the plugin \S+/plugin.so offers no device\nhint: `},
-		{"that crashes", standIn, "crash", "webgpu", `ends the process that uses it: SIGSEGV, an access to memory that ` +
-			`isn't its own\nhint: `},
-		{"that exits", standIn, "exit", "webgpu", `ends the process that uses it: exit code 5: the driver gives up\nhint: `},
-		{"cuda", "", "", "cuda", `^runexp: cuda: this ONNX Runtime has no CUDA\nhint: pip \S+ .* && pip install ` +
-			`onnxruntime-gpu\n$`},
+		{"that crashes", standIn, "crash", "webgpu",
+			`ends the process that uses it: SIGSEGV, an access to memory that isn't its own\nhint: `},
+		{"that exits", standIn, "exit", "webgpu",
+			`ends the process that uses it: exit code 5: the driver gives up\nhint: `},
+		{"cuda", "", "", "cuda", `^runexp: cuda: this ONNX Runtime has no CUDA\nhint: pip \S+ .* && pip ` +
+			`install 'onnxruntime-gpu\[cuda,cudnn\]'\n$`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := *w
@@ -123,7 +126,8 @@ func TestNoWebGPUAdapter(t *testing.T) {
 			`doesn't compute on Stand-in with the driver \S+ 1.2.3: it is too old for WebGPU, or lacks .*\nhint: `},
 		{"a driver that crashes", "webgpu", []string{manifest, "STATE=crash"},
 			`ends the process that uses it: SIGSEGV, .*\nhint: `},
-		{"no loader", "webgpu", []string{"LD_LIBRARY_PATH="}, `there is no Vulkan loader, libvulkan.so.1\nhint: apt `},
+		{"no loader", "webgpu", []string{"LD_LIBRARY_PATH="},
+			`there is no Vulkan loader, libvulkan.so.1\nhint: apt `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := *w

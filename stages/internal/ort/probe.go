@@ -90,7 +90,8 @@ func (r *Runtime) ask(ctx context.Context, p *Provider) ([]gpu.Adapter, error) {
 	return reply.Adapters, nil
 }
 
-// try computes on the first device of a class: 2 × 3.
+// try computes on the first device of a class: 2 × 3, as a convolution, for which providers have libraries
+// of their own.
 func (r *Runtime) try(ctx context.Context, p *Provider) error {
 	if r.worker != nil {
 		_, err := r.worker.call(ctx, &message{Do: doTry, Class: p.Class})
@@ -105,8 +106,8 @@ func (r *Runtime) try(ctx context.Context, p *Provider) error {
 		return err
 	}
 	defer s.Close()
-	x, errX := NewTensor[float32](r, 1)
-	y, errY := NewTensor[float32](r, 1)
+	x, errX := NewTensor[float32](r, 1, 1, 1, 1)
+	y, errY := NewTensor[float32](r, 1, 1, 1, 1)
 	if err := errors.Join(errX, errY); err != nil {
 		return err
 	}
@@ -122,16 +123,16 @@ func (r *Runtime) try(ctx context.Context, p *Provider) error {
 	return nil
 }
 
-// tripler returns a model that multiplies a number by 3.
+// tripler returns a model that multiplies an image of one pixel by 3.
 func tripler() ([]byte, error) {
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}},
 		Graph: &onnxpb.GraphProto{Name: "tripler"},
 	}}
 	f := m.Fragment()
-	f.OpTo("y", "Mul", []string{"x", f.Floats("three", []float32{3})})
+	f.OpTo("y", "Conv", []string{"x", f.Floats("three", []float32{3}, 1, 1, 1, 1)})
 	m.After(f)
-	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1}, Known: true})
+	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 1, 1, 1}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT})
 	return m.Encode()
 }

@@ -16,19 +16,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// addCUDA asks for float32 as it is written, without TF32's shorter mantissa, and for a convolution algorithm
-// that isn't chosen by timing.
+// addCUDA asks for float32 as it is written, and for algorithms that aren't chosen by timing, so that a card
+// computes alike from run to run. Sums of atomic additions may still differ in the last bits.
 func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
-	r.loadCUDA()
+	r.prepareCUDA()
 	c, err := onnxruntime.NewCUDAProviderOptions()
 	if err != nil {
 		return err
 	}
 	defer c.Destroy()
 	err = c.Update(map[string]string{
-		"device_id":              strconv.Itoa(index),
-		"use_tf32":               "0",
-		"cudnn_conv_algo_search": "DEFAULT",
+		"device_id": strconv.Itoa(index),
+		"use_tf32":  "0", // which has a shorter mantissa
+		// By rules from the shapes. With cuDNN 9, DEFAULT takes what computes anything, slowly.
+		"cudnn_conv_algo_search": "HEURISTIC",
+		// Each session has a pool of memory, which doubles otherwise and doesn't shrink.
+		"arena_extend_strategy": "kSameAsRequested",
 	})
 	if err != nil {
 		return err
@@ -36,9 +39,14 @@ func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	return o.AppendExecutionProviderCUDA(c)
 }
 
-// loadCUDA opens CUDA's libraries where pip has put them, in which the provider doesn't look.
-func (r *Runtime) loadCUDA() {
-	cudaLibraries.Do(func() {
+// prepareCUDA opens CUDA's libraries where pip has put them, in which the provider doesn't look, and forbids
+// all of them TF32: where cuDNN has no plan without it, convolutions take one with it in spite of the option.
+func (r *Runtime) prepareCUDA() {
+	cudaPrepared.Do(func() {
+		const override = "NVIDIA_TF32_OVERRIDE"
+		if os.Getenv(override) == "" {
+			_ = os.Setenv(override, "0") // an error only for names and values that these aren't
+		}
 		var folders []string
 		for _, environment := range pythons() {
 			for _, site := range sitePackages(environment) {
@@ -50,7 +58,9 @@ func (r *Runtime) loadCUDA() {
 	})
 }
 
-var cudaLibraries sync.Once
+var cudaPrepared sync.Once
+
+const getCUDA = "pip install 'onnxruntime-gpu[cuda,cudnn]', or load the modules of CUDA and cuDNN"
 
 var (
 	noCUDA     = regexp.MustCompile(`(?i)not enabled in this build|was not built with CUDA`)
@@ -66,7 +76,7 @@ func whyNoCUDA(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 	switch {
 	case noCUDA.MatchString(text) || lib != nil && strings.Contains(lib[1], "libonnxruntime_providers_"):
 		return &NoDevice{"this ONNX Runtime has no CUDA",
-			"pip uninstall -y onnxruntime && pip install onnxruntime-gpu"}
+			"pip uninstall -y onnxruntime && pip install 'onnxruntime-gpu[cuda,cudnn]'"}
 	case errors.Is(missing, gpu.NoDriver):
 		return &NoDevice{"no driver of NVIDIA works here",
 			"install it, or start the container with its GPUs; then nvidia-smi lists them"}
@@ -74,9 +84,10 @@ func whyNoCUDA(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 		return &NoDevice{"NVIDIA's driver shows no GPU", fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q", visible)}
 	case errors.Is(missing, gpu.NoAdapter):
 		return &NoDevice{"NVIDIA's driver has no GPU", "nvidia-smi tells what it sees"}
+	case strings.Contains(text, "cuDNN is not available"):
+		return &NoDevice{"CUDA's provider needs cuDNN, which isn't found", getCUDA}
 	case lib != nil:
-		return &NoDevice{fmt.Sprintf("CUDA's provider needs %s, which isn't found", lib[1]),
-			"pip install 'onnxruntime-gpu[cuda,cudnn]', or load the modules of CUDA and cuDNN"}
+		return &NoDevice{fmt.Sprintf("CUDA's provider needs %s, which isn't found", lib[1]), getCUDA}
 	}
 	if m := cudaFailed.FindStringSubmatch(text); m != nil {
 		text = fmt.Sprintf("error %s, %s", m[1], strings.TrimSpace(m[2]))

@@ -27,8 +27,8 @@ var speaking sync.RWMutex
 // talkative is a worker, whose stderr tells why it ends.
 var talkative atomic.Bool
 
-// mute has what libraries print on stderr go nowhere until done is called: drivers of GPUs warn when they start
-// of what a user can't change. What ends the process is told nevertheless.
+// mute has what libraries print on stderr go nowhere until done is called: drivers of GPUs warn when they
+// start of what a user can't change. What ends the process is told nevertheless.
 func mute() (done func()) {
 	const stderr = 2
 	if talkative.Load() {
