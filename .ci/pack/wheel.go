@@ -20,8 +20,7 @@ const oldestRuntime = "1.26.0"
 const oldestPlugin = "0.4.0"
 
 // metadata describes the wheel. Neither package of ONNX Runtime is required: both fill the same folder, so
-// who has one must not get the other too. WebGPU's plugin stands beside either, and comes with the one for
-// processors.
+// who has one must not get the other too. WebGPU's plugin fits either, and comes with the one for processors.
 const metadata = `Metadata-Version: 2.1
 Name: %s
 Version: %s

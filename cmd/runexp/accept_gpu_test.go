@@ -60,8 +60,8 @@ stages:
 publish: [accuracy]
 `
 
-// Whatever keeps a plugin from computing, from a file that is none to one that crashes or prints, is told in a
-// sentence with exit code 3, and so is a library without CUDA.
+// Whatever keeps a plugin from computing, from a file that is none to one that crashes or prints, is told in
+// a sentence with exit code 3, and so is a library without CUDA.
 func TestNoWebGPUPlugin(t *testing.T) {
 	runtimeOrSkip(t)
 	if runtime.GOOS != "linux" {
@@ -79,14 +79,15 @@ func TestNoWebGPUPlugin(t *testing.T) {
 			`other.so is no plugin of ONNX Runtime \(undefined symbol: CreateEpFactories\)\nhint: `},
 		{"of another version", standIn, "old", "webgpu", `the plugin \S+/plugin.so doesn't fit ONNX Runtime ` +
 			`[\d.]+ \(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
-		{"without devices", standIn, "empty", "webgpu:7", `the plugin \S+/plugin.so offers no device\nhint: `},
+		{"without devices", standIn, "empty", "webgpu:7",
+			`the plugin \S+/plugin.so offers no device\nhint: `},
 		{"that prints", standIn, "loud", "webgpu", `the plugin \S+/plugin.so offers no device\nhint: `},
 		{"that crashes", standIn, "crash", "webgpu",
 			`ends the process that uses it: SIGSEGV, an access to memory that isn't its own\nhint: `},
 		{"that exits", standIn, "exit", "webgpu",
 			`ends the process that uses it: exit code 5: the driver gives up\nhint: `},
-		{"cuda", "", "", "cuda", `^runexp: cuda: this ONNX Runtime has no CUDA\nhint: pip \S+ .* && pip ` +
-			`install 'onnxruntime-gpu\[cuda,cudnn\]'\n$`},
+		{"cuda", "", "", "cuda", `^runexp: cuda: this ONNX Runtime has no CUDA\nhint: pip \S+ .* && ` +
+			`pip install 'onnxruntime-gpu\[cuda,cudnn\]'\n$`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := *w
@@ -148,7 +149,7 @@ func systemHas(library string) bool {
 }
 
 // A class tells its adapters, a run on one leaves stderr to its own lines although another driver warns, and
-// when the adapter is gone the next run says so.
+// when the adapter is gone the next run reports that.
 func TestWebGPU(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
 	w.compiled("driver.so", "driver.c")
@@ -184,4 +185,32 @@ func TestWebGPUPlugin(t *testing.T) {
 	w.env = append(w.env, "ONNXRUNTIME_EP_WEBGPU="+filepath.Dir(plugin), "RUNEXP_STORE="+w.path("another"))
 	w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1", "--out", "artifacts/plugin")
 	same(t, w.path("artifacts/built-in"), w.path("artifacts/plugin"))
+}
+
+// What docs/devices.md quotes, commands report.
+func TestDocsDevices(t *testing.T) {
+	var sources strings.Builder
+	files, err := filepath.Glob("../../stages/internal/ort/pro*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(b)
+	}
+	_, table, _ := strings.Cut(page(t, "docs/devices.md"), "| `doctor` says |")
+	quotes := regexp.MustCompile("(?m)^\\| `.*?` \\|").FindAllString(table, -1)
+	if len(quotes) < 8 {
+		t.Fatalf("%d rows", len(quotes))
+	}
+	for _, row := range quotes {
+		for _, m := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(row, -1) {
+			if !strings.Contains(sources.String(), m[1]) {
+				t.Errorf("docs/devices.md quotes %q, which nothing reports", m[1])
+			}
+		}
+	}
 }

@@ -54,7 +54,7 @@ func CUDA() ([]Adapter, error) {
 	for _, a := range found[:n] {
 		list = append(list, Adapter{
 			Name:   C.GoString(&a.name[0]),
-			Driver: fmt.Sprintf("NVIDIA's, for CUDA %d.%d", version/1000, version%1000/10),
+			Driver: fmt.Sprintf("NVIDIA, up to CUDA %d.%d", version/1000, version%1000/10),
 			Memory: int64(a.memory),
 		})
 	}

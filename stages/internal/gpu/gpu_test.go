@@ -151,7 +151,7 @@ func TestCUDA(t *testing.T) {
 	}
 	dir := t.TempDir()
 	compile(t, filepath.Join(dir, "libcuda.so.1"), cudaStandIn)
-	const driver = "NVIDIA's, for CUDA 13.1"
+	const driver = "NVIDIA, up to CUDA 13.1"
 	for state, want := range map[string]answer{
 		"no adapter": {Missing: NoAdapter},
 		"mismatch":   {Missing: NoDriver}, // of the library and the kernel's module

@@ -34,7 +34,8 @@ func TestProviders(t *testing.T) {
 // onnxruntime-gpu 1.26 and 1.31.
 func TestWhyNoCUDA(t *testing.T) {
 	const load = "/onnxruntime_src/onnxruntime/core/session/provider_bridge_ort.cc:2043 " +
-		"onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() [ONNXRuntimeError] : 1 : FAIL : Failed to load library "
+		"onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() " +
+		"[ONNXRuntimeError] : 1 : FAIL : Failed to load library "
 	const provider = "/x/capi/libonnxruntime_providers_cuda.so"
 	const missing = ": cannot open shared object file: No such file or directory"
 	card := []gpu.Adapter{{Name: "A card", Driver: "570"}}
@@ -102,10 +103,10 @@ func TestAbsent(t *testing.T) {
 // The plugin is found where a variable says, next to the library, and in the environments in which the
 // library is looked for.
 func TestFindPlugin(t *testing.T) {
-	environment, beside, given := t.TempDir(), t.TempDir(), t.TempDir()
+	environment, next, given := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("VIRTUAL_ENV", environment)
 	t.Setenv("HOME", t.TempDir())
-	library := filepath.Join(beside, fileName())
+	library := filepath.Join(next, fileName())
 	put := func(dir string) string {
 		file := filepath.Join(dir, pluginName())
 		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(file, nil, 0o666)); err != nil {
@@ -121,7 +122,7 @@ func TestFindPlugin(t *testing.T) {
 	}
 	installed := put(filepath.Join(environment, "lib/python3.12/site-packages/onnxruntime_ep_webgpu"))
 	check(installed)
-	check(put(beside))
+	check(put(next))
 	want := put(given)
 	for _, path := range []string{given, want} {
 		t.Setenv(pluginVariable, path)
