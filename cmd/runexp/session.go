@@ -69,7 +69,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	u.closing = append(u.closing, st.Close)
 	build := compiler(st, e.runtime)
 	if !reader {
-		if err := usable(devices); err != nil {
+		if err := usable(devices...); err != nil {
 			return nil, err
 		}
 		if e.store == "" {
@@ -109,7 +109,7 @@ func (e *engineFlags) folder(p place) (string, error) {
 }
 
 // usable returns an error if devices of one class can't be had.
-func usable(devices []stages.Device) error {
+func usable(devices ...stages.Device) error {
 	class := devices[0].Class
 	if class == "cpu" {
 		return nil

@@ -63,7 +63,7 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	f.here = true
 	if c.gpus() {
 		s.engine.Devices = []stages.Device{{Class: "cuda"}}
-		f.here = !f.dry && usable(s.engine.Devices) == nil
+		f.here = !f.dry && usable(s.engine.Devices...) == nil
 	}
 	o, err := f.prepare(ctx, u, s, p)
 	if err != nil {
