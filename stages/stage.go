@@ -101,8 +101,8 @@ type Def[P any] struct {
 	// Device reports whether the stage computes on the device of its slot.
 	Device bool
 
-	// Tolerance is how far what another class of devices computes may be off what a processor does, as a share
-	// of the largest magnitude in the payload; 0 stands for [UsualTolerance].
+	// Tolerance is the largest [Deviation] of what another class of devices computes from what a processor
+	// does; 0 stands for [UsualTolerance].
 	Tolerance float64
 
 	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage
