@@ -160,6 +160,16 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 // NewSlot returns a CPU slot that never closes a kept value.
 func NewSlot() stages.Slot { return slot{} }
 
+// NewSlotOn returns a slot on a device that never closes a kept value.
+func NewSlotOn(d stages.Device) stages.Slot { return elsewhere{slot{}, d} }
+
+type elsewhere struct {
+	slot
+	device stages.Device
+}
+
+func (s elsewhere) Device() stages.Device { return s.device }
+
 type slot map[string]io.Closer
 
 func (slot) Device() stages.Device { return stages.Device{Class: "cpu"} }
@@ -179,11 +189,13 @@ func (s slot) Share(key string, weight int64, make func() (io.Closer, error)) (i
 	return s.Keep(key, weight, make)
 }
 
-// Release closes the values kept by slots of NewSlot or NewWorkers.
+// Release closes the values kept by slots of NewSlot, NewSlotOn or NewWorkers.
 func Release(slots ...stages.Slot) {
 	for _, s := range slots {
 		switch s := s.(type) {
 		case slot:
+			s.release()
+		case elsewhere:
 			s.release()
 		case worker:
 			s.release()
