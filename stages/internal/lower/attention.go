@@ -73,14 +73,14 @@ func (u *unit) attend() error {
 	if needsRelevances {
 		// First, because rules that group nodes mustn't see those of derivatives.
 		seeds := map[string]string{u.Output: start}
-		if relevances, err = relevance.Backward(g, seeds, at, relevance.TIBAV()); err != nil {
+		if relevances, err = u.without().Backward(g, seeds, at, relevance.TIBAV()); err != nil {
 			return err
 		}
 		u.signature.Backward++
 	}
 	if needsSlopes {
 		seeds := map[string]string{u.Output: slope}
-		if slopes, err = relevance.Backward(g, seeds, at, relevance.Derivative()); err != nil {
+		if slopes, err = u.without().Backward(g, seeds, at, relevance.Derivative()); err != nil {
 			return err
 		}
 		u.signature.Backward++

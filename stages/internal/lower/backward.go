@@ -58,11 +58,11 @@ func (u *unit) answerQuestion(k int, q Question) error {
 func (u *unit) vjp(k int, q Question, start seed) error {
 	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string,
 		p relevance.Policy) (map[string]string, []relevance.Entry, error) {
-		results, err := relevance.Backward(g, seeds, wrt, p)
+		results, err := u.without().Backward(g, seeds, wrt, p)
 		return results, nil, err
 	}
 	if u.Audit {
-		backward = relevance.Audit
+		backward = u.without().Audit
 	}
 	results, entries, err := backward(u.graph, map[string]string{start.at: start.cotangent},
 		[]string{u.wrt[k]}, q.Rules)

@@ -25,6 +25,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -90,6 +91,8 @@ type Request struct {
 	Official   bool    // the rules of a Comparison are those of the authors' code: see [relevance.Rescale]
 	Once       bool    // a Comparison computes what it reads of the reference once, in a program of its own
 
+	// Provider computes the program; nil is the processor's.
+	Provider *ort.Provider
 	// Unrun says that the program won't run, so that passes are left out which refuse nothing.
 	Unrun bool
 	// KeepNodes says that the program won't run and is compared with others node by node: passes that change
@@ -104,6 +107,11 @@ func (r Request) questions() []Question { return append([]Question{r.Question}, 
 // answer are safe. Other rules look at the nodes themselves: they may divide by what counts nothing.
 func (r Request) derivatives() bool {
 	return !slices.ContainsFunc(r.questions(), func(q Question) bool { return len(q.Rules.Cases) > 0 })
+}
+
+// without returns what backward passes do without.
+func (r Request) without() relevance.Without {
+	return relevance.Without{Indices: r.Provider != nil && r.Provider.NoIndices}
 }
 
 // A Signature is what a program takes and returns, and how a session is to load it.

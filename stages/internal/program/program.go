@@ -206,6 +206,7 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 // compile lowers a program of the net.
 func (n *Net) compile(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered,
 	error) {
+	r.Provider = ort.ProviderOf(slot.Device().Class)
 	return lower.Program(ctx,
 		n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
 }

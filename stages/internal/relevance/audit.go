@@ -11,9 +11,11 @@ type Entry struct {
 	Magnitude Value // sum of the magnitudes of Inputs
 }
 
-// Audit is [Backward] and also returns the balance of relevance at every node, from the seeds on.
-func Audit(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, []Entry, error) {
+// Audit is [Without.Backward] and also returns the balance of relevance at every node, from the seeds on.
+func (w Without) Audit(g *onnx.Graph, seeds map[Value]Value, wrt []Value,
+	p Policy) (map[Value]Value, []Entry, error) {
 	b := newBuilder(g)
+	b.without = w
 	b.audited, b.auditedPolicy = true, p.Name
 	rel, err := b.backward(seeds, wrt, p)
 	return rel, b.entries, err

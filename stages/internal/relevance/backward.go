@@ -12,7 +12,20 @@ import (
 // relevance, a value of the same shape. The error is an [*UnsupportedError] if an operator in between has no
 // registered [Op].
 func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {
-	return newBuilder(g).backward(seeds, wrt, p)
+	return Without{}.Backward(g, seeds, wrt, p)
+}
+
+// Without says what the emitted nodes do without, because a device lacks it.
+type Without struct {
+	Indices bool // of MaxPool
+}
+
+// Backward is [Backward] for such a device.
+func (w Without) Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value,
+	p Policy) (map[Value]Value, error) {
+	b := newBuilder(g)
+	b.without = w
+	return b.backward(seeds, wrt, p)
 }
 
 func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Value]Value, error) {

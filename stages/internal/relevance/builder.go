@@ -17,6 +17,7 @@ type onnxNode = onnxpb.NodeProto
 // <prefix>/<node>/<step> and deterministic.
 type Builder struct {
 	g          *onnx.Graph
+	without    Without
 	nodes      []*onnxNode
 	producedBy map[Value]*onnxNode // by value: the emitted node that produces it
 	node       string              // the node whose relevance is being emitted

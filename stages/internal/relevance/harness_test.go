@@ -136,12 +136,17 @@ func noise(r *rand.Rand, n int) []float32 {
 // prepare builds the session of an example and of its backward pass by p.
 func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, error) {
 	t.Helper()
+	return prepareOn(t, op, ex, p, stages.Device{Class: "cpu", Threads: threads}, Without{})
+}
+
+// prepareOn does the same on any device.
+func prepareOn(t testing.TB, op *Op, ex Example, p Policy, device stages.Device, w Without) (*bench, error) {
+	t.Helper()
 	r, err := ort.Default()
 	if err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	b := &bench{r: r}
-	device := stages.Device{Class: "cpu", Threads: threads}
 	m, flows := model(t, op, ex)
 	b.flows = flows
 	var feeds []ort.Value
@@ -190,7 +195,7 @@ func prepare(t testing.TB, op *Op, ex Example, p Policy, threads int) (*bench, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	rel, err := Backward(g, seeds, wrt, p)
+	rel, err := w.Backward(g, seeds, wrt, p)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,14 @@ import (
 
 // MaxPool selects the largest element of each window, the first one of ties. Its second output, which only
 // the backward pass enables because it costs more than the pool itself, is that element's index in the
-// flattened input; the cotangents are scattered to these indices, and added where windows overlap.
+// flattened input; the cotangents are scattered to these indices, and added where windows overlap. Without
+// indices see [Builder.toFirstLargest].
 var opMaxPool = &Op{
 	Type: "MaxPool", Kind: Select,
 	Prepare: func(b *Builder, n onnx.Node) {
+		if b.without.Indices {
+			return
+		}
 		b.output(n, 1, onnx.Type{Elem: onnxpb.TensorProto_INT64, Shape: b.Shape(n.Output[0])})
 	},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
@@ -20,6 +24,9 @@ var opMaxPool = &Op{
 		if n.Int("storage_order", 0) != 0 {
 			b.Fail(n, "storage_order 1 isn't supported")
 			return nil
+		}
+		if b.without.Indices {
+			return []Value{b.toFirstLargest(n.Input[0], n.Output[0], dy[0], b.window(n, nil))}
 		}
 		shape := b.Shape(n.Input[0])
 		count := size(b.Shape(dy[0]))
