@@ -27,6 +27,8 @@ type message struct {
 	Device   *stages.Device `json:",omitempty"`
 	Class    string         `json:",omitempty"` // of devices
 	Limits   *Limits        `json:",omitempty"`
+	Profiled bool           `json:",omitempty"` // the session records, or is to tell what it recorded
+	Profile  *Profile       `json:",omitempty"`
 	Arrays   []array        `json:",omitempty"`
 	Infos    []Info         `json:",omitempty"`
 	Adapters []gpu.Adapter  `json:",omitempty"`

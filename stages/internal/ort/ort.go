@@ -35,6 +35,7 @@ type Runtime struct {
 	worker   *worker // does what is asked for; nil is this process
 	reusable bool    // Isolated may use it again
 	needs    Needs   // of the programs that it loads
+	profiled bool    // its sessions record what they do
 }
 
 var process struct {

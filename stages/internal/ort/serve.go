@@ -116,6 +116,10 @@ func (s *server) do(m *message) (*message, error) {
 		s.mu.Lock()
 		delete(s.sessions, m.Session)
 		s.mu.Unlock()
+		if m.Profiled {
+			p, err := session.EndProfile()
+			return &message{Profile: &p}, err
+		}
 		return &message{}, session.Close()
 	case doSimplify:
 		b, err := r.Simplify(m.blobs[0], m.Disabled...)
@@ -142,6 +146,9 @@ func (s *server) load(r *Runtime, m *message) (*message, error) {
 	if m.Plain {
 		session, err = r.NewPlainSession(m.blobs[0], m.Inputs, m.Outputs)
 	} else {
+		if m.Profiled {
+			r = r.Profiled()
+		}
 		session, err = r.newSession(m.blobs[0], m.Inputs, m.Outputs, *m.Device, m.Disabled)
 	}
 	if err != nil {

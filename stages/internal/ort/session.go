@@ -31,6 +31,8 @@ type Session struct {
 
 	worker *worker // that has loaded it instead; nil is this process
 	number int     // there
+
+	recording recording
 }
 
 // NewSession loads a model onto a device. Names fix the order of inputs and of outputs. The library's fusions
@@ -90,8 +92,8 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 		}
 	}
 	if r.worker != nil {
-		s, err := r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled},
-			model)
+		s, err := r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled,
+			Profiled: r.profiled}, model)
 		if err == nil {
 			s.account, s.need, s.kind = a, r.needs.Run, apartRun
 		}
@@ -114,12 +116,20 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 		return nil, err
 	}
 	defer leave()
+	rec, err := r.record(o)
+	if err != nil {
+		return nil, err
+	}
 	s, err := openSession(model, inputs, outputs, o)
-	if err == nil && a != nil {
+	if err != nil {
+		return nil, errors.Join(err, rec.remove())
+	}
+	s.recording = rec
+	if a != nil {
 		s.account, s.need, s.kind, s.loaded = a, r.needs.Run, kind, int64(len(model))+r.needs.Kept
 		a.loaded.Add(s.loaded)
 	}
-	return s, err
+	return s, nil
 }
 
 var errNoEnds = errors.New("a session needs an input and an output")
@@ -315,7 +325,7 @@ func (s *Session) Close() error {
 	if s.account != nil {
 		s.account.loaded.Add(-s.loaded)
 	}
-	return s.session.Destroy()
+	return errors.Join(s.session.Destroy(), s.recording.remove())
 }
 
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +
