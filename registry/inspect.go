@@ -42,7 +42,22 @@ type Inspection struct {
 	Methods  []Fit       `json:"methods"`
 	Rewrites []Fit       `json:"rewrites"`         // stages that make another model of it
 	Stanza   string      `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
+	Uses     []StageUse  `json:"uses,omitempty"`   // of devices
 }
+
+// A StageUse is how the programs that a stage runs on a model use a device.
+type StageUse struct {
+	Stage    string  `json:"stage"`
+	Device   string  `json:"device"`
+	Programs []Usage `json:"programs,omitempty"`
+	Problem  string  `json:"problem,omitempty"` // why they don't run there
+}
+
+// What the command tells of programs on devices; the types are documented where they are made.
+type (
+	Usage  = model.Usage  // of a device by a program
+	Copies = model.Copies // between the device and the host
+)
 
 // A Fit tells whether an attribution method can explain a model, or a stage rewrite it.
 type Fit struct {
@@ -51,8 +66,8 @@ type Fit struct {
 	Why    string `json:"why,omitempty"` // it doesn't; or what to know where it does
 }
 
-// Inspect inspects an ONNX file.
-func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
+// Inspect inspects an ONNX file, and measures how the programs of some stages use these devices.
+func Inspect(ctx context.Context, path string, l Look, devices ...stages.Device) (Inspection, error) {
 	p := l.params(path)
 	if err := p.Size.UnmarshalText([]byte(l.Size)); err != nil {
 		return Inspection{}, &stages.FieldError{Field: "size", Err: err}
@@ -72,6 +87,13 @@ func Inspect(ctx context.Context, path string, l Look) (Inspection, error) {
 		}
 		if x.Rewrites, err = rewrites(ctx, x.Trial); err != nil {
 			return x, err
+		}
+		for _, d := range devices {
+			uses, err := uses(ctx, x.Trial, d)
+			if err != nil {
+				return x, err
+			}
+			x.Uses = append(x.Uses, uses...)
 		}
 	}
 	if _, missing := OpenRuntime(); x.Trial != nil || missing != nil && !x.NoClassifier {
@@ -121,6 +143,28 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// tried are stages whose programs are most of what experiments run: a classification, a gradient, a backward
+// pass with rules, masked images, a curve. A model has each of them, or not.
+var tried = []string{"model/predict", "attribute/saliency", "attribute/lrp-epsilon", "attribute/rise",
+	"perturb/deletion"}
+
+// uses measures how the programs of some stages use a device.
+func uses(ctx context.Context, t *model.Trial, d stages.Device) (list []StageUse, err error) {
+	for _, name := range tried {
+		s, _ := Builtin().Lookup(name)
+		u := StageUse{Stage: name, Device: d.String()}
+		u.Programs, err = t.Usages(ctx, d, s, s.NewParams())
+		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
+			return nil, err
+		}
+		if err != nil {
+			u.Problem = err.Error()
+		}
+		list = append(list, u)
+	}
+	return list, nil
 }
 
 // StanzaAt returns the stage that reads the model, as far as it is known, with the path that the

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"text/template"
 
+	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
@@ -19,17 +20,21 @@ import (
 func inspectVerb(f flags) *verb {
 	look := f.look()
 	var asJSON, layers bool
-	var runtime string
-	f["--json"], f["--layers"], f["--onnxruntime"] = &asJSON, &layers, &runtime
+	var runtime, devices string
+	f["--json"], f["--layers"], f["--onnxruntime"], f["--devices"] = &asJSON, &layers, &runtime, &devices
 	return &verb{
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			registry.UseRuntime(runtime)
+			on, err := measuredOn(devices)
+			if err != nil {
+				return err
+			}
 			file, address, err := u.local(ctx, args[0], false)
 			if err != nil {
 				return err
 			}
-			x, err := inspected(ctx, file, look)
+			x, err := inspected(ctx, file, look, on...)
 			if err != nil {
 				return err
 			}
@@ -51,9 +56,26 @@ func inspectVerb(f flags) *verb {
 	}
 }
 
+// measuredOn returns the first device of a list, or none of an empty one.
+func measuredOn(list string) ([]stages.Device, error) {
+	if list == "" {
+		return nil, nil
+	}
+	devices, err := device.Parse(list)
+	if err != nil {
+		return nil, usage(err, "")
+	}
+	if err := usable(devices[0]); err != nil {
+		return nil, environment(err)
+	}
+	return devices[:1], nil
+}
+
 // inspected inspects a file; one that isn't there is the machine's fault.
-func inspected(ctx context.Context, file string, look *registry.Look) (registry.Inspection, error) {
-	x, err := registry.Inspect(ctx, file, *look)
+func inspected(ctx context.Context, file string, look *registry.Look, on ...stages.Device) (
+	registry.Inspection, error,
+) {
+	x, err := registry.Inspect(ctx, file, *look, on...)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return x, environment(err)
 	}
@@ -70,6 +92,7 @@ var inspectionText string
 var inspectionPage = parsed("inspection", inspectionText, template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
 	"told":  told,
+	"use":   use,
 	"list":  func(words []string) string { return strings.Join(words, ", ") },
 	"count": countOf,
 })
@@ -118,6 +141,34 @@ func told(gradient, why string) string {
 		return "needs gradients: see above"
 	}
 	return why
+}
+
+// use tells how a program uses a device.
+func use(p registry.Usage) string {
+	name, _, _ := strings.Cut(p.Program, " of ")
+	name, _, _ = strings.Cut(name, ",")
+	words := []string{fmt.Sprintf("%s of %d rows in %.3g s", name, p.Batch, p.Run)}
+	var by []string
+	onCPU := 0
+	for _, f := range p.Fallbacks {
+		onCPU += f.Nodes
+		by = append(by, fmt.Sprintf("%s %d", f.Operator, f.Nodes))
+	}
+	if onCPU == 0 {
+		words = append(words, fmt.Sprintf("%d nodes, all on the device", p.Nodes))
+	} else {
+		words = append(words, fmt.Sprintf("%d nodes, of which the CPU computes %d: %s", p.Nodes, onCPU,
+			strings.Join(by, ", ")))
+	}
+	copies := func(c registry.Copies, of string) string {
+		return fmt.Sprintf("%d %s, %s", c.Number, of, size(c.Bytes))
+	}
+	if between := p.ToHost.Number + p.FromHost.Number; between > 0 || onCPU > 0 {
+		words = append(words, copies(p.ToHost, "copies to the host within"), copies(p.FromHost, "from it"),
+			fmt.Sprintf("%.2g%% of the time for these and the CPU's nodes", 100*p.Cost))
+	}
+	words = append(words, copies(p.Inputs, "inputs"), copies(p.Outputs, "outputs"))
+	return lines(strings.Join(words, ";\n"))
 }
 
 // operators lists operators with their numbers; marked are those without a gradient, which needn't concern

@@ -102,6 +102,21 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	return r.Remark(g), nil
 }
 
+// What is measured of programs on devices.
+type (
+	Usage  = program.Usage
+	Copies = program.Copies
+)
+
+// Usages measures how the programs that a stage with these parameters runs on the model use a device.
+func (t *Trial) Usages(ctx context.Context, d stages.Device, s *stages.Stage, params any) ([]Usage, error) {
+	r := program.Measuring(d, &t.slot)
+	defer r.Close()
+	err := r.Rehearse(ctx, s, params, program.Subject{Spec: t.Spec, Model: t.model},
+		func(string) bool { return false })
+	return r.Usages, err
+}
+
 // batch returns the batch that the shapes of [Trial.graph] are of.
 func (t *Trial) batch() int { return t.net.Fit(2, 2) }
 

@@ -22,6 +22,8 @@ type Net struct {
 	onnx    func() ([]byte, error) // the same file
 	rewrite *modelfile.Rewrite     // nil for the model of a file
 	base    *Net                   // that is rewritten
+
+	warn func(format string, args ...any) // the user, nil if there is none to
 }
 
 // Load returns the model on the port called model. Once its specification is cached on the slot, its bytes
@@ -34,6 +36,7 @@ func Load(e *stages.Env) (*Net, error) {
 	if err != nil {
 		return nil, fmt.Errorf("port model: %w", err)
 	}
+	n.warn = e.Warn
 	return n, nil
 }
 

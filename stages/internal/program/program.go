@@ -102,10 +102,6 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 		need.Run += l.memory()
 		l.need = need
 	}
-	b, err := p.Model.Encode()
-	if err != nil {
-		return nil, err
-	}
 	needs := ort.Needs{Run: need.Run, Kept: need.Kept}
 	sure, err := ort.Surely(needs)
 	if err != nil {
@@ -116,9 +112,23 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 		return nil, err
 	}
 	runtime = runtime.Needing(needs)
-	session := runtime.NewSession
+	s, err := session(runtime, p, d)
+	if err != nil {
+		return nil, errors.Join(err, runtime.Close())
+	}
+	l.session, l.runtime = s, runtime
+	return l, nil
+}
+
+// session loads a program onto a device.
+func session(r *ort.Runtime, p *lower.Lowered, d stages.Device) (*ort.Session, error) {
+	b, err := p.Model.Encode()
+	if err != nil {
+		return nil, err
+	}
+	load := r.NewSession
 	if p.Canonical {
-		session = runtime.NewCanonicalSession
+		load = r.NewCanonicalSession
 	}
 	var inputs []string
 	for _, v := range p.Inputs {
@@ -128,12 +138,7 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 	for _, v := range p.Outputs {
 		outputs = append(outputs, v.Value())
 	}
-	s, err := session(b, inputs, outputs, d, p.Disabled...)
-	if err != nil {
-		return nil, errors.Join(err, runtime.Close())
-	}
-	l.session, l.runtime = s, runtime
-	return l, nil
+	return load(b, inputs, outputs, d, p.Disabled...)
 }
 
 // memory returns the bytes of the program's buffers.
@@ -180,11 +185,15 @@ type Program struct {
 // it; weight is the memory that it then takes, in bytes, while it doesn't run.
 func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64,
 	r lower.Request) (_ *Program, err error) {
-	key = fmt.Sprintf("program %s, batch %d of %s", key, batch, n.digest)
+	name := key
+	key = fmt.Sprintf("program %s, batch %d of %s", name, batch, n.digest)
 	defer func() { err = n.short(err, batch) }()
 	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
 		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {
+			return nil, err
+		}
+		if err := n.watch(ctx, slot, name, p); err != nil {
 			return nil, err
 		}
 		return n.open(ctx, slot, p)

@@ -25,8 +25,12 @@ type Rehearsal struct {
 	// tests of how stages use them.
 	Pretend bool
 
+	// Usages are those of all programs that were made, of a rehearsal by [Measuring].
+	Usages []Usage
+
 	kept map[string]io.Closer
 	act  int
+	on   *stages.Device // on which programs are measured
 
 	// exact says that every pass runs that can change the bits of a program, and that programs are digested;
 	// otherwise passes that return no errors are left out.
@@ -40,8 +44,18 @@ var ErrRehearsed = errors.New("the program ran often enough")
 // enough is how often a program runs that takes two items one by one, and their reference.
 const enough = 3
 
-// Device returns the processor, and one thread of it.
-func (r *Rehearsal) Device() stages.Device { return stages.Device{Class: "cpu", Threads: 1} }
+// Measuring returns a rehearsal that measures on a device how each program uses it.
+func Measuring(d stages.Device, base stages.Slot) *Rehearsal {
+	return &Rehearsal{Base: base, on: &d, exact: true}
+}
+
+// Device returns the processor, and one thread of it, or the device that programs are measured on.
+func (r *Rehearsal) Device() stages.Device {
+	if r.on != nil {
+		return *r.on
+	}
+	return stages.Device{Class: "cpu", Threads: 1}
+}
 
 // Keep keeps everything until Close.
 func (r *Rehearsal) Keep(key string, _ int64, make func() (io.Closer, error)) (io.Closer, error) {
@@ -81,6 +95,9 @@ type Subject struct {
 const (
 	rehearsed      = 2
 	rehearsedWhole = 64
+	// measured is the number of items, and the batch, where programs are measured: as much as any GPU has
+	// memory for.
+	measured = 8
 )
 
 // ErrNoPart says that a stage can't be rehearsed: it has no port for models, or one of a type without blank
@@ -121,7 +138,11 @@ func runBlank(ctx context.Context, s *stages.Stage, params any, e *stages.Env) (
 // blankEnv returns the environment of a stage in a rehearsal.
 func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 	wired func(port string) bool) (*stages.Env, error) {
-	e := &stages.Env{Stage: s, Slot: r, Batch: rehearsed, Calls: make([]stages.Call, rehearsed),
+	rows := rehearsed
+	if r.on != nil {
+		rows = measured
+	}
+	e := &stages.Env{Stage: s, Slot: r, Batch: rows, Calls: make([]stages.Call, rows),
 		Ports: map[string][]stages.Data{}}
 	for i := range e.Calls {
 		e.Calls[i].ID = fmt.Sprintf("blank %d", i)

@@ -1,0 +1,148 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// A Usage is how a program uses a device that isn't the processor, measured on blank images.
+type Usage struct {
+	Program   string     `json:"program"` // "forward", "gradient of the logit"
+	Device    string     `json:"device"`
+	Batch     int        `json:"batch"`
+	Nodes     int        `json:"nodes"`               // that a run computes, copies aside
+	Fallbacks []Fallback `json:"fallbacks,omitempty"` // of them, by the processor
+	ToHost    Copies     `json:"to_host"`             // within a run, of which a processor's node reads
+	FromHost  Copies     `json:"from_host"`           // or that it made
+	Inputs    Copies     `json:"inputs"`              // of a run
+	Outputs   Copies     `json:"outputs"`
+	Run       float64    `json:"run"`             // seconds
+	Computing float64    `json:"device_computes"` // of them, 0 where the device doesn't tell
+	// Cost is the share of Run that fallbacks and copies within it take; at least that where the device doesn't
+	// tell when it computes.
+	Cost float64 `json:"cost"`
+}
+
+// A Fallback is an operator that the processor computes.
+type Fallback struct {
+	Operator string  `json:"operator"`
+	Nodes    int     `json:"nodes"`
+	Seconds  float64 `json:"seconds"` // of a run, in which the device doesn't compute
+}
+
+// Copies are values that are copied in a run.
+type Copies struct {
+	Number int   `json:"number"`
+	Bytes  int64 `json:"bytes"`
+}
+
+// dear is the share of a run from which fallbacks and copies are worth a warning.
+const dear = 0.1
+
+// operators names the fallbacks: "Det 1, Transpose 2".
+func (u Usage) operators() string {
+	var words []string
+	for _, f := range u.Fallbacks {
+		words = append(words, fmt.Sprintf("%s %d", f.Operator, f.Nodes))
+	}
+	return strings.Join(words, ", ")
+}
+
+// usageOf measures a program on a device, in a session of its own. It runs three times, the first time to
+// compile.
+func (n *Net) usageOf(ctx context.Context, d stages.Device, name string, p *lower.Lowered) (u Usage,
+	err error) {
+	runtime, err := ort.For(n.digest, true)
+	if err != nil {
+		return Usage{}, err
+	}
+	defer func() { err = errors.Join(err, runtime.Close()) }()
+	s, err := session(runtime.Profiled(), p, d)
+	if err != nil {
+		return Usage{}, err
+	}
+	l := &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes, session: s}
+	q, err := allocate(l)
+	if err != nil {
+		return Usage{}, errors.Join(err, s.Close())
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	q.net = n
+	for range 3 {
+		if err := q.run(ctx); err != nil {
+			return Usage{}, errors.Join(err, s.Close())
+		}
+	}
+	profile, err := s.EndProfile()
+	if err != nil {
+		return Usage{}, err
+	}
+	u = Usage{Program: name, Device: d.String(), Batch: p.Batch,
+		Run: profile.Run.Seconds(), Computing: profile.Device.Seconds(), Cost: profile.Cost(d.Class)}
+	for _, f := range profile.Fallbacks(d.Class) {
+		u.Fallbacks = append(u.Fallbacks, Fallback{f.Operator, f.Nodes, f.Time.Seconds()})
+	}
+	out, in := profile.Copies()
+	u.ToHost, u.FromHost = Copies{out.Nodes, out.Bytes}, Copies{in.Nodes, in.Bytes}
+	for _, part := range profile.Parts {
+		u.Nodes += part.Nodes
+	}
+	u.Nodes -= out.Nodes + in.Nodes
+	for _, v := range p.Inputs {
+		u.Inputs.add(onnx.Size(v.Shape))
+	}
+	u.Outputs.add(p.Batch * n.Classes)
+	for _, v := range p.Outputs {
+		u.Outputs.add(onnx.Size(v.Shape))
+	}
+	return u, nil
+}
+
+// add counts a value of that many float32.
+func (c *Copies) add(numbers int) { c.Number, c.Bytes = c.Number+1, c.Bytes+4*int64(numbers) }
+
+// watch measures a program before it is loaded onto a device, once for all of its batches, and warns where
+// fallbacks and copies are dear there.
+func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower.Lowered) error {
+	d := slot.Device()
+	if r, ok := slot.(*Rehearsal); ok {
+		if r.on == nil {
+			return nil
+		}
+		u, err := n.usageOf(ctx, d, name, p)
+		if err == nil {
+			r.Usages = append(r.Usages, u)
+		}
+		return err
+	}
+	if d.Class == "cpu" {
+		return nil
+	}
+	_, err := slot.Share(fmt.Sprintf("usage of %s by program %s of %s", d.Class, name, n.digest), 0,
+		func() (io.Closer, error) {
+			u, err := n.usageOf(ctx, d, name, p)
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			if err == nil && u.Cost > dear && n.warn != nil { // an error is the program's own, soon
+				n.warn("on %s the program %s spends %.0f%% of its time on what the processor computes instead "+
+					"(%s) and on %d copies between the two: runexp inspect --devices %s tells more", u.Device,
+					u.Program, 100*u.Cost, u.operators(), u.ToHost.Number+u.FromHost.Number, d.Class)
+			}
+			return watched{}, nil
+		})
+	return err
+}
+
+// watched says that a program was.
+type watched struct{}
+
+func (watched) Close() error { return nil }
