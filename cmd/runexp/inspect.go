@@ -145,20 +145,16 @@ func told(gradient, why string) string {
 
 // use tells how a program uses a device.
 func use(p registry.Usage) string {
-	name, _, _ := strings.Cut(p.Program, " of ")
-	name, _, _ = strings.Cut(name, ",")
-	words := []string{fmt.Sprintf("%s of %d rows in %.3g s", name, p.Batch, p.Run)}
-	var by []string
+	words := []string{fmt.Sprintf("%s of %d rows in %.3g s", p.Name(), p.Batch, p.Run)}
 	onCPU := 0
 	for _, f := range p.Fallbacks {
 		onCPU += f.Nodes
-		by = append(by, fmt.Sprintf("%s %d", f.Operator, f.Nodes))
 	}
 	if onCPU == 0 {
 		words = append(words, fmt.Sprintf("%d nodes, all on the device", p.Nodes))
 	} else {
 		words = append(words, fmt.Sprintf("%d nodes, of which the CPU computes %d: %s", p.Nodes, onCPU,
-			strings.Join(by, ", ")))
+			p.Operators()))
 	}
 	copies := func(c registry.Copies, of string) string {
 		return fmt.Sprintf("%d %s, %s", c.Number, of, size(c.Bytes))

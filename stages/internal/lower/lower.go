@@ -111,7 +111,10 @@ func (r Request) derivatives() bool {
 
 // without returns what backward passes do without.
 func (r Request) without() relevance.Without {
-	return relevance.Without{Indices: r.Provider != nil && r.Provider.NoIndices}
+	if r.Provider == nil {
+		return relevance.Without{}
+	}
+	return relevance.Without{Indices: r.Provider.NoIndices, FusedMatMul: r.Provider.NoFusedMatMul}
 }
 
 // A Signature is what a program takes and returns, and how a session is to load it.

@@ -20,6 +20,8 @@ type Provider struct {
 
 	// NoIndices says that MaxPool lacks its output Indices.
 	NoIndices bool
+	// NoFusedMatMul says that it lacks that operator of ONNX Runtime's own.
+	NoFusedMatMul bool
 
 	// add adds the provider to a session's options, on one of its devices; nil for the one that is always there.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
@@ -36,9 +38,9 @@ type Provider struct {
 // Providers has one provider for each class of devices.
 var Providers = []*Provider{
 	{Class: "cpu", Name: "CPUExecutionProvider"},
-	{Class: "cuda", Name: "CUDAExecutionProvider",
+	{Class: "cuda", Name: "CUDAExecutionProvider", NoIndices: true,
 		add: addCUDA, adapters: gpu.CUDA, why: whyNoCUDA},
-	{Class: "webgpu", Name: webGPUName, NoIndices: true,
+	{Class: "webgpu", Name: webGPUName, NoIndices: true, NoFusedMatMul: true,
 		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
 		most: 1, others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
 			"driver's manifest, leaves out other drivers'"},

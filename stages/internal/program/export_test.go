@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -144,4 +145,10 @@ func ForwardOf(ctx context.Context, n *Net, slot stages.Slot, batch int) (Forwar
 	r.Kind = lower.Verbatim
 	p, err := n.cached(ctx, slot, "forward", batch, 2*n.size, r)
 	return Forward{p}, err
+}
+
+// Warned returns the warning about a usage, "" if there is none.
+func Warned(u Usage) (text string) {
+	u.warn(func(format string, args ...any) { text = fmt.Sprintf(format, args...) })
+	return text
 }

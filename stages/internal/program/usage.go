@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -47,8 +48,15 @@ type Copies struct {
 // dear is the share of a run from which fallbacks and copies are worth a warning.
 const dear = 0.1
 
-// operators names the fallbacks: "Det 1, Transpose 2".
-func (u Usage) operators() string {
+// Name returns the program's name without what it answers: "gradient".
+func (u Usage) Name() string {
+	name, _, _ := strings.Cut(u.Program, " of ")
+	name, _, _ = strings.Cut(name, ",")
+	return name
+}
+
+// Operators names the fallbacks and their numbers: "Det 1, Transpose 2".
+func (u Usage) Operators() string {
 	var words []string
 	for _, f := range u.Fallbacks {
 		words = append(words, fmt.Sprintf("%s %d", f.Operator, f.Nodes))
@@ -56,8 +64,16 @@ func (u Usage) operators() string {
 	return strings.Join(words, ", ")
 }
 
-// usageOf measures a program on a device, in a session of its own. It runs three times, the first time to
-// compile.
+// warn warns if fallbacks and copies are dear.
+func (u Usage) warn(warn func(format string, args ...any)) {
+	if u.Cost > dear {
+		warn("%s lacks operators that the program %s needs: what the processor computes instead (%s), and "+
+			"%d copies a run for that, take %.0f%% of its time; runexp inspect MODEL --devices %[1]s tells more",
+			u.Device, u.Name(), u.Operators(), u.ToHost.Number+u.FromHost.Number, 100*u.Cost)
+	}
+}
+
+// usageOf measures a program on a device, in a session of its own.
 func (n *Net) usageOf(ctx context.Context, d stages.Device, name string, p *lower.Lowered) (u Usage,
 	err error) {
 	runtime, err := ort.For(n.digest, true)
@@ -69,17 +85,8 @@ func (n *Net) usageOf(ctx context.Context, d stages.Device, name string, p *lowe
 	if err != nil {
 		return Usage{}, err
 	}
-	l := &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes, session: s}
-	q, err := allocate(l)
-	if err != nil {
+	if err := n.runBlank(ctx, s, p); err != nil {
 		return Usage{}, errors.Join(err, s.Close())
-	}
-	defer func() { err = errors.Join(err, q.Close()) }()
-	q.net = n
-	for range 3 {
-		if err := q.run(ctx); err != nil {
-			return Usage{}, errors.Join(err, s.Close())
-		}
 	}
 	profile, err := s.EndProfile()
 	if err != nil {
@@ -104,6 +111,40 @@ func (n *Net) usageOf(ctx context.Context, d stages.Device, name string, p *lowe
 		u.Outputs.add(onnx.Size(v.Shape))
 	}
 	return u, nil
+}
+
+// runBlank runs a program on zeros: the first time to compile, and twice to be measured.
+func (n *Net) runBlank(ctx context.Context, s *ort.Session, p *lower.Lowered) (err error) {
+	runtime, err := ort.Default()
+	if err != nil {
+		return err
+	}
+	var in, out []ort.Value
+	defer func() {
+		for _, v := range slices.Concat(in, out) {
+			err = errors.Join(err, v.Close())
+		}
+	}()
+	zeros := func(to *[]ort.Value, shape ...int) error {
+		t, err := ort.NewTensor[float32](runtime, shape...)
+		if err == nil {
+			*to = append(*to, t)
+		}
+		return err
+	}
+	for _, v := range p.Inputs {
+		err = errors.Join(err, zeros(&in, v.Shape...))
+	}
+	err = errors.Join(err, zeros(&out, p.Batch, n.Classes))
+	for _, v := range p.Outputs {
+		err = errors.Join(err, zeros(&out, v.Shape...))
+	}
+	for range 3 {
+		if err == nil {
+			err = n.short(s.Run(ctx, in, out), p.Batch)
+		}
+	}
+	return err
 }
 
 // add counts a value of that many float32.
@@ -132,10 +173,8 @@ func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			if err == nil && u.Cost > dear && n.warn != nil { // an error is the program's own, soon
-				n.warn("on %s the program %s spends %.0f%% of its time on what the processor computes instead "+
-					"(%s) and on %d copies between the two: runexp inspect --devices %s tells more", u.Device,
-					u.Program, 100*u.Cost, u.operators(), u.ToHost.Number+u.FromHost.Number, d.Class)
+			if err == nil && n.warn != nil { // an error is the program's own, soon
+				u.warn(n.warn)
 			}
 			return watched{}, nil
 		})

@@ -17,7 +17,8 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 
 // Without says what the emitted nodes do without, because a device lacks it.
 type Without struct {
-	Indices bool // of MaxPool
+	Indices     bool // of MaxPool
+	FusedMatMul bool // the product of transposed matrices and a factor
 }
 
 // Backward is [Backward] for such a device.
