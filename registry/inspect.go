@@ -55,8 +55,9 @@ type StageUse struct {
 
 // What the command tells of programs on devices; the types are documented where they are made.
 type (
-	Usage  = model.Usage  // of a device by a program
-	Copies = model.Copies // between the device and the host
+	Usage    = model.Usage    // of a device by a program
+	Fallback = model.Fallback // an operator that the CPU computes
+	Copies   = model.Copies   // between the device and the host
 )
 
 // A Fit tells whether an attribution method can explain a model, or a stage rewrite it.

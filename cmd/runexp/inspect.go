@@ -145,26 +145,19 @@ func told(gradient, why string) string {
 
 // use tells how a program uses a device.
 func use(p registry.Usage) string {
-	words := []string{fmt.Sprintf("%s of %d rows in %.3g s", p.Name(), p.Batch, p.Run)}
 	onCPU := 0
 	for _, f := range p.Fallbacks {
 		onCPU += f.Nodes
 	}
+	text := fmt.Sprintf("%s of %d rows: %d nodes in %.3g s, ", p.Name(), p.Batch, p.Nodes, p.Run)
 	if onCPU == 0 {
-		words = append(words, fmt.Sprintf("%d nodes, all on the device", p.Nodes))
+		text += "all on the device"
 	} else {
-		words = append(words, fmt.Sprintf("%d nodes, of which the CPU computes %d: %s", p.Nodes, onCPU,
-			p.Operators()))
+		text += fmt.Sprintf("%d of them on the CPU\n%s\n%.2g%% of the time for these and for copies between: "+
+			"%d to the CPU (%s), %d back (%s)", onCPU, p.Operators(), 100*p.Cost, p.ToHost.Number,
+			size(p.ToHost.Bytes), p.FromHost.Number, size(p.FromHost.Bytes))
 	}
-	copies := func(c registry.Copies, of string) string {
-		return fmt.Sprintf("%d %s, %s", c.Number, of, size(c.Bytes))
-	}
-	if between := p.ToHost.Number + p.FromHost.Number; between > 0 || onCPU > 0 {
-		words = append(words, copies(p.ToHost, "copies to the host within"), copies(p.FromHost, "from it"),
-			fmt.Sprintf("%.2g%% of the time for these and the CPU's nodes", 100*p.Cost))
-	}
-	words = append(words, copies(p.Inputs, "inputs"), copies(p.Outputs, "outputs"))
-	return lines(strings.Join(words, ";\n"))
+	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))
 }
 
 // operators lists operators with their numbers; marked are those without a gradient, which needn't concern

@@ -104,8 +104,9 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 
 // What is measured of programs on devices.
 type (
-	Usage  = program.Usage
-	Copies = program.Copies
+	Usage    = program.Usage
+	Fallback = program.Fallback
+	Copies   = program.Copies
 )
 
 // Usages measures how the programs that a stage with these parameters runs on the model use a device.
