@@ -1,11 +1,13 @@
 package registry
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -65,5 +67,35 @@ func TestStanzaAt(t *testing.T) {
 		"    size: 32\n    input: 'x'\n    output: 'y: z'\n"
 	if d := cmp.Diff(want, x.StanzaAt(Look{Input: "x", Output: "y: z"}, "a.onnx")); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestUsesOnWebGPU holds that every stage that is tried on a device is measured there, and that WebGPU computes
+// all nodes of a plain net.
+func TestUsesOnWebGPU(t *testing.T) {
+	if os.Getenv("RUNEXP_WEBGPU") != "all" {
+		t.Skip("takes long: set RUNEXP_WEBGPU=all where there is an adapter of WebGPU")
+	}
+	x, err := Inspect(t.Context(), stagetest.Shared(t, "golden", "models", "smallcnn.onnx"), Look{},
+		stages.Device{Class: "webgpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range x.Uses {
+		if u.Problem != "" {
+			t.Errorf("%s: %s", u.Stage, u.Problem)
+		}
+		for _, p := range u.Programs {
+			got = append(got, u.Stage+": "+p.Name())
+			if p.Device != "webgpu:0" || p.Nodes == 0 || len(p.Fallbacks) > 0 || p.ToHost.Number > 0 {
+				t.Errorf("%s: %+v", u.Stage, p)
+			}
+		}
+	}
+	want := []string{"model/predict: forward", "attribute/saliency: gradient", "attribute/lrp-epsilon: gradient",
+		"attribute/rise: masked", "perturb/deletion: curve"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

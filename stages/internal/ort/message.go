@@ -29,6 +29,7 @@ type message struct {
 	Limits   *Limits        `json:",omitempty"`
 	Profiled bool           `json:",omitempty"` // the session records, or is to tell what it recorded
 	Profile  *Profile       `json:",omitempty"`
+	Alone    bool           `json:",omitempty"` // the session refuses what its device can't compute
 	Arrays   []array        `json:",omitempty"`
 	Infos    []Info         `json:",omitempty"`
 	Adapters []gpu.Adapter  `json:",omitempty"`

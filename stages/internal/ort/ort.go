@@ -36,6 +36,7 @@ type Runtime struct {
 	reusable bool    // Isolated may use it again
 	needs    Needs   // of the programs that it loads
 	profiled bool    // its sessions record what they do
+	alone    bool    // its sessions refuse what their device can't compute
 }
 
 var process struct {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
@@ -95,6 +96,19 @@ func (r *Runtime) Profiled() *Runtime {
 	own := *r
 	own.profiled = true
 	return &own
+}
+
+// Alone returns the runtime for sessions whose device computes all, without the CPU. One that can't fails with
+// an error that [FallsBack].
+func (r *Runtime) Alone() *Runtime {
+	own := *r
+	own.alone = true
+	return &own
+}
+
+// FallsBack reports whether an error is that of a session that would need the CPU as well.
+func FallsBack(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "fallback to CPU EP has been explicitly disabled")
 }
 
 // A recording is the folder of what a session records, "" if it doesn't.

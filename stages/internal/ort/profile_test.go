@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
 // TestRecordedProfile reads a recording of three runs on WebGPU: Conv, Acosh, Conv, ArgMax, GatherElements, Det,
@@ -123,7 +124,48 @@ func TestProfile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(temporary, "[^.]*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(temporary, "runexp*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestAloneOnWebGPU holds that a session says when its device needs the CPU's help, here and in a process of its
+// own.
+func TestAloneOnWebGPU(t *testing.T) {
+	if os.Getenv("RUNEXP_WEBGPU") == "" {
+		t.Skip("needs an adapter of WebGPU: set RUNEXP_WEBGPU where there is one")
+	}
+	here := library(t)
+	workers(t)
+	there, err := For(stages.Digest{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	d := stages.Device{Class: "webgpu"}
+	helped := doubler(t, 4, func(f *onnx.Fragment) {
+		f.OpTo("y", "Reshape", []string{f.Op("Det", []string{f.Op("Reshape",
+			[]string{"x", f.Ints("square", []int64{2, 2}, 2)})}), f.Ints("row", []int64{1}, 1)})
+	})
+	for _, r := range []*Runtime{here, there} {
+		for _, tt := range []struct {
+			model     []byte
+			fallsBack bool
+		}{{doubler(t, 4, add), false}, {helped, true}} {
+			s, err := r.Alone().NewSession(tt.model, []string{"x"}, []string{"y"}, d)
+			if FallsBack(err) != tt.fallsBack || err != nil && !tt.fallsBack {
+				t.Errorf("falls back: %v, want %t", err, tt.fallsBack)
+			}
+			if err != nil {
+				s, err = r.NewSession(tt.model, []string{"x"}, []string{"y"}, d)
+			}
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -146,10 +146,9 @@ func (s *server) load(r *Runtime, m *message) (*message, error) {
 	if m.Plain {
 		session, err = r.NewPlainSession(m.blobs[0], m.Inputs, m.Outputs)
 	} else {
-		if m.Profiled {
-			r = r.Profiled()
-		}
-		session, err = r.newSession(m.blobs[0], m.Inputs, m.Outputs, *m.Device, m.Disabled)
+		own := *r
+		own.profiled, own.alone = m.Profiled, m.Alone
+		session, err = own.newSession(m.blobs[0], m.Inputs, m.Outputs, *m.Device, m.Disabled)
 	}
 	if err != nil {
 		return nil, err

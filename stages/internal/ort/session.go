@@ -93,7 +93,7 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 	}
 	if r.worker != nil {
 		s, err := r.worker.load(&message{Inputs: inputs, Outputs: outputs, Device: &d, Disabled: disabled,
-			Profiled: r.profiled}, model)
+			Profiled: r.profiled, Alone: r.alone}, model)
 		if err == nil {
 			s.account, s.need, s.kind = a, r.needs.Run, apartRun
 		}
@@ -108,6 +108,11 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 	defer o.Destroy()
 	if disabled != nil {
 		if err := o.AddSessionConfigEntry(disable, strings.Join(disabled, ";")); err != nil {
+			return nil, err
+		}
+	}
+	if r.alone {
+		if err := o.AddSessionConfigEntry("session.disable_cpu_ep_fallback", "1"); err != nil {
 			return nil, err
 		}
 	}

@@ -69,6 +69,7 @@ type loaded struct {
 	runtime        *ort.Runtime  // of the session
 	digest         stages.Digest // if the slot records it
 	reference      *loaded       // of a comparison
+	fallsBack      bool          // the processor computes some of it in the device's place
 }
 
 // open loads a program for a slot.
@@ -112,7 +113,15 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 		return nil, err
 	}
 	runtime = runtime.Needing(needs)
-	s, err := session(runtime, p, d)
+	with := runtime
+	if d.Class != "cpu" {
+		with = runtime.Alone()
+	}
+	s, err := session(with, p, d)
+	if ort.FallsBack(err) {
+		l.fallsBack = true
+		s, err = session(runtime, p, d)
+	}
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
 	}
@@ -193,10 +202,14 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 		if err != nil {
 			return nil, err
 		}
-		if err := n.watch(ctx, slot, name, p); err != nil {
+		l, err := n.open(ctx, slot, p)
+		if err != nil {
 			return nil, err
 		}
-		return n.open(ctx, slot, p)
+		if err := n.watch(ctx, slot, name, p, l.fallsBack); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		return l, nil
 	})
 	if err != nil {
 		return nil, err

@@ -150,9 +150,10 @@ func (n *Net) runBlank(ctx context.Context, s *ort.Session, p *lower.Lowered) (e
 // add counts a value of that many float32.
 func (c *Copies) add(numbers int) { c.Number, c.Bytes = c.Number+1, c.Bytes+4*int64(numbers) }
 
-// watch measures a program before it is loaded onto a device, once for all of its batches, and warns where
-// fallbacks and copies are dear there.
-func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower.Lowered) error {
+// watch measures a program in a rehearsal that does so. Elsewhere it measures one that falls back, once for all of
+// its batches, and warns if that is dear.
+func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower.Lowered,
+	fallsBack bool) error {
 	d := slot.Device()
 	if r, ok := slot.(*Rehearsal); ok {
 		if r.on == nil {
@@ -164,7 +165,7 @@ func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower
 		}
 		return err
 	}
-	if d.Class == "cpu" {
+	if !fallsBack || n.warn == nil {
 		return nil
 	}
 	_, err := slot.Share(fmt.Sprintf("usage of %s by program %s of %s", d.Class, name, n.digest), 0,
@@ -173,7 +174,7 @@ func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			if err == nil && n.warn != nil { // an error is the program's own, soon
+			if err == nil { // else the program runs nevertheless, or says why not
 				u.warn(n.warn)
 			}
 			return watched{}, nil
