@@ -70,8 +70,8 @@ func TestStanzaAt(t *testing.T) {
 	}
 }
 
-// TestUsesOnWebGPU holds that every stage that is tried on a device is measured there, and that WebGPU computes
-// all nodes of a plain net.
+// TestUsesOnWebGPU holds that every stage that is tried on a device is measured there, and that WebGPU
+// computes all nodes of a plain net.
 func TestUsesOnWebGPU(t *testing.T) {
 	if os.Getenv("RUNEXP_WEBGPU") != "all" {
 		t.Skip("takes long: set RUNEXP_WEBGPU=all where there is an adapter of WebGPU")
@@ -93,8 +93,8 @@ func TestUsesOnWebGPU(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"model/predict: forward", "attribute/saliency: gradient", "attribute/lrp-epsilon: gradient",
-		"attribute/rise: masked", "perturb/deletion: curve"}
+	want := []string{"model/predict: forward", "attribute/saliency: gradient",
+		"attribute/lrp-epsilon: gradient", "attribute/rise: masked", "perturb/deletion: curve"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -153,8 +153,8 @@ func use(p registry.Usage) string {
 	if onCPU == 0 {
 		text += "all on the device"
 	} else {
-		text += fmt.Sprintf("%d of them on the CPU\n%s\n%.2g%% of the time for these and for copies between: "+
-			"%d to the CPU (%s), %d back (%s)", onCPU, p.Operators(), 100*p.Cost, p.ToHost.Number,
+		text += fmt.Sprintf("%d of them on the CPU\n%s\n%.2g%% of the time for these and for copies "+
+			"between: %d to the CPU (%s), %d back (%s)", onCPU, p.Operators(), 100*p.Cost, p.ToHost.Number,
 			size(p.ToHost.Bytes), p.FromHost.Number, size(p.FromHost.Bytes))
 	}
 	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))

@@ -46,8 +46,9 @@ func TestUse(t *testing.T) {
 	u.Fallbacks = append(u.Fallbacks, registry.Fallback{Operator: "Tan", Nodes: 19},
 		registry.Fallback{Operator: "Det", Nodes: 1})
 	u.ToHost, u.FromHost = registry.Copies{Number: 30, Bytes: 7404800}, registry.Copies{Number: 20, Bytes: 42}
-	want = "gradient of 8 rows: 635 nodes in 0.25 s, 20 of them on the CPU\n\tTan 19, Det 1\n\t12% of the time for " +
-		"these and for copies between: 30 to the CPU (7.4 MB), 20 back (42 B)\n\treads 393.6 kB, returns 786.8 kB"
+	want = "gradient of 8 rows: 635 nodes in 0.25 s, 20 of them on the CPU\n\tTan 19, Det 1\n\t12% of the " +
+		"time for these and for copies between: 30 to the CPU (7.4 MB), 20 back (42 B)\n\treads 393.6 kB, " +
+		"returns 786.8 kB"
 	if got := use(u); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

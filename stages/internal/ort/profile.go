@@ -31,8 +31,8 @@ type Part struct {
 	Provider, Operator string
 	Nodes              int
 	Bytes              int64 // of their outputs
-	// Time is how long they took while the device didn't compute. Where it doesn't tell when it did, it is 0 for
-	// copies from it, which wait for it.
+	// Time is how long they took while the device didn't compute. Where it doesn't tell when it did, it is
+	// 0 for copies from it, which wait for it.
 	Time time.Duration
 }
 
@@ -42,8 +42,8 @@ const (
 	fromHost = "MemcpyFromHost"
 )
 
-// Copies returns what copies between the provider's device and the host take within the graph, beside those of
-// the run's inputs and outputs.
+// Copies returns what copies between the provider's device and the host take within the graph, beside those
+// of the run's inputs and outputs.
 func (p Profile) Copies() (out, in Part) {
 	for _, u := range p.Parts {
 		switch u.Operator {
@@ -59,9 +59,13 @@ func (p Profile) Copies() (out, in Part) {
 // Fallbacks returns the operators that the CPU computed in a session on devices of a class, those that take
 // longest first.
 func (p Profile) Fallbacks(class string) []Part {
+	if class == "cpu" {
+		return nil
+	}
 	var list []Part
 	for _, u := range p.Parts {
-		if class != "cpu" && u.Provider != ProviderOf(class).Name && u.Operator != toHost && u.Operator != fromHost {
+		copies := u.Operator == toHost || u.Operator == fromHost
+		if u.Provider != ProviderOf(class).Name && !copies {
 			list = append(list, u)
 		}
 	}
@@ -69,8 +73,8 @@ func (p Profile) Fallbacks(class string) []Part {
 	return list
 }
 
-// Cost returns which share of a run fallbacks and copies took in a session on devices of a class. It is at least
-// that: where the device doesn't tell when it computed, copies from it count as free.
+// Cost returns which share of a run fallbacks and copies took in a session on devices of a class. It is at
+// least that: where the device doesn't tell when it computed, copies from it count as free.
 func (p Profile) Cost(class string) float64 {
 	if p.Run == 0 {
 		return 0
@@ -98,8 +102,8 @@ func (r *Runtime) Profiled() *Runtime {
 	return &own
 }
 
-// Alone returns the runtime for sessions whose device computes all, without the CPU. One that can't fails with
-// an error that [FallsBack].
+// Alone returns the runtime for sessions whose device computes all, without the CPU. One that can't fails
+// with an error that [FallsBack].
 func (r *Runtime) Alone() *Runtime {
 	own := *r
 	own.alone = true

@@ -13,9 +13,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// TestRecordedProfile reads a recording of three runs on WebGPU: Conv, Acosh, Conv, ArgMax, GatherElements, Det,
-// of which the CPU computes Det, and the transposition of whole numbers that a layout with channels last brings.
-// The numbers are the file's, added up by hand: the copies wait for the device, which isn't their time.
+// TestRecordedProfile reads a recording of three runs on WebGPU: Conv, Acosh, Conv, ArgMax, GatherElements,
+// Det, of which the CPU computes Det, and the transposition of whole numbers that a layout with channels
+// last brings. The numbers are the file's, added up by hand: the copies wait for the device, which isn't
+// their time.
 func TestRecordedProfile(t *testing.T) {
 	b, err := os.ReadFile("testdata/profile.json")
 	if err != nil {
@@ -117,7 +118,8 @@ func TestProfile(t *testing.T) {
 		if want := (Part{"CPUExecutionProvider", "Add", 1, 12, 0}); p.Parts[0] != want {
 			t.Errorf("got %+v, want %+v", p.Parts[0], want)
 		}
-		if s, err = r.Profiled().NewSession(doubler(t, 3, add), []string{"x"}, []string{"y"}, cpu); err != nil {
+		s, err = r.Profiled().NewSession(doubler(t, 3, add), []string{"x"}, []string{"y"}, cpu)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
@@ -129,8 +131,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestAloneOnWebGPU holds that a session says when its device needs the CPU's help, here and in a process of its
-// own.
+// TestAloneOnWebGPU holds that a session says when its device needs the CPU's help, here and in a process
+// of its own.
 func TestAloneOnWebGPU(t *testing.T) {
 	if os.Getenv("RUNEXP_WEBGPU") == "" {
 		t.Skip("needs an adapter of WebGPU: set RUNEXP_WEBGPU where there is one")

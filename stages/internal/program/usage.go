@@ -16,19 +16,19 @@ import (
 
 // A Usage is how a program uses a device that isn't the processor, measured on blank images.
 type Usage struct {
-	Program   string     `json:"program"` // "forward", "gradient of the logit"
+	Program   string     `json:"program"` // "forward", or "gradient of …" with what it answers
 	Device    string     `json:"device"`
 	Batch     int        `json:"batch"`
 	Nodes     int        `json:"nodes"`               // that a run computes, copies aside
 	Fallbacks []Fallback `json:"fallbacks,omitempty"` // of them, by the processor
-	ToHost    Copies     `json:"to_host"`             // within a run, of which a processor's node reads
-	FromHost  Copies     `json:"from_host"`           // or that it made
+	ToHost    Copies     `json:"to_host"`             // within a run, of what the processor's nodes read
+	FromHost  Copies     `json:"from_host"`           // and of what they made
 	Inputs    Copies     `json:"inputs"`              // of a run
 	Outputs   Copies     `json:"outputs"`
 	Run       float64    `json:"run"`             // seconds
 	Computing float64    `json:"device_computes"` // of them, 0 where the device doesn't tell
-	// Cost is the share of Run that fallbacks and copies within it take; at least that where the device doesn't
-	// tell when it computes.
+	// Cost is the share of Run that fallbacks and copies within it take; at least that where the device
+	// doesn't tell when it computes.
 	Cost float64 `json:"cost"`
 }
 
@@ -67,9 +67,10 @@ func (u Usage) Operators() string {
 // warn warns if fallbacks and copies are dear.
 func (u Usage) warn(warn func(format string, args ...any)) {
 	if u.Cost > dear {
-		warn("%s lacks operators that the program %s needs: what the processor computes instead (%s), and "+
-			"%d copies a run for that, take %.0f%% of its time; runexp inspect MODEL --devices %[1]s tells more",
-			u.Device, u.Name(), u.Operators(), u.ToHost.Number+u.FromHost.Number, 100*u.Cost)
+		warn("%s lacks operators that the program %s needs: what the processor computes instead (%s), with "+
+			"copies there and back (%d a run), takes %.0f%% of the time; runexp inspect MODEL --devices "+
+			"%[1]s tells more", u.Device, u.Name(), u.Operators(), u.ToHost.Number+u.FromHost.Number,
+			100*u.Cost)
 	}
 }
 
@@ -150,8 +151,8 @@ func (n *Net) runBlank(ctx context.Context, s *ort.Session, p *lower.Lowered) (e
 // add counts a value of that many float32.
 func (c *Copies) add(numbers int) { c.Number, c.Bytes = c.Number+1, c.Bytes+4*int64(numbers) }
 
-// watch measures a program in a rehearsal that does so. Elsewhere it measures one that falls back, once for all of
-// its batches, and warns if that is dear.
+// watch measures a program in a rehearsal that does so. Elsewhere it measures one that falls back, once for
+// all of its batches, and warns if that is dear.
 func (n *Net) watch(ctx context.Context, slot stages.Slot, name string, p *lower.Lowered,
 	fallsBack bool) error {
 	d := slot.Device()

@@ -23,10 +23,10 @@ func webgpu(t *testing.T) stages.Device {
 	return stages.Device{Class: "webgpu"}
 }
 
-// TestUsageOnWebGPU holds that ONNX Runtime's profile has every node of a gradient and of a deletion curve on the
-// device, of a net with convolutions and pools and of a ViT, and no copy between nodes. What a run reads and
-// returns is counted by hand: a gradient's targets and images, its answer, derivative and value; a curve's ends,
-// ranks and steps, and its answers.
+// TestUsageOnWebGPU holds that ONNX Runtime's profile has every node of a gradient and of a deletion curve
+// on the device, of a net with convolutions and pools and of a ViT, and no copy between nodes. What a run
+// reads and returns is counted by hand: a gradient's targets and images, its answer, derivative and value;
+// a curve's ends, ranks and steps, and its answers.
 func TestUsageOnWebGPU(t *testing.T) {
 	d := webgpu(t)
 	for _, name := range []string{"smallcnn", "timm_vit_op17"} {
@@ -54,34 +54,34 @@ func TestUsageOnWebGPU(t *testing.T) {
 					u.ToHost, u.FromHost)
 			}
 			if u.Inputs != want.Inputs || u.Outputs != want.Outputs {
-				t.Errorf("%s, %s: reads %v and returns %v, want %v and %v", name, u.Name(), u.Inputs, u.Outputs,
-					want.Inputs, want.Outputs)
+				t.Errorf("%s, %s: reads %v and returns %v, want %v and %v", name, u.Name(), u.Inputs,
+					u.Outputs, want.Inputs, want.Outputs)
 			}
 			if !(0 < u.Computing && u.Computing <= u.Run) || u.Cost != 0 {
-				t.Errorf("%s, %s: the device computes %g of %g s, cost %g", name, u.Name(), u.Computing, u.Run,
-					u.Cost)
+				t.Errorf("%s, %s: the device computes %g of %g s, cost %g", name, u.Name(), u.Computing,
+					u.Run, u.Cost)
 			}
 		}
 		r.Close()
 	}
 }
 
-// determinants returns a net whose logits are determinants of 128 × 128 pixels, which WebGPU's provider lacks: Exp,
-// Det, and the copy of the answer that every program ends with.
+// determinants returns a net whose logits are determinants of 128 × 128 pixels, which WebGPU's provider
+// lacks: Exp, Det, and the copy of the answer that every program ends with.
 func determinants(t *testing.T) stages.Data {
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8, Graph: &onnxpb.GraphProto{Name: "determinants"},
 		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}}}}
 	f := m.Fragment()
 	f.OpTo("logits", "Det", []string{f.Op("Exp", []string{"images"})})
 	m.After(f)
-	m.SetInputs(onnx.Value{Name: "images", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{onnx.Free, 3, 128, 128},
-		Known: true})
+	m.SetInputs(onnx.Value{Name: "images", Elem: onnxpb.TensorProto_FLOAT,
+		Shape: []int{onnx.Free, 3, 128, 128}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "logits", Elem: onnxpb.TensorProto_FLOAT})
 	return modeltest.Model(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Kind: "logits"})
 }
 
-// TestFallbackOnWebGPU holds that what the provider lacks is computed nevertheless, that its copies are counted,
-// and that the user learns once which operator costs what share of the time.
+// TestFallbackOnWebGPU holds that what the provider lacks is computed nevertheless, that its copies are
+// counted, and that the user learns once which operator costs what share of the time.
 func TestFallbackOnWebGPU(t *testing.T) {
 	d := webgpu(t)
 	net := determinants(t)
@@ -101,8 +101,8 @@ func TestFallbackOnWebGPU(t *testing.T) {
 		}
 		warned = append(warned, got.Warnings...)
 	}
-	want := "webgpu:0 lacks operators that the program forward needs: what the processor computes instead (Det 1), " +
-		"and 2 copies a run for that, take "
+	want := "webgpu:0 lacks operators that the program forward needs: what the processor computes instead " +
+		"(Det 1), with copies there and back (2 a run), takes "
 	if len(warned) != 1 || !strings.HasPrefix(warned[0], want) {
 		t.Errorf("warnings %q, want one that begins with %q", warned, want)
 	}
@@ -124,9 +124,12 @@ func TestDear(t *testing.T) {
 	u := program.Usage{Program: `gradient of "" by derivative`, Device: "cuda:1",
 		Fallbacks: []program.Fallback{{Operator: "Tan", Nodes: 2}, {Operator: "Celu", Nodes: 1}},
 		ToHost:    program.Copies{Number: 3}, FromHost: program.Copies{Number: 2}}
-	for cost, want := range map[float64]string{0.1: "", 0.34: "cuda:1 lacks operators that the program gradient " +
-		"needs: what the processor computes instead (Tan 2, Celu 1), and 5 copies a run for that, take 34% of its " +
-		"time; runexp inspect MODEL --devices cuda:1 tells more"} {
+	for cost, want := range map[float64]string{
+		0.1: "",
+		0.34: "cuda:1 lacks operators that the program gradient needs: what the processor computes instead " +
+			"(Tan 2, Celu 1), with copies there and back (5 a run), takes 34% of the time; runexp inspect " +
+			"MODEL --devices cuda:1 tells more",
+	} {
 		u.Cost = cost
 		if got := program.Warned(u); got != want {
 			t.Errorf("at %g: %q, want %q", cost, got, want)

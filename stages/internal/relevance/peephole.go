@@ -7,8 +7,8 @@ import (
 )
 
 // optimise rewrites the emitted nodes to save passes over the activations: products read untransposed
-// matrices and apply scalar factors themselves (FusedMatMul, where the device has that), and successive scalar
-// factors become one. Dead nodes remain for [onnx.Model.Prune].
+// matrices and apply scalar factors themselves (FusedMatMul, where the device has that), and successive
+// scalar factors become one. Dead nodes remain for [onnx.Model.Prune].
 func (b *Builder) optimise(results ...Value) {
 	f := peephole{b, map[Value]onnx.Node{}, map[Value]bool{}, map[Value]int{}}
 	for _, n := range slices.Concat(b.g.Proto.Graph.Node, b.nodes) {

@@ -16,7 +16,8 @@ func TestFold(t *testing.T) {
 		testFold(t, Without{}, map[string]int{"FusedMatMul": 1, "Transpose": 1, "Neg": 1, "Mul": 1})
 	})
 	t.Run("without", func(t *testing.T) {
-		testFold(t, Without{FusedMatMul: true}, map[string]int{"Transpose": 3, "MatMul": 1, "Neg": 1, "Mul": 1})
+		testFold(t, Without{FusedMatMul: true},
+			map[string]int{"Transpose": 3, "MatMul": 1, "Neg": 1, "Mul": 1})
 	})
 }
 
