@@ -149,11 +149,14 @@ func use(p registry.Usage) string {
 	for _, f := range p.Fallbacks {
 		onCPU += f.Nodes
 	}
-	text := fmt.Sprintf("%s of %d rows: %d nodes in %.3g s, ", p.Name(), p.Batch, p.Nodes, p.Run)
+	text := fmt.Sprintf("%s of %d rows: %d nodes in %.3g s", p.Name(), p.Batch, p.Nodes, p.Run)
+	if p.Computing > 0 {
+		text += fmt.Sprintf(", %.0f%% of which the device computes", 100*p.Computing/p.Run)
+	}
 	if onCPU == 0 {
-		text += "all on the device"
+		text += "\nall on the device"
 	} else {
-		text += fmt.Sprintf("%d of them on the CPU\n%s\n%.2g%% of the time for these and for copies "+
+		text += fmt.Sprintf("\n%d of them on the CPU: %s\n%.2g%% of the time for these and for copies "+
 			"between: %d to the CPU (%s), %d back (%s)", onCPU, p.Operators(), 100*p.Cost, p.ToHost.Number,
 			size(p.ToHost.Bytes), p.FromHost.Number, size(p.FromHost.Bytes))
 	}
