@@ -10,9 +10,20 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// commit stores the outcomes of a task, and remembers them.
-func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
-	m, began := t.member, time.Now()
+// An execution is what a task came out as.
+type execution struct {
+	*task
+	env     *stages.Env
+	outs    []callOutput
+	records []store.ItemRecord
+
+	trial *trial // of what is to be compared with the processor
+	first bool   // of its program
+}
+
+// keep stores the payloads of an execution, and remembers its outcomes for this run.
+func (w *worker) keep(x *execution, bytes *inFlight) error {
+	m, t, outs, began := x.member, x.task, x.outs, time.Now()
 	payloads := payloadsOf(outs)
 	var refs []store.Ref
 	if m.Step.Keep {
@@ -40,22 +51,30 @@ func (w *worker) commit(t *task, outs []callOutput, bytes *inFlight) error {
 		}
 		records[i] = store.ItemRecord{Key: t.keys[i], ItemOutcome: o}
 	}
-	for _, call := range t.calls { // what was made of a file that changed meanwhile isn't stored
-		if err := m.sources.unchanged(w.store, call); err != nil {
-			return err
-		}
-	}
-	if err := w.store.RecordItems(m.group, w.madeBy(m.node), records); err != nil {
-		return err
-	}
 	for i, call := range t.calls {
 		m.known[call] = int32(m.items.Add(records[i].ItemOutcome) + 1)
 	}
 	for _, twin := range t.twins {
 		m.known[twin[0]] = m.known[twin[1]]
 	}
-	w.items.Add(int64(len(t.calls)))
+	x.records = records
 	m.meter.add(Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()})
+	return nil
+}
+
+// record has later runs find the outcomes of an execution.
+func (w *worker) record(x *execution) error {
+	m, began := x.member, time.Now()
+	for _, call := range x.calls { // what was made of a file that changed meanwhile isn't stored
+		if err := m.sources.unchanged(w.store, call); err != nil {
+			return err
+		}
+	}
+	if err := w.store.RecordItems(m.group, w.madeBy(m.node), x.records); err != nil {
+		return err
+	}
+	w.items.Add(int64(len(x.calls)))
+	m.meter.add(Speed{Seconds: time.Since(began).Seconds()})
 	return nil
 }
 
@@ -162,6 +181,12 @@ func (w *worker) closeJob(j *job) {
 			}
 			return w.close(m)
 		})
+		if w.lost != nil { // on the way to something that the store lost
+			m.fail(w.lost)
+		}
+	}
+	if w.lost != nil {
+		w.lose(w.lost)
 	}
 }
 
@@ -204,6 +229,7 @@ func (w *worker) close(m *member) error {
 		return err
 	}
 	w.remember(n)
+	w.passed(n)
 	hit, ok := w.store.Lookup(n.key, a.MadeBy)
 	if !ok {
 		return plan.Bug("the store forgot %s at once", n.Cell)

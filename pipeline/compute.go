@@ -13,14 +13,16 @@ import (
 )
 
 // compute takes one chunk through all members of j, those that share work at once. It calls computed when it
-// needs the slot no more and has only to store what came out.
+// needs the slot no more and has only to store what came out, once that is compared if it's on probation. If
+// the device is lost, what was computed before is stored, and w.lost is set.
 func (w *worker) compute(j *job, chunk []int32, computed func()) {
 	bytes := newInFlight()
 	apart, device := j.apart.Load(), w.slot.Device().String()
+	var compared []*execution // later, while the slot computes the next chunk
 	for i, m := range j.members {
 		w.guard(m, func() error {
 			if m.Stage.Relation == stages.Whole {
-				return w.computeWhole(m)
+				return w.computeWhole(m, j.onProbation)
 			}
 			stop := w.clock()
 			t, err := w.todo(m, chunk)
@@ -31,11 +33,12 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			if m.Stage.Shared != nil && !apart {
 				tasks = w.sharing(t, j.members[i+1:], chunk)
 			}
-			outs, err := w.execute(tasks, bytes)
-			if err != nil && len(tasks) > 1 && w.ctx.Err() == nil && lost(err) == nil {
+			done, err := w.execute(tasks, bytes)
+			if err != nil && len(tasks) > 1 && w.ctx.Err() == nil && lost(err) == nil &&
+				!errors.Is(err, stages.ErrDeviceLost) {
 				// One of them fails, or all together take too much memory: each has its own result or error.
 				apart, tasks = true, tasks[:1]
-				outs, err = w.execute(tasks, bytes)
+				done, err = w.execute(tasks, bytes)
 			}
 			if err != nil {
 				return err
@@ -51,12 +54,47 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				}
 				computed()
 			}
-			for k, t := range tasks[1:] {
-				w.guard(t.member, func() error { return w.commit(t, outs[k+1], bytes) })
+			commit := func(x *execution) error {
+				if err := w.keep(x, bytes); err != nil {
+					return err
+				}
+				if j.onProbation {
+					w.sample(x)
+					compared = append(compared, x)
+					return nil
+				}
+				return w.record(x)
 			}
-			return w.commit(t, outs[0], bytes)
+			for _, x := range done[1:] {
+				w.guard(x.member, func() error { return commit(x) })
+			}
+			return commit(done[0])
 		})
+		if w.lost != nil {
+			break
+		}
 		bytes.drop(m.frees)
+	}
+	if compared != nil {
+		computed()
+	}
+	for _, x := range compared {
+		var err error
+		if x.first || !x.failed() {
+			func() {
+				defer plan.Catch(&err)
+				err = w.compare(x)
+			}()
+		}
+		w.guard(x.member, func() error {
+			if err != nil {
+				return err
+			}
+			return w.record(x)
+		})
+	}
+	if w.lost != nil {
+		return
 	}
 	if j.folds {
 		j.measure(bytes, len(chunk))
@@ -134,8 +172,8 @@ func payloadsOf(outs []callOutput) (payloads [][]byte) {
 }
 
 // execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
-// It returns the outputs by task. bytes holds payloads of this chunk that no store keeps.
-func (w *worker) execute(tasks []*task, bytes *inFlight) ([][]callOutput, error) {
+// bytes holds payloads of this chunk that no store keeps.
+func (w *worker) execute(tasks []*task, bytes *inFlight) ([]*execution, error) {
 	first, err := w.env(tasks[0].member, tasks[0].calls, bytes)
 	if err != nil {
 		return nil, err
@@ -147,13 +185,15 @@ func (w *worker) execute(tasks []*task, bytes *inFlight) ([][]callOutput, error)
 	if err := w.runStage(nodes, envs); err != nil {
 		return nil, err
 	}
-	outs := make([][]callOutput, len(tasks))
+	done := make([]*execution, len(tasks))
 	for k, e := range envs {
-		if outs[k], err = collect(nodes[k], e); err != nil {
+		outs, err := collect(nodes[k], e)
+		if err != nil {
 			return nil, err
 		}
+		done[k] = &execution{task: tasks[k], env: e, outs: outs}
 	}
-	return outs, nil
+	return done, nil
 }
 
 // env returns what m's stage sees of some calls.
@@ -383,7 +423,7 @@ func collect(n *node, e *stages.Env) ([]callOutput, error) {
 }
 
 // computeWhole executes a Whole stage.
-func (w *worker) computeWhole(m *member) error {
+func (w *worker) computeWhole(m *member, onProbation bool) error {
 	n := m.node
 	ports, err := w.portsOf(n, nil)
 	if err != nil {
@@ -403,6 +443,19 @@ func (w *worker) computeWhole(m *member) error {
 		return err
 	}
 	stop(n)
+	if onProbation {
+		outs, err := collect(n, e)
+		if err != nil {
+			return err
+		}
+		x := &execution{task: &task{member: m}, env: e, outs: outs}
+		if w.sample(x); err == nil {
+			err = w.compare(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for i := range e.Read {
 		if err := n.sources.unchanged(w.store, i); err != nil {
 			return err

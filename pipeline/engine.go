@@ -10,8 +10,9 @@
 //   - share: what one of many machines executes of it, and what is left to the run that closes its wave.
 //   - job, open, compute, commit: a job's phases open, compute, commit and close; inflight has the bytes that
 //     live only in a job.
+//   - probation: what devices other than the processor make is compared with what that makes.
 //   - restore: what the store lost is computed again.
-//   - result, forced, review: what a run found, how it compares with what was stored, and its review folder.
+//   - result, review: what a run found, how it compares with what was stored, and its review folder.
 //   - outlook, why: what a run would do, and the reason.
 package pipeline
 
@@ -19,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,7 +34,8 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-// An Engine executes plans. No result depends on its settings, except on SameDevice and Force.
+// An Engine executes plans. No result depends on its settings, except on SameDevice and Force, and on the
+// class of its devices within the tolerances of stages.
 type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
@@ -45,6 +48,9 @@ type Engine struct {
 	// Compiler names what compiles the programs of stages: the build of this command, and the runtime.
 	// Digests of programs that another found are found anew. It may be nil where no stage has any.
 	Compiler func() string
+	// Compare has one in so many items of a stage that computes on a device other than the processor be
+	// computed there, too: see [Probation]. 0 stands for 20, a negative number for none.
+	Compare int
 	// SameDevice takes only results that were made by what MadeBy names.
 	SameDevice bool
 	// Force reports whether to execute a cell whatever is stored.
@@ -73,12 +79,17 @@ type Summary struct {
 type run struct {
 	*resolver
 	batch     int
-	ctx       context.Context
+	ctx       context.Context // ended by the loss of the last device, too
+	cancel    context.CancelCauseFunc
 	workers   *pool.Pool        // its goroutines, and their stacks, serve many small cells
 	host      chan *device.Slot // those that aren't at work; only the scheduling goroutine takes any
 	own       *worker           // the scheduling goroutine
 	devices   chan *device.Slot // empty until first is done
 	first     sync.Once
+	alive     atomic.Int32      // devices' slots that weren't lost
+	gone      chan struct{}     // closed when none is left
+	checker   chan *device.Slot // of the processor, for what is compared with it
+	trials    trials
 	hostCache *device.Cache
 	caches    []*device.Cache // all of them
 
@@ -114,9 +125,11 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		return nil, errors.New("no device to compute on")
 	}
 	r := &run{
-		resolver: e.newResolver(p), ctx: ctx, batch: cmp.Or(e.Batch, 16), workers: pool.New(),
+		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, 16), workers: pool.New(), gone: make(chan struct{}),
 		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
 	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	defer r.cancel(nil)
 	r.class = r.MadeBy(e.Devices[0].Class)
 	r.openSlots()
 	if r.Share != nil {
@@ -144,9 +157,9 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		Items: int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
 	}
 	r.emit(Event{Kind: Finished, Done: s.Cached + s.Executed, Total: len(r.nodes), Took: s.Took})
-	res := &Result{run: r, Plan: p, Summary: s, Forced: r.forced}
-	if ctx.Err() != nil {
-		return res, context.Cause(ctx)
+	res := &Result{run: r, Plan: p, Summary: s, Forced: r.forced, Probation: r.trials.sum()}
+	if r.ctx.Err() != nil {
+		return res, context.Cause(r.ctx)
 	}
 	if !r.failed && slices.ContainsFunc(r.nodes, func(n *node) bool { return !n.state.finished() }) {
 		return res, ErrDrained
@@ -169,6 +182,8 @@ func (r *run) openSlots() {
 	}
 	r.devices = make(chan *device.Slot, len(r.Devices))
 	r.storing = make(chan struct{}, len(r.Devices))
+	r.checker = make(chan *device.Slot, 1)
+	r.checker <- r.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: runtime.GOMAXPROCS(0)})
 }
 
 // openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work
@@ -180,6 +195,7 @@ func (r *run) openDevices(items int) {
 			if d.Class != "cpu" {
 				cache = r.newCache()
 			}
+			r.alive.Add(1)
 			r.devices <- cache.NewSlot(d)
 		}
 	})
@@ -198,42 +214,80 @@ type worker struct {
 	slot *device.Slot
 	home chan *device.Slot // where the slot goes when the work is done
 	away bool              // the slot is there
+	lost error             // the slot's device is lost: nothing is computed there any more
 }
 
 func (w *worker) giveBack() {
-	if !w.away {
+	if !w.away && w.lost == nil {
 		w.away = true
 		w.home <- w.slot
 	}
 }
 
-func (w *worker) takeBack() {
-	if w.away {
-		w.slot, w.away = <-w.home, false
-	}
-}
-
-// onDevice returns a worker on a device: w itself, or one that has waited for a device. Work on a device
-// never waits here, nor for work that does, so the wait ends. The result must be released.
-func (w *worker) onDevice() (*worker, error) {
-	if !w.slot.On(w.hostCache) {
-		return &worker{run: w.run, ctx: w.ctx, slot: w.slot, away: true}, nil
-	}
-	w.openDevices(len(w.Devices))
+// takeSlot waits for a free slot.
+func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 	select {
-	case s := <-w.devices:
-		return &worker{run: w.run, ctx: w.ctx, slot: s, home: w.devices}, nil
+	case s := <-from:
+		return s, nil
+	case <-w.gone:
+		return nil, errNoDevice
 	case <-w.ctx.Done():
 		return nil, context.Cause(w.ctx)
 	}
 }
 
-// release gives the device of a worker that onDevice returned back.
-func (w *worker) release() {
-	if !w.away {
-		w.giveBack()
-		w.wake()
+// onDevice has f compute on a device: w's own, or one that it waits for. Work on a device never waits here,
+// nor for work that does, so the wait ends. If the device is lost, f is called again on another.
+func (w *worker) onDevice(f func(on *worker) error) error {
+	if !w.slot.On(w.hostCache) {
+		if w.away { // what it computed is being stored
+			<-w.storing
+			slot, err := w.takeSlot(w.home)
+			if err != nil {
+				return err
+			}
+			w.slot, w.away = slot, false
+		}
+		return f(&worker{run: w.run, ctx: w.ctx, slot: w.slot, away: true})
 	}
+	w.openDevices(len(w.Devices))
+	for {
+		slot, err := w.takeSlot(w.devices)
+		if err != nil {
+			return err
+		}
+		on := &worker{run: w.run, ctx: w.ctx, slot: slot, home: w.devices}
+		if err = f(on); errors.Is(err, stages.ErrDeviceLost) {
+			on.lose(err)
+			continue
+		}
+		on.giveBack()
+		w.wake()
+		return err
+	}
+}
+
+// errNoDevice is the error of work that needs a device when none is left.
+var errNoDevice = errors.New("no device is left")
+
+// lose closes w's slot, whose device is lost. If it was the last, the run ends.
+func (w *worker) lose(err error) {
+	w.lost = err
+	func() { // its sessions are of no use; that they can't be closed says nothing new
+		defer plan.Catch(new(error))
+		_ = w.slot.Trim()
+	}()
+	d := w.slot.Device()
+	if w.alive.Add(-1) > 0 {
+		if _, told := w.told.LoadOrStore(d, true); !told {
+			w.emit(Event{Kind: Warning, Device: d.String(), Reason: fmt.Sprintf(
+				"%s is lost, and what it was computing goes to another device: %v", d, err)})
+		}
+		return
+	}
+	w.cancel(fmt.Errorf("%w: %s: %v; what is done is stored, and the same command goes on from here",
+		errNoDevice, d, err))
+	close(w.gone)
 }
 
 func (r *run) madeBy(n *node) string {

@@ -21,6 +21,7 @@ func (r *run) nextJob() *job {
 		return nil
 	}
 	j := newJob(nodes)
+	j.onProbation = r.compares() && j.device()
 	begun := func(n *node) bool { return n.state == running }
 	r.held = slices.DeleteFunc(r.held, begun)
 	if len(nodes) == 1 && len(r.ready) > 0 && begun(r.ready[0]) { // as most are, of perhaps many thousands

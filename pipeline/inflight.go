@@ -109,7 +109,14 @@ func (w *worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, err
 	if again == nil {
 		return out, nil
 	}
-	if err := w.again(m, again, bytes); err != nil {
+	compute := func(on *worker) error { return on.again(m, again, bytes) }
+	var err error
+	if w.away {
+		err = w.onDevice(compute)
+	} else {
+		err = compute(w)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return out, m.complete(in.port, out, bytes.of[m.node], func(i int) stages.Digest {

@@ -18,18 +18,19 @@ import (
 // stores what came out. Close makes the cells' results of all outcomes. A call is one item of an itemwise
 // stage.
 type job struct {
-	members  []*member    // in topological order
-	restores bool         // its one member finished before
-	chunks   [][]int32    // of calls; a Whole stage has one, without any
-	next     int          // chunk to start next
-	folds    bool         // a member collapses what others make and nobody keeps: chunks are of one item
-	most     int          // items computed at once
-	perItem  atomic.Int64 // bytes in flight, 0 while unknown
-	left     atomic.Int32
-	total    int          // items to execute
-	computed atomic.Int32 // items
-	start    time.Time
-	apart    atomic.Bool // members that share work failed at it together, and not each alone
+	members     []*member    // in topological order
+	restores    bool         // its one member finished before
+	chunks      [][]int32    // of calls; a Whole stage has one, without any
+	next        int          // chunk to start next
+	onProbation bool         // what it computes is compared with the processor
+	folds       bool         // a member collapses what others make and nobody keeps: chunks are of one item
+	most        int          // items computed at once
+	perItem     atomic.Int64 // bytes in flight, 0 while unknown
+	left        atomic.Int32
+	total       int          // items to execute
+	computed    atomic.Int32 // items
+	start       time.Time
+	apart       atomic.Bool // members that share work failed at it together, and not each alone
 }
 
 // newJob takes nodes in the order in which they are to execute.
@@ -162,7 +163,7 @@ func (m *member) failure() error {
 func (m *member) failed() bool { return m.failure() != nil }
 
 // guard runs one phase of a member, unless that or a member that it reads has failed. Its error is the
-// member's own.
+// member's own, unless it tells that w's device is lost.
 func (w *worker) guard(m *member, phase func() error) {
 	err := m.failure()
 	for _, from := range w.edges(m.node) {
@@ -178,7 +179,10 @@ func (w *worker) guard(m *member, phase func() error) {
 			err = w.mend(phase)
 		}()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, stages.ErrDeviceLost) && !w.slot.On(w.hostCache):
+		w.lost = err
+	case err != nil:
 		m.fail(err)
 	}
 }

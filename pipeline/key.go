@@ -188,6 +188,10 @@ func (r *resolver) groupKey(m *member) stages.Digest {
 			h.facts(d.Facts)
 		}
 	}
+	if times := r.refusalOf(m.node, r.here()).Times; times > 0 {
+		h.text("refused")
+		h.num(times)
+	}
 	return h.sum()
 }
 

@@ -100,6 +100,9 @@ func (o *Outlook) judge(n *node) Ahead {
 	case n.state == cached:
 		return Ahead{Kind: IsCached}
 	}
+	if err := o.r.refusedHere(n); err != nil {
+		return Ahead{Broken, err.Error()}
+	}
 	return Ahead{Runs, n.reason}
 }
 

@@ -191,6 +191,9 @@ func (r *resolver) readySources(n *node) error {
 // lookUp reports whether what is stored under n's key is good enough, and takes it; else it notes why not.
 func (r *resolver) lookUp(n *node) bool {
 	hit, ok := r.store.Lookup(n.key, r.class)
+	if ok && r.refusalOf(n, hit.MadeBy()).Why != "" {
+		hit, ok = r.store.Lookup(n.key, r.MadeBy("cpu"))
+	}
 	if !ok {
 		n.reason = NothingStored
 		return false
@@ -212,6 +215,9 @@ func (r *resolver) refusal(n *node, hit store.Hit) string {
 	}
 	if r.Force != nil && r.Force(n.Cell) {
 		return forcedReason
+	}
+	if r.refusalOf(n, hit.MadeBy()).Why != "" {
+		return "it was made by " + hit.MadeBy() + ", which was refused for it since"
 	}
 	if hit.Outputs() < n.ports {
 		return fmt.Sprintf("it was made without the output %q", n.Stage.Outputs[n.ports-1].Name)

@@ -156,44 +156,44 @@ func errDiffers(c *plan.Cell, what string) error {
 
 // regenerate computes items of a cell whose bytes aren't kept.
 func (w *worker) regenerate(n *node, port int, at []int32) (map[stages.Digest][]byte, error) {
-	on := w
-	if n.Stage.Device {
-		var err error
-		if on, err = w.onDevice(); err != nil {
-			return nil, err
-		}
-		defer on.release()
-	}
-	m := &member{node: n}
-	if err := on.prepare(m, nil); err != nil {
-		return nil, err
-	}
-	l, err := on.listing(n, port)
-	if err != nil {
-		return nil, err
-	}
-	var calls []int
-	for _, k := range at {
-		call := int(k)
-		if l.HasParents() {
-			call = int(l.At(call).Parent)
-		}
-		if len(calls) == 0 || calls[len(calls)-1] != call {
-			calls = append(calls, call)
-		}
-	}
 	bytes := newInFlight()
-	err = on.again(m, calls, bytes)
+	compute := func(on *worker) error {
+		m := &member{node: n}
+		if err := on.prepare(m, nil); err != nil {
+			return err
+		}
+		l, err := on.listing(n, port)
+		if err != nil {
+			return err
+		}
+		var calls []int
+		for _, k := range at {
+			call := int(k)
+			if l.HasParents() {
+				call = int(l.At(call).Parent)
+			}
+			if len(calls) == 0 || calls[len(calls)-1] != call {
+				calls = append(calls, call)
+			}
+		}
+		return on.again(m, calls, bytes)
+	}
+	var err error
+	if n.Stage.Device {
+		err = w.onDevice(compute)
+	} else {
+		err = compute(w)
+	}
 	return bytes.of[n], err
 }
 
 // again executes calls of m, whose bytes aren't kept, and adds what comes out to bytes.
 func (w *worker) again(m *member, calls []int, bytes *inFlight) error {
-	outs, err := w.execute([]*task{{member: m, calls: calls}}, bytes)
+	done, err := w.execute([]*task{{member: m, calls: calls}}, bytes)
 	if err != nil {
 		return err
 	}
-	for _, p := range payloadsOf(outs[0]) {
+	for _, p := range payloadsOf(done[0].outs) {
 		bytes.put(m.node, stages.Sum(p), p)
 	}
 	return nil
@@ -223,12 +223,12 @@ const maxRestored = 2
 // It computes on a device, whatever the cell needs: who waits for a cell that is being restored may hold the
 // only one.
 func (w *worker) restore(l *lostError) error {
+	return w.onDevice(func(on *worker) error { return on.executeAgain(l) })
+}
+
+// executeAgain executes a finished cell again on w's slot.
+func (w *worker) executeAgain(l *lostError) (err error) {
 	n := l.n
-	on, err := w.onDevice()
-	if err != nil {
-		return err
-	}
-	defer on.release()
 	n.restoring.Lock()
 	defer n.restoring.Unlock()
 	n.mu.Lock()
@@ -242,7 +242,9 @@ func (w *worker) restore(l *lostError) error {
 	}
 	defer func() {
 		n.mu.Lock()
-		n.restored++
+		if !errors.Is(err, stages.ErrDeviceLost) {
+			n.restored++
+		}
 		n.listings = nil // those that others have loaded meanwhile are of what's lost
 		n.mu.Unlock()
 	}()
@@ -252,7 +254,7 @@ func (w *worker) restore(l *lostError) error {
 	for p := range before.hit.Packs() {
 		_, _ = w.store.Load(store.Ref{Digest: p.Digest, Pack: p, Len: p.Size})
 	}
-	if err := on.whole(&job{members: []*member{{node: n}}, restores: true}); err != nil {
+	if err := w.whole(&job{members: []*member{{node: n}}, restores: true}); err != nil {
 		return err
 	}
 	for p := range before.hit.Outputs() { // unless a share executed its own items of them alone
@@ -266,9 +268,13 @@ func (w *worker) restore(l *lostError) error {
 
 // whole takes a job of one member through all its phases.
 func (w *worker) whole(j *job) error {
-	w.open(j)
+	if w.open(j); w.lost != nil {
+		return w.lost
+	}
 	for _, chunk := range j.chunks {
-		w.compute(j, chunk, func() {})
+		if w.compute(j, chunk, func() {}); w.lost != nil {
+			return w.lost
+		}
 	}
 	m := j.members[0]
 	if err := m.failure(); err != nil {

@@ -150,6 +150,11 @@ func (r *run) enqueue(j *job) {
 		}
 		r.openDevices(cmp.Or(items, len(r.Devices))) // a Whole stage has none
 	}
+	r.queue(j)
+}
+
+// queue makes j one of those with chunks to start.
+func (r *run) queue(j *job) {
 	r.tasks = insert(r.tasks, j, func(j *job) int { return j.members[0].Index })
 }
 
@@ -176,6 +181,7 @@ func (r *run) startChunk(w *worker, i int) {
 		j.start = time.Now()
 		r.tellStarted(j)
 	}
+	from := j.next
 	chunk, taken := j.take(cap(w.home))
 	more := j.next < len(j.chunks)
 	if !more {
@@ -186,26 +192,48 @@ func (r *run) startChunk(w *worker, i int) {
 		func() {
 			defer plan.Catch(&err)
 			w.compute(j, chunk, func() {
-				if more {
+				if j.onProbation {
+					select {
+					case r.storing <- struct{}{}:
+					default: // one that is older may wait for this chunk
+						return
+					}
+				} else if more {
 					r.storing <- struct{}{}
-					w.giveBack()
-					r.wake()
+				} else {
+					return
 				}
+				w.giveBack()
+				r.wake()
 			})
 		}()
+		if w.lost != nil {
+			w.lose(w.lost)
+			return nil
+		}
+		if last = j.left.Add(int32(-taken)) == 0; last {
+			w.closeJob(j)
+		}
 		if w.away {
 			<-r.storing
 		}
-		if last = j.left.Add(int32(-taken)) == 0; last {
-			w.takeBack()
-			w.closeJob(j)
-		}
 		return err
 	}, func(err error) {
-		if last {
+		switch {
+		case last:
 			r.finishJob(j, err)
-		} else if err != nil {
+		case w.lost != nil:
+			r.putBack(j, j.chunks[from:from+taken])
+		case err != nil:
 			j.members[0].fail(err)
 		}
 	})
+}
+
+// putBack puts chunks of a job, whose device was lost, back into the queue.
+func (r *run) putBack(j *job, chunks [][]int32) {
+	if j.next == len(j.chunks) { // it had left the queue
+		r.queue(j)
+	}
+	j.chunks = append(j.chunks, chunks...)
 }

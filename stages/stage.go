@@ -161,7 +161,8 @@ type Def[P any] struct {
 	// Run does the work. For Each, Expand and Group it is called once per chunk, for items 0 ≤ i < e.Len(),
 	// concurrently for different chunks. It returns early if ctx is cancelled. If its error wraps
 	// [ErrOutOfMemory] the engine retries with half of Env.Batch, or with what a [BatchError] says, and later
-	// chunks of the cell start with that batch.
+	// chunks of the cell start with that batch. If it wraps [ErrDeviceLost], the chunk is computed on another
+	// device.
 	Run func(ctx context.Context, p P, e *Env) error
 }
 
@@ -216,6 +217,10 @@ type Part struct {
 // ErrOutOfMemory is wrapped by errors caused by lack of device or host memory.
 var ErrOutOfMemory = errors.New("out of memory")
 
+// ErrDeviceLost is wrapped by errors of a device that computes nothing more for this process: a driver that was
+// reset, a card that fell off the bus, a fault that its context doesn't outlive.
+var ErrDeviceLost = errors.New("the device is lost")
+
 // A BatchError is an error that wraps [ErrOutOfMemory], of a batch that is known.
 type BatchError struct {
 	Err     error
@@ -236,8 +241,9 @@ func (e *BatchError) Unwrap() error { return e.Err }
 func New[P any](d Def[P]) Stage {
 	s := Stage{
 		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Tolerance: cmp.Or(d.Tolerance, UsualTolerance), Shared: d.Shared,
-		Inputs: d.Inputs, Outputs: d.Outputs, Variants: d.Variants, Passes: d.Passes,
+		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Shared: d.Shared,
+		Tolerance: cmp.Or(d.Tolerance, UsualTolerance),
+		Inputs:    d.Inputs, Outputs: d.Outputs, Variants: d.Variants, Passes: d.Passes,
 		NewParams: func() any { p := d.Defaults; return &p },
 		Run: func(ctx context.Context, params any, e *Env) error {
 			if d.Shared != nil {

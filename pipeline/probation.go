@@ -1,0 +1,357 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Probation tells how a run's devices did beside the processor.
+//
+// Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
+// processor is on probation with each program: a stage, its parameters and its model. The first chunk, and
+// then one item in [Engine.Compare], chosen by its key, is computed on the processor too, before anything of
+// the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
+// items may be: a path of discrete choices, or a kink, makes much of the last bit. The class is refused for
+// the program where more than a tenth of the last items are off, or all of them. Then the cell fails, nothing
+// that this class and runtime has stored of the program is served any more, and later runs fail at once, but
+// for cells that are forced.
+type Probation struct {
+	Items    int           // that were compared
+	Took     time.Duration // on the processor
+	Programs []Compared    // by stage, in the order of their names
+}
+
+// Compared tells how a stage's items came out on a device, beside the processor.
+type Compared struct {
+	Stage     string
+	Items     int
+	Off       int     // of them, farther off than Tolerance
+	Largest   float64 // [stages.Deviation]
+	Tolerance float64
+}
+
+// usualCompare is the usual [Engine.Compare].
+const usualCompare = 20
+
+// A window is of how many of the items compared last may be off: a tenth of them, or one of fewer than ten.
+const window = 20
+
+// A trial is a program's probation in a run.
+type trial struct {
+	judged chan struct{} // closed once the first chunk is
+
+	mu      sync.Mutex // guards the rest
+	begun   bool       // a chunk is the first
+	recent  []bool     // of the items compared last, whether they are off
+	refused error
+	Compared
+	took time.Duration
+}
+
+// trials are those of a run, by program.
+type trials struct {
+	mu sync.Mutex // guards of
+	of map[stages.Digest]*trial
+}
+
+// at returns the trial of a program of a stage.
+func (ts *trials) at(program stages.Digest, s *stages.Stage) *trial {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.of[program]
+	if t == nil {
+		if ts.of == nil {
+			ts.of = map[stages.Digest]*trial{}
+		}
+		t = &trial{judged: make(chan struct{})}
+		t.Stage, t.Tolerance = s.Name, s.Tolerance
+		ts.of[program] = t
+	}
+	return t
+}
+
+// sum adds up the trials by stage.
+func (ts *trials) sum() (p Probation) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	stage := map[string]Compared{}
+	for _, t := range ts.of {
+		t.mu.Lock()
+		c := stage[t.Stage]
+		c.Stage, c.Tolerance = t.Stage, t.Tolerance
+		c.Items, c.Off, c.Largest = c.Items+t.Items, c.Off+t.Off, max(c.Largest, t.Largest)
+		p.Items, p.Took = p.Items+t.Items, p.Took+t.took
+		stage[t.Stage] = c
+		t.mu.Unlock()
+	}
+	for _, name := range slices.Sorted(maps.Keys(stage)) {
+		p.Programs = append(p.Programs, stage[name])
+	}
+	return p
+}
+
+// compares reports whether the run's devices are on probation.
+func (r *run) compares() bool { return r.Devices[0].Class != "cpu" && r.Compare >= 0 }
+
+// programOf names what n executes, whatever its items: the recipe and the values.
+func (r *resolver) programOf(n *node) stages.Digest {
+	h := newHasher("trial")
+	h.digest(r.recipe(n, nil))
+	for p := range n.Inputs {
+		if n.Stage.Inputs[p].Type.Items {
+			continue
+		}
+		for _, e := range r.live(n, p) {
+			h.digest(r.nodes[e.From.Index].result(e.Port))
+		}
+	}
+	return h.sum()
+}
+
+// sample leaves of an execution what is to be compared: all of the first of its program, and then what the
+// items' keys choose.
+func (w *worker) sample(x *execution) {
+	if !x.Stage.Device {
+		x.env, x.outs = nil, nil
+		return
+	}
+	program := w.programOf(x.node)
+	x.trial = w.trials.at(program, x.Stage)
+	x.trial.mu.Lock()
+	x.first, x.trial.begun = !x.trial.begun, true
+	x.trial.mu.Unlock()
+	if x.first || x.Stage.Relation == stages.Whole {
+		return
+	}
+	var calls []stages.Call
+	var outs []callOutput
+	for i, key := range x.keys {
+		h := newHasher("compared")
+		h.digest(program)
+		h.digest(key)
+		d := h.sum()
+		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.Compare, usualCompare)) == 0 {
+			calls, outs = append(calls, x.env.Calls[i]), append(outs, x.outs[i])
+		}
+	}
+	x.outs = outs
+	if x.env.Calls = calls; calls == nil {
+		x.env = nil
+	}
+}
+
+// compare computes on the processor what [worker.sample] left of an execution. The error is that the class is
+// refused, in this chunk or before, or that the processor fails. Nothing of a program is recorded before its
+// first chunk is judged. A worker waits for one whose sample is older than its own, so none waits for ever.
+func (w *worker) compare(x *execution) (err error) {
+	t := x.trial
+	if t == nil {
+		return nil
+	}
+	if x.first {
+		defer func() {
+			if err != nil {
+				t.mu.Lock()
+				t.refused = cmp.Or(t.refused, err)
+				t.mu.Unlock()
+			}
+			close(t.judged)
+		}()
+	} else {
+		select {
+		case <-t.judged:
+		case <-w.ctx.Done():
+			return w.ctx.Err()
+		}
+	}
+	t.mu.Lock()
+	refused := t.refused
+	t.mu.Unlock()
+	if refused != nil || x.env == nil {
+		return refused
+	}
+	var slot *device.Slot
+	select {
+	case slot = <-w.checker:
+		defer func() { w.checker <- slot }()
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	began := time.Now()
+	want, facts, err := w.onProcessor(slot, x)
+	if err != nil {
+		const failed = "the processor, which its results are to be compared with, fails: %v"
+		return fmt.Errorf(failed, err) // what the store lost isn't restored: that may wait for this worker
+	}
+	return w.judge(x, want, facts, time.Since(began))
+}
+
+// onProcessor executes what is to be compared on a slot of the processor.
+func (w *worker) onProcessor(slot *device.Slot, x *execution) (
+	outs []callOutput, facts map[string]stages.Facts, err error,
+) {
+	batch := w.batch
+	for {
+		e := *x.env
+		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
+		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
+		err := (&worker{run: w.run, ctx: w.ctx, slot: slot}).call(x.Stage, []stages.Part{{Params: x.Params, Env: &e}})
+		if err == nil {
+			outs, err = collect(x.node, &e)
+			return outs, e.OutFacts, err
+		}
+		smaller := smallerBatch(err, batch, nil)
+		if smaller == 0 {
+			return nil, nil, err
+		}
+		batch = smaller
+		if err := slot.Trim(); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// judge notes how an execution came out beside the processor's, and refuses the class if need be.
+func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts, took time.Duration) error {
+	t := x.trial
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took += took
+	worst, where := -1.0, ""
+	never := false // whatever the others are
+	for i := range want {
+		d, port := x.deviation(i, want[i], facts)
+		off := !(d <= t.Tolerance)
+		if t.Items++; off {
+			t.Off++
+		}
+		never = never || math.IsInf(d, 1) && len(x.outs[i]) > 0
+		t.Largest = max(t.Largest, d)
+		t.recent = append(t.recent, off)
+		if d > worst {
+			worst, where = d, fmt.Sprintf("port %q", port)
+			if i < len(x.env.Calls) {
+				where = fmt.Sprintf("item %q on ", x.env.Calls[i].ID) + where
+			}
+		}
+	}
+	if extra := len(t.recent) - max(window, len(want)); extra > 0 {
+		t.recent = t.recent[extra:]
+	}
+	off := 0
+	for _, is := range t.recent {
+		if is {
+			off++
+		}
+	}
+	if n := len(t.recent); off < n && off <= max(1, n/10) && !never || off == 0 {
+		return nil
+	}
+	by := fmt.Sprintf("by %.2g of the largest magnitude", worst)
+	if math.IsInf(worst, 1) {
+		by = "in shape, or in what is undefined"
+	}
+	const text = "%s computes it otherwise than the processor: of the last %d items compared %d are farther off than " +
+		"%g of the largest magnitude, %s %s; --devices cpu computes it and takes all else from the store"
+	t.refused = fmt.Errorf(text, w.class, len(t.recent), off, t.Tolerance, where, by)
+	w.refuse(x.node, t.refused)
+	return t.refused
+}
+
+// deviation returns how far what a device made of a call is off what the processor did, and on which port.
+func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (worst float64, port string) {
+	for p := range x.Stage.Outputs {
+		out := &x.Stage.Outputs[p]
+		d := 0.0
+		same := func(a, b stages.Output) bool {
+			return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
+		}
+		if !slices.EqualFunc(x.outs[i][p], want[p], same) || !maps.Equal(x.env.OutFacts[out.Name], facts[out.Name]) {
+			d = math.Inf(1)
+		}
+		for k := 0; d < math.Inf(1) && k < len(want[p]); k++ {
+			d = max(d, stages.Deviation(out.Type, x.outs[i][p][k].Data, want[p][k].Data))
+		}
+		if d >= worst {
+			worst, port = d, out.Name
+		}
+	}
+	return worst, port
+}
+
+// A refusal is what the store remembers of a program and what makes its results.
+type refusal struct {
+	Times int    // that it was refused; results of items are those made since the last time
+	Why   string // the error; "" once a cell that was forced has passed
+}
+
+// anyRefusal is the key of a memo that there is in a store that has any refusal, so that nobody else looks for
+// one.
+var anyRefusal = stages.Sum([]byte("refusals"))
+
+func refusalKey(program stages.Digest, madeBy string) stages.Digest {
+	h := newHasher("refusal")
+	h.digest(program)
+	h.text(madeBy)
+	return h.sum()
+}
+
+// refusalOf returns what the store remembers of n's program as something makes its results. All values that n
+// reads have finished.
+func (r *resolver) refusalOf(n *node, madeBy string) (f refusal) {
+	if !n.Stage.Device {
+		return f
+	}
+	if _, any := r.store.Memo(anyRefusal); !any {
+		return f
+	}
+	if b, ok := r.store.Memo(refusalKey(r.programOf(n), madeBy)); ok {
+		_ = json.Unmarshal(b, &f)
+	}
+	return f
+}
+
+// here names what would make results of this engine.
+func (r *resolver) here() string { return cmp.Or(r.class, r.MadeBy(r.Devices[0].Class)) }
+
+// setRefusal remembers f. What can't be written is known as long as the store is open.
+func (r *resolver) setRefusal(n *node, f refusal) {
+	b, err := json.Marshal(f)
+	if err == nil {
+		_ = r.store.SetMemo(anyRefusal, []byte{1})
+		_ = r.store.SetMemo(refusalKey(r.programOf(n), r.here()), b)
+	}
+}
+
+// refuse has later runs take nothing that the run's class has made of n's program.
+func (r *resolver) refuse(n *node, why error) {
+	r.setRefusal(n, refusal{r.refusalOf(n, r.here()).Times + 1, why.Error()})
+}
+
+// refusedHere returns the error of an earlier run if the class is refused for n, and n isn't forced.
+func (r *resolver) refusedHere(n *node) error {
+	if r.Force != nil && r.Force(n.Cell) {
+		return nil
+	}
+	if f := r.refusalOf(n, r.here()); f.Why != "" {
+		return fmt.Errorf("%s, or --force %s to try again", f.Why, n.Cell)
+	}
+	return nil
+}
+
+// passed lifts a refusal for n, which was forced and has passed.
+func (r *run) passed(n *node) {
+	if f := r.refusalOf(n, r.class); f.Why != "" && r.compares() {
+		r.setRefusal(n, refusal{Times: f.Times})
+	}
+}
