@@ -212,15 +212,24 @@ type worker struct {
 	*run
 	ctx  context.Context
 	slot *device.Slot
-	home chan *device.Slot // where the slot goes when the work is done
+	home chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
 	away bool              // the slot is there
+	room bool              // w has taken one of those who store what they computed
 	lost error             // the slot's device is lost: nothing is computed there any more
 }
 
 func (w *worker) giveBack() {
-	if !w.away && w.lost == nil {
+	if w.home != nil && !w.away && w.lost == nil {
 		w.away = true
 		w.home <- w.slot
+	}
+}
+
+// leaveRoom has another worker store.
+func (w *worker) leaveRoom() {
+	if w.room {
+		w.room = false
+		<-w.storing
 	}
 }
 
@@ -241,14 +250,14 @@ func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 func (w *worker) onDevice(f func(on *worker) error) error {
 	if !w.slot.On(w.hostCache) {
 		if w.away { // what it computed is being stored
-			<-w.storing
+			w.leaveRoom()
 			slot, err := w.takeSlot(w.home)
 			if err != nil {
 				return err
 			}
 			w.slot, w.away = slot, false
 		}
-		return f(&worker{run: w.run, ctx: w.ctx, slot: w.slot, away: true})
+		return f(&worker{run: w.run, ctx: w.ctx, slot: w.slot})
 	}
 	w.openDevices(len(w.Devices))
 	for {

@@ -11,7 +11,7 @@ import (
 // odd returns the stages that use the rarer parts of the contract.
 func (l *lab) odd() []stages.Stage {
 	return []stages.Stage{l.other(), l.mix(), l.pairs(), l.tag(), l.vote(), l.value(), l.sourced(), l.stray(),
-		l.pair(), l.hostMix(), l.show()}
+		l.pair(), l.hostMix(), l.show(), l.remote(), l.remoteAll()}
 }
 
 type noParams struct{}
@@ -240,6 +240,64 @@ func (l *lab) pair() stages.Stage {
 		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
 			for i := range e.Len() {
 				e.Put("scores", i, stages.Scalar(first(e.In("maps", i))+number(e.In("scores", i))))
+			}
+			return nil
+		},
+	})
+}
+
+type remoteParams struct {
+	By float64 `yaml:"by" doc:"factor"`
+}
+
+// remote scales items where its slot is: on a device other than the processor as l.compute does.
+func (l *lab) remote() stages.Stage {
+	return stages.New(stages.Def[remoteParams]{
+		Name: "lab/remote", Doc: "items scaled on a device", Version: 1, Device: true, Tolerance: 1e-3,
+		Defaults: remoteParams{By: 2},
+		Inputs:   []stages.Port{{Name: "images", Type: stages.Images}},
+		Outputs:  []stages.Port{{Name: "maps", Type: stages.Maps}},
+		Run: func(_ context.Context, p remoteParams, e *stages.Env) error {
+			for i := range e.Len() {
+				b, err := l.remotely(e.Slot.Device(), e.Calls[i].ID, p.By*first(e.In("images", i)))
+				if err != nil {
+					return err
+				}
+				e.Put("maps", i, b)
+			}
+			return nil
+		},
+	})
+}
+
+func (l *lab) remotely(d stages.Device, id string, x float64) ([]byte, error) {
+	l.count("on "+d.Class, 1)
+	l.mu.Lock()
+	l.saw = append(l.saw, d.Class+" "+id)
+	l.mu.Unlock()
+	if d.Class == "cpu" {
+		return big(x), nil
+	}
+	return l.compute(d, id, x)
+}
+
+// remoteAll is remote for a stage that wants all items at once.
+func (l *lab) remoteAll() stages.Stage {
+	return stages.New(stages.Def[remoteParams]{
+		Name: "lab/remoteall", Doc: "items scaled on a device", Version: 1, Device: true,
+		Relation: stages.Whole, Defaults: remoteParams{By: 2},
+		Inputs:  []stages.Port{{Name: "images", Type: stages.Images}},
+		Outputs: []stages.Port{{Name: "maps", Type: stages.Maps}},
+		Run: func(ctx context.Context, p remoteParams, e *stages.Env) error {
+			for m, err := range e.Ports["images"][0].All(ctx) {
+				if err != nil {
+					return err
+				}
+				b, err := l.remotely(e.Slot.Device(), m.ID, p.By*first(m.Data))
+				if err != nil {
+					return err
+				}
+				e.Emit("maps", m.ID, m.Origin, b)
 			}
 			return nil
 		},

@@ -38,6 +38,11 @@ type lab struct {
 	drain   chan struct{}
 	ctx     context.Context
 
+	// compute is how a device other than the processor makes what lab/remote does of an item.
+	compute func(d stages.Device, id string, x float64) ([]byte, error)
+	compare int
+	askew   float64 // the factor with which lab/shared is off on such a device
+
 	devices      string
 	machine      string // what makes results, behind the class
 	batch, chunk int
@@ -130,6 +135,7 @@ func (l *lab) engine(plan *plan.Plan, s *store.Store) *pipeline.Engine {
 	}
 	return &pipeline.Engine{
 		Store: s, Devices: devices, Batch: l.batch, Chunk: l.chunk, FailFast: l.failFast, Force: force,
+		Compare:  l.compare,
 		MadeBy:   func(class string) string { return class + l.machine },
 		Compiler: func() string { return l.build },
 		OnEvent:  func(ev pipeline.Event) { l.events = append(l.events, ev) },

@@ -192,14 +192,19 @@ func (r *run) startChunk(w *worker, i int) {
 		func() {
 			defer plan.Catch(&err)
 			w.compute(j, chunk, func() {
+				if w.away {
+					return
+				}
 				if j.onProbation {
 					select {
 					case r.storing <- struct{}{}:
+						w.room = true
 					default: // one that is older may wait for this chunk
 						return
 					}
 				} else if more {
 					r.storing <- struct{}{}
+					w.room = true
 				} else {
 					return
 				}
@@ -208,15 +213,14 @@ func (r *run) startChunk(w *worker, i int) {
 			})
 		}()
 		if w.lost != nil {
+			w.leaveRoom()
 			w.lose(w.lost)
 			return nil
 		}
 		if last = j.left.Add(int32(-taken)) == 0; last {
 			w.closeJob(j)
 		}
-		if w.away {
-			<-r.storing
-		}
+		w.leaveRoom()
 		return err
 	}, func(err error) {
 		switch {

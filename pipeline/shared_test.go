@@ -47,7 +47,11 @@ func (l *lab) scaleShared(_ context.Context, parts []stages.Part) error {
 			return stages.ErrOutOfMemory
 		}
 		for i := range part.Env.Len() {
-			part.Env.Put("scores", i, stages.Scalar(p.By*first(part.Env.In("images", i))))
+			x := p.By * first(part.Env.In("images", i))
+			if p.By == l.askew && part.Env.Slot.Device().Class != "cpu" {
+				x++
+			}
+			part.Env.Put("scores", i, stages.Scalar(x))
 		}
 	}
 	return nil
