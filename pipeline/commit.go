@@ -17,8 +17,10 @@ type execution struct {
 	outs    []callOutput
 	records []store.ItemRecord
 
-	trial *trial // of what is to be compared with the processor
-	first bool   // of its program
+	trial  *trial       // of what is to be compared with the processor
+	first  bool         // of its program
+	sample stages.Env   // what is compared: the calls,
+	made   []callOutput // and what came of them
 }
 
 // keep stores the payloads of an execution, and remembers its outcomes for this run.
@@ -57,7 +59,7 @@ func (w *worker) keep(x *execution, bytes *inFlight) error {
 	for _, twin := range t.twins {
 		m.known[twin[0]] = m.known[twin[1]]
 	}
-	x.records = records
+	x.records, x.env, x.outs = records, nil, nil
 	m.meter.add(Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()})
 	return nil
 }

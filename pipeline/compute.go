@@ -18,7 +18,7 @@ import (
 func (w *worker) compute(j *job, chunk []int32, computed func()) {
 	bytes := newInFlight()
 	apart, device := j.apart.Load(), w.slot.Device().String()
-	var compared []*execution // later, while the slot computes the next chunk
+	var compared []*execution // and recorded later, while the slot computes the next chunk
 	for i, m := range j.members {
 		w.guard(m, func() error {
 			if m.Stage.Relation == stages.Whole {
@@ -48,6 +48,12 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				nodes[k] = t.node
 			}
 			stop(nodes...)
+			if j.onProbation {
+				for _, x := range done {
+					w.sample(x)
+				}
+				compared = append(compared, done...)
+			}
 			if i+len(tasks) == len(j.members) {
 				if apart && !slices.ContainsFunc(j.members, (*member).failed) {
 					j.apart.Store(true) // before the next chunk begins
@@ -55,13 +61,8 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 				computed()
 			}
 			commit := func(x *execution) error {
-				if err := w.keep(x, bytes); err != nil {
+				if err := w.keep(x, bytes); err != nil || j.onProbation {
 					return err
-				}
-				if j.onProbation {
-					w.sample(x)
-					compared = append(compared, x)
-					return nil
 				}
 				return w.record(x)
 			}
@@ -75,24 +76,10 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 		}
 		bytes.drop(m.frees)
 	}
-	if compared != nil {
-		computed()
+	if compared != nil && w.lost == nil {
+		computed() // also where the last member was blocked
 	}
-	for _, x := range compared {
-		var err error
-		if x.first || !x.failed() {
-			func() {
-				defer plan.Catch(&err)
-				err = w.compare(x)
-			}()
-		}
-		w.guard(x.member, func() error {
-			if err != nil {
-				return err
-			}
-			return w.record(x)
-		})
-	}
+	w.recordCompared(compared)
 	if w.lost != nil {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -118,11 +119,10 @@ func (r *resolver) programOf(n *node) stages.Digest {
 	return h.sum()
 }
 
-// sample leaves of an execution what is to be compared: all of the first of its program, and then what the
+// sample chooses what is to be compared of an execution: all of the first of its program, and then what the
 // items' keys choose.
 func (w *worker) sample(x *execution) {
 	if !x.Stage.Device {
-		x.env, x.outs = nil, nil
 		return
 	}
 	program := w.programOf(x.node)
@@ -130,23 +130,19 @@ func (w *worker) sample(x *execution) {
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
 	x.trial.mu.Unlock()
+	x.sample, x.made = *x.env, x.outs
 	if x.first || x.Stage.Relation == stages.Whole {
 		return
 	}
-	var calls []stages.Call
-	var outs []callOutput
+	x.sample.Calls, x.made = nil, nil
 	for i, key := range x.keys {
 		h := newHasher("compared")
 		h.digest(program)
 		h.digest(key)
 		d := h.sum()
 		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.Compare, usualCompare)) == 0 {
-			calls, outs = append(calls, x.env.Calls[i]), append(outs, x.outs[i])
+			x.sample.Calls, x.made = append(x.sample.Calls, x.env.Calls[i]), append(x.made, x.outs[i])
 		}
-	}
-	x.outs = outs
-	if x.env.Calls = calls; calls == nil {
-		x.env = nil
 	}
 }
 
@@ -177,7 +173,7 @@ func (w *worker) compare(x *execution) (err error) {
 	t.mu.Lock()
 	refused := t.refused
 	t.mu.Unlock()
-	if refused != nil || x.env == nil {
+	if refused != nil || x.made == nil {
 		return refused
 	}
 	var slot *device.Slot
@@ -196,13 +192,32 @@ func (w *worker) compare(x *execution) (err error) {
 	return w.judge(x, want, facts, time.Since(began))
 }
 
+// recordCompared records executions of a chunk, those whose class isn't refused.
+func (w *worker) recordCompared(list []*execution) {
+	for _, x := range list {
+		var err error
+		if x.first || !x.failed() { // others wait for the first
+			func() {
+				defer plan.Catch(&err)
+				err = w.compare(x)
+			}()
+		}
+		w.guard(x.member, func() error {
+			if err != nil {
+				return err
+			}
+			return w.record(x)
+		})
+	}
+}
+
 // onProcessor executes what is to be compared on a slot of the processor.
 func (w *worker) onProcessor(slot *device.Slot, x *execution) (
 	outs []callOutput, facts map[string]stages.Facts, err error,
 ) {
 	batch := w.batch
 	for {
-		e := *x.env
+		e := x.sample
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
 		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
 		err := (&worker{run: w.run, ctx: w.ctx, slot: slot}).call(x.Stage, []stages.Part{{Params: x.Params, Env: &e}})
@@ -235,13 +250,13 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 		if t.Items++; off {
 			t.Off++
 		}
-		never = never || math.IsInf(d, 1) && len(x.outs[i]) > 0
+		never = never || math.IsInf(d, 1) && len(x.made[i]) > 0
 		t.Largest = max(t.Largest, d)
 		t.recent = append(t.recent, off)
 		if d > worst {
 			worst, where = d, fmt.Sprintf("port %q", port)
-			if i < len(x.env.Calls) {
-				where = fmt.Sprintf("item %q on ", x.env.Calls[i].ID) + where
+			if i < len(x.sample.Calls) {
+				where = fmt.Sprintf("item %q on ", x.sample.Calls[i].ID) + where
 			}
 		}
 	}
@@ -276,11 +291,11 @@ func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Fa
 		same := func(a, b stages.Output) bool {
 			return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
 		}
-		if !slices.EqualFunc(x.outs[i][p], want[p], same) || !maps.Equal(x.env.OutFacts[out.Name], facts[out.Name]) {
+		if !slices.EqualFunc(x.made[i][p], want[p], same) || !maps.Equal(x.sample.OutFacts[out.Name], facts[out.Name]) {
 			d = math.Inf(1)
 		}
 		for k := 0; d < math.Inf(1) && k < len(want[p]); k++ {
-			d = max(d, stages.Deviation(out.Type, x.outs[i][p][k].Data, want[p][k].Data))
+			d = max(d, stages.Deviation(out.Type, x.made[i][p][k].Data, want[p][k].Data))
 		}
 		if d >= worst {
 			worst, port = d, out.Name

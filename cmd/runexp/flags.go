@@ -77,16 +77,34 @@ func (f flags) look() *registry.Look {
 type engineFlags struct {
 	store, devices, runtime string
 	batch, chunk            int
+	compare                 string // the share of a device's items that is compared with the processor
 	same                    bool
 	share                   *pipeline.Share // of the items; all if nil
 	experiment              string          // what is loaded, for the share's part
 }
 
+// usualCompare is the default of --compare.
+const usualCompare = "1/20"
+
 func (f flags) engine() *engineFlags {
-	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu"}
+	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu", compare: usualCompare}
 	f["--store"], f["--devices"], f["--onnxruntime"] = &e.store, &e.devices, &e.runtime
 	f["--batch"], f["--chunk"], f["--same-device"] = &e.batch, &e.chunk, &e.same
+	f["--compare"] = &e.compare
 	return e
+}
+
+// compared reads --compare: one in so many items, or -1 for none.
+func (e *engineFlags) compared() (int, error) {
+	if e.compare == "0" {
+		return -1, nil
+	}
+	if text, ok := strings.CutPrefix(e.compare, "1/"); ok {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			return n, nil
+		}
+	}
+	return 0, misuse("--compare %q is neither 1/N nor 0", e.compare)
 }
 
 var errHelp = errors.New("the user asks for help")

@@ -101,6 +101,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	log.close()
 	if result != nil {
 		defer result.Close()
+		s.tellProbation(u, result)
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):

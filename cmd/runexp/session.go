@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
@@ -53,6 +54,10 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, usage(err, "")
 	}
+	compare, err := e.compared()
+	if err != nil {
+		return nil, err
+	}
 	registry.UseRuntime(e.runtime)
 	p, err := here()
 	if err != nil {
@@ -84,7 +89,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		registry.Watch(running, build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
-		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, SameDevice: e.same,
+		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: compare, SameDevice: e.same,
 		MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
 }
@@ -145,6 +150,28 @@ func (u *ui) progress() progress.Display {
 	return progress.Lines(u.err, time.Now)
 }
 
+// tellProbation tells how devices other than the processor did beside it, and what that took.
+func (s *session) tellProbation(u *ui, r *pipeline.Result) {
+	class := s.engine.Devices[0].Class
+	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {
+		u.warn(fmt.Sprintf("--compare 0: nothing that %s has computed was compared with the processor", class))
+	}
+	p := r.Probation
+	if p.Items == 0 {
+		return
+	}
+	var stages []string
+	for _, c := range p.Programs {
+		text := fmt.Sprintf("%s %.1g", c.Stage, c.Largest)
+		if c.Off > 0 {
+			text += fmt.Sprintf(" (%d of %d beyond %g)", c.Off, c.Items, c.Tolerance)
+		}
+		stages = append(stages, text)
+	}
+	u.say("compared with the processor: %d items in %.1f s, %.0f %% of the run's time; largest deviations: %s",
+		p.Items, p.Took.Seconds(), 100*p.Took.Seconds()/r.Summary.Took.Seconds(), strings.Join(stages, ", "))
+}
+
 // run executes what is missing of a plan. A runtime that can't be had and a store that can't be written
 // end the run at once, instead of failing every cell.
 func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Event)) (
@@ -173,6 +200,9 @@ func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.
 	display := progress.Quiet(u.err)
 	result, err := s.run(ctx, p, display.Show)
 	display.Close()
+	if result != nil {
+		s.tellProbation(u, result)
+	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):
 		err = stoppedBy(ctx)

@@ -155,6 +155,9 @@ func (f *submitFlags) program(file string) ([]string, error) {
 			run = append(run, given.flag, fmt.Sprint(given.value))
 		}
 	}
+	if f.engine.compare != usualCompare {
+		run = append(run, "--compare", f.engine.compare)
+	}
 	if f.engine.same {
 		run = append(run, "--same-device")
 	}

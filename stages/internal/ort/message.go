@@ -38,6 +38,7 @@ type message struct {
 	Resident int64  `json:",omitempty"` // bytes of memory that the worker takes
 	Error    string `json:",omitempty"`
 	Memory   bool   `json:",omitempty"` // the error is a lack of memory
+	Lost     bool   `json:",omitempty"` // the error is the loss of a device
 	Sizes    []int  `json:",omitempty"` // of blobs
 
 	NoDevice *NoDevice `json:",omitempty"` // the error is this one
@@ -106,6 +107,7 @@ func readMessage(r *bufio.Reader) (*message, error) {
 func (m *message) fail(err error) {
 	m.Error, m.Memory = err.Error(), errors.Is(err, stages.ErrOutOfMemory)
 	errors.As(err, &m.NoDevice)
+	m.Lost = errors.Is(err, stages.ErrDeviceLost)
 }
 
 // failure returns the error of a reply, nil if it has none.
@@ -117,6 +119,8 @@ func (m *message) failure() error {
 		return m.NoDevice
 	case m.Memory:
 		return &remoteError{m.Error, stages.ErrOutOfMemory}
+	case m.Lost:
+		return &remoteError{m.Error, stages.ErrDeviceLost}
 	}
 	return errors.New(m.Error)
 }

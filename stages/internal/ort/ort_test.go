@@ -177,6 +177,39 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// TestLostDevice holds which words of libraries mean that a device is lost, also where a process of its own
+// passes them on.
+func TestLostDevice(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Error running network: Non-zero status code returned while running Conv node. CUDA failure 719: " +
+			"unspecified launch failure ; GPU=0 ; expr=cudaStreamSynchronize(stream)": true,
+		"CUDA failure 700: an illegal memory access was encountered ; GPU=1":              true,
+		"CUDA failure 46: all CUDA-capable devices are busy or unavailable ; GPU=1":       true,
+		"CUDA failure 702: the launch timed out and was terminated ; GPU=0":               true,
+		"CUDA failure 715: an illegal instruction was encountered ; GPU=0":                true,
+		"CUDA failure 999: unknown error ; GPU=0":                                         true,
+		"NVRM: Xid (PCI:0000:65:00): 79, GPU has fallen off the bus.":                     true,
+		"WebGPU device lost (2): the driver was reset":                                    true,
+		"Failed to download data from buffer: [Device \"d\"] is lost.":                    true,
+		"vkQueueSubmit failed with VK_ERROR_DEVICE_LOST":                                  true,
+		"CreateCommittedResource failed with DXGI_ERROR_DEVICE_REMOVED (0x887A0005)":      true,
+		"CUDA failure 2: out of memory ; GPU=0":                                           false,
+		"CUDA failure 1: invalid argument ; GPU=1":                                        false,
+		"CUDA failure 7000: no such error":                                                false,
+		"Error running network: Got invalid dimensions for input lost":                    false,
+		"Failed to get a WebGPU device: the limit is too high; the allocation is lost":    false,
+		"CUDNN failure 4000: CUDNN_STATUS_INTERNAL_ERROR ; GPU=0 ; expr=cudnnConvolution": false,
+	} {
+		err := explain(errors.New(text))
+		m := &message{}
+		m.fail(err)
+		if got, passed := errors.Is(err, stages.ErrDeviceLost), errors.Is(m.failure(),
+			stages.ErrDeviceLost); got != want || passed != want {
+			t.Errorf("%q is the loss of a device: %v, passed on %v", text, got, passed)
+		}
+	}
+}
+
 func TestOutOfMemory(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Error running network: Non-zero status code: Failed to allocate memory for requested buffer of " +

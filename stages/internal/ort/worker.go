@@ -325,7 +325,9 @@ func (w *worker) close() {
 	}
 }
 
-// A Fault is the error of a process of its own that ended while it used the library.
+// A Fault is the error of a process of its own that ended while it used the library. On any device it is the
+// model's fault and no loss of the device: the context there ended with the process, and another process has
+// its own; what crashes one device's library would crash the next one's.
 type Fault struct {
 	reason string
 	memory bool
