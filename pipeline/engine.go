@@ -210,12 +210,14 @@ func (r *run) newCache() *device.Cache {
 // A worker is a goroutine of a run at a slot.
 type worker struct {
 	*run
-	ctx  context.Context
-	slot *device.Slot
-	home chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
-	away bool              // the slot is there
-	room bool              // w has taken one of those who store what they computed
-	lost error             // the slot's device is lost: nothing is computed there any more
+	ctx       context.Context
+	slot      *device.Slot
+	home      chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
+	away      bool              // the slot is there
+	comparing bool              // with the processor
+	room      bool              // w has taken one of those who store what they computed
+	lost      error             // the slot's device is lost: nothing is computed there any more
+	like      string            // what makes the results of stages with a device; the run's class if it's empty
 }
 
 func (w *worker) giveBack() {
@@ -223,6 +225,22 @@ func (w *worker) giveBack() {
 		w.away = true
 		w.home <- w.slot
 	}
+}
+
+// reclaim waits for a slot if w gave its own back, because what it computed is being stored.
+func (w *worker) reclaim() error {
+	switch {
+	case !w.away:
+		return nil
+	case w.comparing: // for which those with a slot may wait
+		return errors.New("the store lost something meanwhile, which the next run computes again")
+	}
+	w.leaveRoom()
+	slot, err := w.takeSlot(w.home)
+	if err == nil {
+		w.slot, w.away = slot, false
+	}
+	return err
 }
 
 // leaveRoom has another worker store.
@@ -245,17 +263,17 @@ func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 	}
 }
 
-// onDevice has f compute on a device: w's own, or one that it waits for. Work on a device never waits here,
-// nor for work that does, so the wait ends. If the device is lost, f is called again on another.
-func (w *worker) onDevice(f func(on *worker) error) error {
+// onDevice has f compute n, which is finished, on a device: w's own, or one that it waits for. Work on a device
+// never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again on
+// another. What the processor made is computed there, whatever the run's devices are.
+func (w *worker) onDevice(n *node, f func(on *worker) error) error {
+	if made := n.stored().MadeBy(); n.Stage.Device && made != w.class && made == w.MadeBy("cpu") {
+		slot := w.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+		return f(&worker{run: w.run, ctx: w.ctx, slot: slot, like: made})
+	}
 	if !w.slot.On(w.hostCache) {
-		if w.away { // what it computed is being stored
-			w.leaveRoom()
-			slot, err := w.takeSlot(w.home)
-			if err != nil {
-				return err
-			}
-			w.slot, w.away = slot, false
+		if err := w.reclaim(); err != nil {
+			return err
 		}
 		return f(&worker{run: w.run, ctx: w.ctx, slot: w.slot})
 	}
@@ -299,9 +317,9 @@ func (w *worker) lose(err error) {
 	close(w.gone)
 }
 
-func (r *run) madeBy(n *node) string {
+func (w *worker) madeBy(n *node) string {
 	if n.Stage.Device {
-		return r.class
+		return cmp.Or(w.like, w.class)
 	}
 	return ""
 }

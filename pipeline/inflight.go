@@ -109,12 +109,9 @@ func (w *worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, err
 	if again == nil {
 		return out, nil
 	}
-	compute := func(on *worker) error { return on.again(m, again, bytes) }
-	var err error
-	if w.away {
-		err = w.onDevice(compute)
-	} else {
-		err = compute(w)
+	err := w.reclaim()
+	if err == nil {
+		err = w.again(m, again, bytes)
 	}
 	if err != nil {
 		return nil, err

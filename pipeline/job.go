@@ -48,6 +48,15 @@ func (j *job) device() bool {
 	return slices.ContainsFunc(j.members, func(m *member) bool { return m.Stage.Device })
 }
 
+// mayCompareLater reports whether chunks of j may be compared with the processor without a slot: their stages
+// load nothing while they run.
+func (j *job) mayCompareLater() bool {
+	late := func(p stages.Port) bool { return p.Over }
+	return j.onProbation && !slices.ContainsFunc(j.members, func(m *member) bool {
+		return m.Stage.Device && slices.ContainsFunc(m.Stage.Inputs, late)
+	})
+}
+
 // A member is a cell in a job.
 type member struct {
 	*node

@@ -47,6 +47,7 @@ type lab struct {
 	machine      string // what makes results, behind the class
 	batch, chunk int
 	force        []string
+	same         bool // device
 	failFast     bool
 	build        string // of the compiler
 	rule         string // what lab/wild compiles differently from build to build
@@ -135,7 +136,7 @@ func (l *lab) engine(plan *plan.Plan, s *store.Store) *pipeline.Engine {
 	}
 	return &pipeline.Engine{
 		Store: s, Devices: devices, Batch: l.batch, Chunk: l.chunk, FailFast: l.failFast, Force: force,
-		Compare:  l.compare,
+		Compare: l.compare, SameDevice: l.same,
 		MadeBy:   func(class string) string { return class + l.machine },
 		Compiler: func() string { return l.build },
 		OnEvent:  func(ev pipeline.Event) { l.events = append(l.events, ev) },

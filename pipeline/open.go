@@ -76,8 +76,10 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 		if err := w.readPorts(m); err != nil {
 			return err
 		}
-		if err := w.refusedHere(n); err != nil {
-			return err
+		if !n.state.ok() { // it isn't one that is computed again
+			if err := w.refusedHere(n); err != nil {
+				return err
+			}
 		}
 		m.group = w.groupKey(m)
 		if m.facts, err = factsOf(n, m.ports); err != nil {

@@ -184,10 +184,12 @@ func (w *worker) compare(x *execution) (err error) {
 		return w.ctx.Err()
 	}
 	began := time.Now()
+	w.comparing = true
 	want, facts, err := w.onProcessor(slot, x)
+	w.comparing = false
 	if err != nil {
 		const failed = "the processor, which its results are to be compared with, fails: %v"
-		return fmt.Errorf(failed, err) // what the store lost isn't restored: that may wait for this worker
+		return fmt.Errorf(failed, err)
 	}
 	return w.judge(x, want, facts, time.Since(began))
 }

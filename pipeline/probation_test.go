@@ -242,12 +242,17 @@ axes:
 stages:
   images: {uses: lab/source}
   maps:   {uses: lab/remote, matrix: [by], in: {images: images}, with: {by: "${by}"}, store: none}
-  again:  {uses: lab/remote, in: {images: images}, with: {by: 2}, store: none}
+  others: {uses: lab/other}
+  again:  {uses: lab/remote, in: {images: others}, with: {by: 2}, store: none}
   scores: {uses: lab/add, in: {maps: maps}}
   more:   {uses: lab/add, in: {maps: again}, with: {plus: 1}}
 publish: []
 `
 	l := remoteLab(t, 12)
+	for i := range 12 {
+		l.others = append(l.others, fmt.Sprintf("o%d=%d", i, i+50))
+	}
+	others := l.others
 	l.chunk, l.compare = 4, 1<<40
 	res := l.mustRun(yaml)
 	if p := res.Probation; p.Items != 12 || len(p.Programs) != 1 {
@@ -259,7 +264,7 @@ publish: []
 	}
 
 	l = remoteLab(t, 12)
-	l.chunk = 4
+	l.chunk, l.others = 4, others
 	l.compute = func(_ stages.Device, _ string, x float64) ([]byte, error) { return big(2 * x), nil }
 	res, err := l.run(yaml)
 	if err != nil {
@@ -277,8 +282,8 @@ publish: []
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if in, err := s.Info(); err != nil || in.Items != 12 {
-		t.Errorf("records of %+v, %v, want those of the source", in, err)
+	if in, err := s.Info(); err != nil || in.Items != 24 {
+		t.Errorf("records of %+v, %v, want those of the sources", in, err)
 	}
 }
 

@@ -180,7 +180,7 @@ func (w *worker) regenerate(n *node, port int, at []int32) (map[stages.Digest][]
 	}
 	var err error
 	if n.Stage.Device {
-		err = w.onDevice(compute)
+		err = w.onDevice(n, compute)
 	} else {
 		err = compute(w)
 	}
@@ -223,7 +223,7 @@ const maxRestored = 2
 // It computes on a device, whatever the cell needs: who waits for a cell that is being restored may hold the
 // only one.
 func (w *worker) restore(l *lostError) error {
-	return w.onDevice(func(on *worker) error { return on.executeAgain(l) })
+	return w.onDevice(l.n, func(on *worker) error { return on.executeAgain(l) })
 }
 
 // executeAgain executes a finished cell again on w's slot.

@@ -192,24 +192,9 @@ func (r *run) startChunk(w *worker, i int) {
 		func() {
 			defer plan.Catch(&err)
 			w.compute(j, chunk, func() {
-				if w.away {
-					return
+				if more && !j.onProbation || j.mayCompareLater() && !w.away {
+					w.makeRoom(j.onProbation)
 				}
-				if j.onProbation {
-					select {
-					case r.storing <- struct{}{}:
-						w.room = true
-					default: // one that is older may wait for this chunk
-						return
-					}
-				} else if more {
-					r.storing <- struct{}{}
-					w.room = true
-				} else {
-					return
-				}
-				w.giveBack()
-				r.wake()
 			})
 		}()
 		if w.lost != nil {
@@ -232,6 +217,23 @@ func (r *run) startChunk(w *worker, i int) {
 			j.members[0].fail(err)
 		}
 	})
+}
+
+// makeRoom gives w's slot back while what it computed is stored. If somebody may wait for that, it keeps the slot
+// rather than wait until there is room.
+func (w *worker) makeRoom(awaited bool) {
+	if awaited {
+		select {
+		case w.storing <- struct{}{}:
+		default:
+			return
+		}
+	} else {
+		w.storing <- struct{}{}
+	}
+	w.room = true
+	w.giveBack()
+	w.wake()
 }
 
 // putBack puts chunks of a job, whose device was lost, back into the queue.
