@@ -16,7 +16,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Probation tells how a run's devices did beside the processor.
+// A Probation tells how far what a run's devices computed is off the processor's results.
 //
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, and
@@ -32,7 +32,7 @@ type Probation struct {
 	Programs []Compared    // by stage, in the order of their names
 }
 
-// Compared tells how a stage's items came out on a device, beside the processor.
+// Compared tells how far a stage's items are off on a device.
 type Compared struct {
 	Stage     string
 	Items     int
@@ -238,7 +238,7 @@ func (w *worker) onProcessor(slot *device.Slot, x *execution) (
 	}
 }
 
-// judge notes how an execution came out beside the processor's, and refuses the class if need be.
+// judge notes how far an execution is off the processor's, and refuses the class if need be.
 func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts, took time.Duration) error {
 	t := x.trial
 	t.mu.Lock()

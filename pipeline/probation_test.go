@@ -318,7 +318,7 @@ publish: []
 	l.want("on the processor", "on cpu", 5)
 }
 
-// TestSharedRunsAreOnProbation holds that of cells that share work each is compared, with what it is alone.
+// TestSharedRunsAreOnProbation holds that of cells that share work each is compared by itself.
 func TestSharedRunsAreOnProbation(t *testing.T) {
 	l := remoteLab(t, 6)
 	l.askew = 3
@@ -336,7 +336,7 @@ func TestSharedRunsAreOnProbation(t *testing.T) {
 }
 
 // TestSharesAreOnProbation holds that every share of the items judges the devices that it has, and that what
-// a share refuses is known where the shares are brought together.
+// a share refuses is known where the shares are folded.
 func TestSharesAreOnProbation(t *testing.T) {
 	l := remoteLab(t, 40)
 	l.compute = func(_ stages.Device, id string, x float64) ([]byte, error) {

@@ -16,7 +16,8 @@ import (
 )
 
 // flags are a verb's flags by their names, with dashes, and what they set: a *bool takes no value, a
-// *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out.
+// *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out, a
+// *oneIn is 1/N or 0.
 // Flags may follow arguments. The verb's page in help.tmpl describes them.
 type flags map[string]any
 
@@ -26,6 +27,8 @@ func set(flag any, s string) (err error) {
 		if *to = s; s == "" { // as of a variable that isn't set
 			return errors.New("the value is empty: leave the flag out for the default")
 		}
+	case *oneIn:
+		err = to.set(s)
 	case *[]string:
 		*to = append(*to, s)
 	case *bool:
@@ -77,34 +80,42 @@ func (f flags) look() *registry.Look {
 type engineFlags struct {
 	store, devices, runtime string
 	batch, chunk            int
-	compare                 string // the share of a device's items that is compared with the processor
+	compare                 oneIn // so many of a device's items is compared with the processor
 	same                    bool
 	share                   *pipeline.Share // of the items; all if nil
 	experiment              string          // what is loaded, for the share's part
 }
 
-// usualCompare is the default of --compare.
-const usualCompare = "1/20"
-
 func (f flags) engine() *engineFlags {
-	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu", compare: usualCompare}
+	e := &engineFlags{store: os.Getenv("RUNEXP_STORE"), devices: "cpu", compare: 20}
 	f["--store"], f["--devices"], f["--onnxruntime"] = &e.store, &e.devices, &e.runtime
 	f["--batch"], f["--chunk"], f["--same-device"] = &e.batch, &e.chunk, &e.same
 	f["--compare"] = &e.compare
 	return e
 }
 
-// compared reads --compare: one in so many items, or -1 for none.
-func (e *engineFlags) compared() (int, error) {
-	if e.compare == "0" {
-		return -1, nil
+// A oneIn is a share, one in so many, or -1 for none.
+type oneIn int
+
+func (n oneIn) String() string {
+	if n < 0 {
+		return "0"
 	}
-	if text, ok := strings.CutPrefix(e.compare, "1/"); ok {
-		if n, err := strconv.Atoi(text); err == nil && n > 0 {
-			return n, nil
-		}
+	return fmt.Sprintf("1/%d", int(n))
+}
+
+func (n *oneIn) set(s string) error {
+	of, ok := strings.CutPrefix(s, "1/")
+	k, err := strconv.Atoi(of)
+	switch {
+	case s == "0":
+		*n = -1
+	case ok && err == nil && k > 0:
+		*n = oneIn(k)
+	default:
+		return fmt.Errorf("%q is neither 1/N nor 0", s)
 	}
-	return 0, misuse("--compare %q is neither 1/N nor 0", e.compare)
+	return nil
 }
 
 var errHelp = errors.New("the user asks for help")

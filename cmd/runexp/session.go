@@ -54,10 +54,6 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, usage(err, "")
 	}
-	compare, err := e.compared()
-	if err != nil {
-		return nil, err
-	}
 	registry.UseRuntime(e.runtime)
 	p, err := here()
 	if err != nil {
@@ -89,7 +85,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		registry.Watch(running, build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
-		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: compare, SameDevice: e.same,
+		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare), SameDevice: e.same,
 		MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
 }
@@ -150,7 +146,8 @@ func (u *ui) progress() progress.Display {
 	return progress.Lines(u.err, time.Now)
 }
 
-// tellProbation tells how devices other than the processor did beside it, and what that took.
+// tellProbation tells how far what other devices computed is off the processor's results, and what it took to
+// know.
 func (s *session) tellProbation(u *ui, r *pipeline.Result) {
 	class := s.engine.Devices[0].Class
 	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {

@@ -155,8 +155,8 @@ func (f *submitFlags) program(file string) ([]string, error) {
 			run = append(run, given.flag, fmt.Sprint(given.value))
 		}
 	}
-	if f.engine.compare != usualCompare {
-		run = append(run, "--compare", f.engine.compare)
+	if usual := (flags{}).engine().compare; f.engine.compare != usual {
+		run = append(run, "--compare", f.engine.compare.String())
 	}
 	if f.engine.same {
 		run = append(run, "--same-device")
