@@ -54,9 +54,9 @@ func TestForcedOnAnotherClass(t *testing.T) {
 	}
 }
 
-// TestFoldersOfAnotherClass holds that a review folder that the processor's run wrote is reproduced within the
-// tolerances of its scores, or differs, and that neither rewrites it; and that the store's results of another
-// class are taken, unless the same device is asked for.
+// TestFoldersOfAnotherClass holds that a review folder that the processor's run wrote is reproduced within
+// the tolerances of its scores, or differs, and that neither rewrites it; and that the store's results of
+// another class are taken, unless the same device is asked for.
 func TestFoldersOfAnotherClass(t *testing.T) {
 	const yaml = `
 name: folder
@@ -99,7 +99,8 @@ publish: [scores]
 	if !strings.Contains(before, `"made_by":"cpu"`) {
 		t.Fatalf("published %s", before)
 	}
-	for d, want := range map[float64]string{0.004: "reproduced 1 score, 4 item scores", 0.02: "differs: scores mean"} {
+	for d, want := range map[float64]string{0.004: "reproduced 1 score, 4 item scores",
+		0.02: "differs: scores mean"} {
 		l := remoteLab(t, 4)
 		l.stages[s.Name] = &s
 		l.compute = offBy(d)
@@ -122,8 +123,8 @@ publish: [scores]
 	ours.want("the same device", "on webgpu", 4)
 }
 
-// TestWhatAnotherClassMade: what isn't kept, or the store lost, of the processor's results is computed again by
-// the processor.
+// TestWhatAnotherClassMade: what isn't kept, or the store lost, of the processor's results is computed again
+// by the processor.
 func TestWhatAnotherClassMade(t *testing.T) {
 	const yaml = `
 name: again

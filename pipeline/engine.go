@@ -125,8 +125,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		return nil, errors.New("no device to compute on")
 	}
 	r := &run{
-		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, 16), workers: pool.New(), gone: make(chan struct{}),
-		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
+		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, 16), workers: pool.New(),
+		gone: make(chan struct{}), events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)

@@ -222,7 +222,8 @@ func (w *worker) onProcessor(slot *device.Slot, x *execution) (
 		e := x.sample
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
 		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
-		err := (&worker{run: w.run, ctx: w.ctx, slot: slot}).call(x.Stage, []stages.Part{{Params: x.Params, Env: &e}})
+		at := &worker{run: w.run, ctx: w.ctx, slot: slot}
+		err := at.call(x.Stage, []stages.Part{{Params: x.Params, Env: &e}})
 		if err == nil {
 			outs, err = collect(x.node, &e)
 			return outs, e.OutFacts, err
@@ -239,65 +240,76 @@ func (w *worker) onProcessor(slot *device.Slot, x *execution) (
 }
 
 // judge notes how far an execution is off the processor's, and refuses the class if need be.
-func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts, took time.Duration) error {
+func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts,
+	took time.Duration) error {
 	t := x.trial
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.took += took
 	worst, where := -1.0, ""
-	never := false // whatever the others are
 	for i := range want {
 		d, port := x.deviation(i, want[i], facts)
 		off := !(d <= t.Tolerance)
 		if t.Items++; off {
 			t.Off++
 		}
-		never = never || math.IsInf(d, 1) && len(x.made[i]) > 0
 		t.Largest = max(t.Largest, d)
-		t.recent = append(t.recent, off)
-		if d > worst {
+		if t.recent = append(t.recent, off); d > worst {
 			worst, where = d, fmt.Sprintf("port %q", port)
 			if i < len(x.sample.Calls) {
-				where = fmt.Sprintf("item %q on ", x.sample.Calls[i].ID) + where
+				where = fmt.Sprintf("item %q on port %q", x.sample.Calls[i].ID, port)
 			}
 		}
 	}
-	if extra := len(t.recent) - max(window, len(want)); extra > 0 {
-		t.recent = t.recent[extra:]
-	}
+	t.recent = t.recent[max(0, len(t.recent)-max(window, len(want))):]
 	off := 0
 	for _, is := range t.recent {
 		if is {
 			off++
 		}
 	}
-	if n := len(t.recent); off < n && off <= max(1, n/10) && !never || off == 0 {
+	n, otherwise := len(t.recent), math.IsInf(worst, 1) // which rounding doesn't do
+	if !otherwise && off < n && off <= max(1, n/10) || off == 0 {
 		return nil
 	}
 	by := fmt.Sprintf("by %.2g of the largest magnitude", worst)
-	if math.IsInf(worst, 1) {
+	if otherwise {
 		by = "in shape, or in what is undefined"
 	}
-	const text = "%s computes it otherwise than the processor: of the last %d items compared %d are farther off than " +
-		"%g of the largest magnitude, %s %s; --devices cpu computes it and takes all else from the store"
-	t.refused = fmt.Errorf(text, w.class, len(t.recent), off, t.Tolerance, where, by)
+	const text = "%s computes it otherwise than the processor: of the last %d items compared %d are " +
+		"farther off than %g of the largest magnitude, %s %s; --devices cpu computes it and takes all else " +
+		"from the store"
+	t.refused = fmt.Errorf(text, w.class, n, off, t.Tolerance, where, by)
 	w.refuse(x.node, t.refused)
 	return t.refused
 }
 
+// refusedSince returns the error of a class that was refused for m's program after m's chunks were compared.
+func (w *worker) refusedSince(m *member) error {
+	if !m.Stage.Device {
+		return nil
+	}
+	t := w.trials.at(w.programOf(m.node), m.Stage)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refused
+}
+
 // deviation returns how far what a device made of a call is off what the processor did, and on which port.
-func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (worst float64, port string) {
+func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (
+	worst float64, port string,
+) {
+	same := func(a, b stages.Output) bool {
+		return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
+	}
 	for p := range x.Stage.Outputs {
-		out := &x.Stage.Outputs[p]
-		d := 0.0
-		same := func(a, b stages.Output) bool {
-			return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
-		}
-		if !slices.EqualFunc(x.made[i][p], want[p], same) || !maps.Equal(x.sample.OutFacts[out.Name], facts[out.Name]) {
+		out, made, d := &x.Stage.Outputs[p], x.made[i][p], 0.0
+		if !slices.EqualFunc(made, want[p], same) ||
+			!maps.Equal(x.sample.OutFacts[out.Name], facts[out.Name]) {
 			d = math.Inf(1)
 		}
-		for k := 0; d < math.Inf(1) && k < len(want[p]); k++ {
-			d = max(d, stages.Deviation(out.Type, x.made[i][p][k].Data, want[p][k].Data))
+		for k := 0; k < len(made) && !math.IsInf(d, 1); k++ {
+			d = max(d, stages.Deviation(out.Type, made[k].Data, want[p][k].Data))
 		}
 		if d >= worst {
 			worst, port = d, out.Name
@@ -312,8 +324,7 @@ type refusal struct {
 	Why   string // the error; "" once a cell that was forced has passed
 }
 
-// anyRefusal is the key of a memo that there is in a store that has any refusal, so that nobody else looks for
-// one.
+// anyRefusal is the key of a memo of stores that have any refusal, so that nobody else looks for one.
 var anyRefusal = stages.Sum([]byte("refusals"))
 
 func refusalKey(program stages.Digest, madeBy string) stages.Digest {

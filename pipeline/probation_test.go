@@ -60,7 +60,8 @@ func TestDevicesAreOnProbation(t *testing.T) {
 			return big(x), nil
 		}
 	}
-	instead := func(payload []byte, when func(k int) bool) func(stages.Device, string, float64) ([]byte, error) {
+	type compute = func(stages.Device, string, float64) ([]byte, error)
+	instead := func(payload []byte, when func(k int) bool) compute {
 		return func(_ stages.Device, id string, x float64) ([]byte, error) {
 			if when(place(id)) {
 				return payload, nil
@@ -77,12 +78,14 @@ func TestDevicesAreOnProbation(t *testing.T) {
 		off     int    // items
 		largest float64
 	}{
-		"right":                    {honest, "", 0, 0},
-		"right within tolerance":   {off(9e-4, always), "", 0, 9e-4},
-		"one item off":             {off(0.3, func(k int) bool { return k == 3 }), "", 1, 0.3},
-		"lies always":              {off(2e-3, always), "of the last 16 items compared 16 are farther off than 0.001", 16, 2e-3},
-		"lies after the beginning": {off(0.5, func(k int) bool { return k >= 16 }), `by 0.5 of the largest`, 3, 0.5},
-		"lies on a fifth":          {off(0.25, func(k int) bool { return k%5 == 2 }), "compared 3 are", 3, 0.25},
+		"right":                  {honest, "", 0, 0},
+		"right within tolerance": {off(9e-4, always), "", 0, 9e-4},
+		"one item off":           {off(0.3, func(k int) bool { return k == 3 }), "", 1, 0.3},
+		"lies always": {off(2e-3, always),
+			"of the last 16 items compared 16 are farther off than 0.001", 16, 2e-3},
+		"lies after the beginning": {off(0.5, func(k int) bool { return k >= 16 }),
+			`by 0.5 of the largest`, 3, 0.5},
+		"lies on a fifth": {off(0.25, func(k int) bool { return k%5 == 2 }), "compared 3 are", 3, 0.25},
 		"undefined once": {instead(stages.NewTensor(nan, 600).Encode(), func(k int) bool { return k == 5 }),
 			`item "i5" on port "maps" in shape, or in what is undefined`, 1, math.Inf(1)},
 		"another shape": {instead(stages.NewTensor(make([]float64, 4), 2, 2).Encode(), always),
@@ -98,10 +101,12 @@ func TestDevicesAreOnProbation(t *testing.T) {
 			defer res.Close()
 			state, why := fate(t, res, "maps")
 			p := res.Probation
-			if len(p.Programs) != 1 || p.Took <= 0 || p.Items != l.ran["on cpu"] || p.Programs[0].Items != p.Items ||
-				p.Programs[0].Stage != "lab/remote" || p.Programs[0].Off != tc.off ||
-				math.Abs(p.Programs[0].Largest-tc.largest) > 1e-9 && p.Programs[0].Largest != tc.largest {
-				t.Errorf("compared: %+v", p)
+			if len(p.Programs) != 1 || p.Took <= 0 || p.Items != l.ran["on cpu"] {
+				t.Fatalf("compared: %+v", p)
+			}
+			if c := p.Programs[0]; c.Items != p.Items || c.Stage != "lab/remote" || c.Off != tc.off ||
+				math.Abs(c.Largest-tc.largest) > 1e-9 && c.Largest != tc.largest {
+				t.Errorf("compared: %+v", c)
 			}
 			if tc.refused == "" {
 				if state != pipeline.Executed || l.ran["on webgpu"] != 160 || p.Items < 18 || p.Items > 32 {
@@ -112,7 +117,8 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				return
 			}
 			if state != pipeline.Failed || !strings.Contains(why, tc.refused) ||
-				!strings.Contains(why, "webgpu computes it otherwise") || !strings.Contains(why, "--devices cpu") {
+				!strings.Contains(why, "webgpu computes it otherwise") ||
+				!strings.Contains(why, "--devices cpu") {
 				t.Errorf("fate %d, %s", state, why)
 			}
 			res, err = l.run(remoteMaps)
@@ -120,8 +126,8 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				t.Fatal(err)
 			}
 			res.Close()
-			if state, again := fate(t, res, "maps"); state != pipeline.Failed || !strings.HasPrefix(again, why) ||
-				!strings.Contains(again, "--force maps") {
+			if state, again := fate(t, res, "maps"); state != pipeline.Failed ||
+				!strings.HasPrefix(again, why) || !strings.Contains(again, "--force maps") {
 				t.Errorf("later: fate %d, %s", state, again)
 			}
 			l.want("later", "on cpu", 0, "on webgpu", 0)
@@ -132,7 +138,8 @@ func TestDevicesAreOnProbation(t *testing.T) {
 			l.devices = "cpu:0"
 			fresh := newLab(t)
 			fresh.number(160)
-			if got, want := l.text(l.mustRun(remoteMaps), "maps"), fresh.text(fresh.mustRun(remoteMaps), "maps"); got != want {
+			want := fresh.text(fresh.mustRun(remoteMaps), "maps")
+			if got := l.text(l.mustRun(remoteMaps), "maps"); got != want {
 				t.Error("the processor's results depend on what another device did")
 			}
 			l.want("on the processor", "source", 0, "on cpu", 160)
@@ -178,8 +185,8 @@ func TestSampleIsOfItems(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfPrograms: a refusal is of a stage, its parameters and model, for all cells; what was stored of
-// it before isn't served, not even on the processor, until a forced cell has passed; and then what the
+// TestRefusalsOfPrograms: a refusal is of a stage, its parameters and model, for all cells; what was stored
+// of it before isn't served, not even on the processor, until a forced cell has passed; and then what the
 // refused device stored of items isn't.
 func TestRefusalsOfPrograms(t *testing.T) {
 	yaml := func(data string, by int) string {
@@ -218,7 +225,8 @@ publish: []
 	l.want("another program", "on webgpu", 0)
 	l.devices = "cpu:0"
 	l.mustRun(yaml("other", 2))
-	if got := l.said(pipeline.CellDone); len(got) != 1 || !strings.Contains(got[0], "which was refused for it since") {
+	if got := l.said(pipeline.CellDone); len(got) != 1 ||
+		!strings.Contains(got[0], "which was refused for it since") {
 		t.Errorf("said %q", got)
 	}
 	l.want("on the processor", "on cpu", 64)
@@ -327,8 +335,8 @@ func TestSharedRunsAreOnProbation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Close()
-	for cell, want := range map[string]pipeline.Fate{"maps[by=2]": pipeline.Executed, "maps[by=3]": pipeline.Failed,
-		"maps[by=5]": pipeline.Executed} {
+	for cell, want := range map[string]pipeline.Fate{"maps[by=2]": pipeline.Executed,
+		"maps[by=3]": pipeline.Failed, "maps[by=5]": pipeline.Executed} {
 		if state, why := fate(t, res, cell); state != want {
 			t.Errorf("%s: fate %d, %s", cell, state, why)
 		}

@@ -219,8 +219,8 @@ func (r *run) startChunk(w *worker, i int) {
 	})
 }
 
-// makeRoom gives w's slot back while what it computed is stored. If somebody may wait for that, it keeps the slot
-// rather than wait until there is room.
+// makeRoom gives w's slot back while what it computed is stored. If somebody may wait for that, it keeps the
+// slot rather than wait until there is room.
 func (w *worker) makeRoom(awaited bool) {
 	if awaited {
 		select {

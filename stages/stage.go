@@ -217,8 +217,8 @@ type Part struct {
 // ErrOutOfMemory is wrapped by errors caused by lack of device or host memory.
 var ErrOutOfMemory = errors.New("out of memory")
 
-// ErrDeviceLost is wrapped by errors of a device that computes nothing more for this process: a driver that was
-// reset, a card that fell off the bus, a fault that its context doesn't outlive.
+// ErrDeviceLost is wrapped by errors of a device that computes nothing more for this process: a driver that
+// was reset, a card that fell off the bus, a fault that its context doesn't outlive.
 var ErrDeviceLost = errors.New("the device is lost")
 
 // A BatchError is an error that wraps [ErrOutOfMemory], of a batch that is known.

@@ -50,8 +50,8 @@ func TestCompletion(t *testing.T) {
 		"runexp run mi":          "mine.yaml",
 		"runexp run --store mi":  "mine.yaml",
 		"runexp run w":           "with space.yaml",
-		"runexp get mine.yaml -": "--as --batch --chunk --columns --compare --devices --help --limit --only " +
-			"--onnxruntime --port --rows --same-device --set --store --values -o",
+		"runexp get mine.yaml -": "--as --batch --chunk --columns --compare --devices --help --limit " +
+			"--only --onnxruntime --port --rows --same-device --set --store --values -o",
 	} {
 		got := complete(strings.Split(line, " ")...)
 		slices.Sort(got)

@@ -85,8 +85,8 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		registry.Watch(running, build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
-		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare), SameDevice: e.same,
-		MadeBy: madeBy(st, e.runtime), Compiler: build,
+		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare),
+		SameDevice: e.same, MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
 }
 
@@ -151,7 +151,8 @@ func (u *ui) progress() progress.Display {
 func (s *session) tellProbation(u *ui, r *pipeline.Result) {
 	class := s.engine.Devices[0].Class
 	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {
-		u.warn(fmt.Sprintf("--compare 0: nothing that %s has computed was compared with the processor", class))
+		const text = "--compare 0: nothing that %s has computed was compared with the processor"
+		u.warn(fmt.Sprintf(text, class))
 	}
 	p := r.Probation
 	if p.Items == 0 {
@@ -165,8 +166,9 @@ func (s *session) tellProbation(u *ui, r *pipeline.Result) {
 		}
 		stages = append(stages, text)
 	}
-	u.say("compared with the processor: %d items in %.1f s, %.0f %% of the run's time; largest deviations: %s",
-		p.Items, p.Took.Seconds(), 100*p.Took.Seconds()/r.Summary.Took.Seconds(), strings.Join(stages, ", "))
+	const text = "compared with the processor: %d items in %.1f s, %.0f %% of the run's time; largest " +
+		"deviations: %s"
+	u.say(text, p.Items, p.Took.Seconds(), 100*p.Took.Seconds()/r.Summary.Took.Seconds(), strings.Join(stages, ", "))
 }
 
 // run executes what is missing of a plan. A runtime that can't be had and a store that can't be written

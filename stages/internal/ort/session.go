@@ -336,8 +336,8 @@ func (s *Session) Close() error {
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +
 	`memory|ALLOC_FAILED|AllocateRawInternal`)
 
-// lostDevice is what CUDA, Dawn and the libraries below it say of a device that this process can't use any more:
-// a driver that was reset, a card that is gone, or a kernel's fault, which no context of CUDA outlives.
+// lostDevice is what CUDA, Dawn and the libraries below it say of a device that this process can't use any
+// more: a driver that was reset, a card that is gone, or a kernel's fault, which no context of CUDA outlives.
 var lostDevice = regexp.MustCompile(`CUDA (?:failure|error) (?:46|214|220|700|702|709|71[04-9]|999)\b|` +
 	`cudaErrorDevicesUnavailable|unspecified launch failure|\bXid\b|fallen off the bus|` +
 	`(?i:device (?:is |was )?lost|\[device[^\]]*\] is lost)|` +
