@@ -17,8 +17,7 @@ import (
 
 // flags are a verb's flags by their names, with dashes, and what they set: a *bool takes no value, a
 // *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out, a
-// *oneIn is 1/N or 0.
-// Flags may follow arguments. The verb's page in help.tmpl describes them.
+// *oneIn is 1/N or 0. Flags may follow arguments. The verb's page in help.tmpl describes them.
 type flags map[string]any
 
 func set(flag any, s string) (err error) {
@@ -28,7 +27,7 @@ func set(flag any, s string) (err error) {
 			return errors.New("the value is empty: leave the flag out for the default")
 		}
 	case *oneIn:
-		err = to.set(s)
+		return to.set(s)
 	case *[]string:
 		*to = append(*to, s)
 	case *bool:
