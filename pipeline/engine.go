@@ -126,7 +126,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	}
 	r := &run{
 		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, 16), workers: pool.New(),
-		gone: make(chan struct{}), events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
+		gone:   make(chan struct{}),
+		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -217,7 +218,7 @@ type worker struct {
 	comparing bool              // with the processor
 	room      bool              // w has taken one of those who store what they computed
 	lost      error             // the slot's device is lost: nothing is computed there any more
-	like      string            // what makes the results of stages with a device; the run's class if it's empty
+	like      string            // what makes results of stages with a device; the run's class if it's empty
 }
 
 func (w *worker) giveBack() {
@@ -263,9 +264,9 @@ func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 	}
 }
 
-// onDevice has f compute n, which is finished, on a device: w's own, or one that it waits for. Work on a device
-// never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again on
-// another. What the processor made is computed there, whatever the run's devices are.
+// onDevice has f compute n, which is finished, on a device: w's own, or one that it waits for. Work on a
+// device never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again
+// on another. What the processor made is computed there, whatever the run's devices are.
 func (w *worker) onDevice(n *node, f func(on *worker) error) error {
 	if made := n.stored().MadeBy(); n.Stage.Device && made != w.class && made == w.MadeBy("cpu") {
 		slot := w.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})

@@ -22,10 +22,11 @@ import (
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, and
 // then one item in [Engine.Compare], chosen by its key, is computed on the processor too, before anything of
 // the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
-// items may be: a path of discrete choices, or a kink, makes much of the last bit. The class is refused for
-// the program where more than a tenth of the last items are off, or all of them. Then the cell fails, nothing
-// that this class and runtime has stored of the program is served any more, and later runs fail at once, but
-// for cells that are forced.
+// items may be: a path of discrete choices, or a kink, makes much of the last bit. So where one of the first
+// items is off, all are compared until there are twenty. The class is refused for the program where at least
+// two of the last twenty items and more than an eighth are off, or where one has another shape or is
+// undefined elsewhere, or that a Whole stage made. Then the cell fails, nothing that this class and runtime
+// has stored of the program is served any more, and later runs fail at once, but for cells that are forced.
 type Probation struct {
 	Items    int           // that were compared
 	Took     time.Duration // on the processor
@@ -44,7 +45,7 @@ type Compared struct {
 // usualCompare is the usual [Engine.Compare].
 const usualCompare = 20
 
-// A window is of how many of the items compared last may be off: a tenth of them, or one of fewer than ten.
+// A window is how many of the items compared last are judged.
 const window = 20
 
 // A trial is a program's probation in a run.
@@ -119,8 +120,8 @@ func (r *resolver) programOf(n *node) stages.Digest {
 	return h.sum()
 }
 
-// sample chooses what is to be compared of an execution: all of the first of its program, and then what the
-// items' keys choose.
+// sample chooses what is to be compared of an execution: all of the first of its program, or of one that is
+// suspected, and then what the items' keys choose.
 func (w *worker) sample(x *execution) {
 	if !x.Stage.Device {
 		return
@@ -129,9 +130,10 @@ func (w *worker) sample(x *execution) {
 	x.trial = w.trials.at(program, x.Stage)
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
+	suspected := x.trial.Off > 0 && x.trial.Items < window
 	x.trial.mu.Unlock()
 	x.sample, x.made = *x.env, x.outs
-	if x.first || x.Stage.Relation == stages.Whole {
+	if x.first || suspected || x.Stage.Relation == stages.Whole {
 		return
 	}
 	x.sample.Calls, x.made = nil, nil
@@ -269,7 +271,8 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 		}
 	}
 	n, otherwise := len(t.recent), math.IsInf(worst, 1) // which rounding doesn't do
-	if !otherwise && off < n && off <= max(1, n/10) || off == 0 {
+	whole := x.Stage.Relation == stages.Whole && off > 0
+	if !otherwise && !whole && (off < 2 || off <= n/8) {
 		return nil
 	}
 	by := fmt.Sprintf("by %.2g of the largest magnitude", worst)

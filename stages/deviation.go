@@ -7,7 +7,8 @@ import (
 )
 
 // Deviation returns how far a payload of a port of type t is off what a processor made of the same item: 0
-// for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance] bounds it.
+// for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance] bounds
+// it.
 //
 //   - Of floating-point numbers it is the largest difference, as a share of the processor's largest
 //     magnitude. A curve's responses are compared one by one, as they have different units.

@@ -101,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	log.close()
 	if result != nil {
 		defer result.Close()
-		s.tellProbation(u, result)
+		s.tellProbation(u, result, f.quiet)
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):

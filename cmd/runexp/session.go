@@ -147,28 +147,32 @@ func (u *ui) progress() progress.Display {
 }
 
 // tellProbation tells how far what other devices computed is off the processor's results, and what it took to
-// know.
-func (s *session) tellProbation(u *ui, r *pipeline.Result) {
+// know: quietly, only if something is wrong.
+func (s *session) tellProbation(u *ui, r *pipeline.Result, quiet bool) {
 	class := s.engine.Devices[0].Class
 	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {
 		const text = "--compare 0: nothing that %s has computed was compared with the processor"
 		u.warn(fmt.Sprintf(text, class))
 	}
 	p := r.Probation
-	if p.Items == 0 {
-		return
-	}
-	var stages []string
+	off := 0
+	var list []string
 	for _, c := range p.Programs {
 		text := fmt.Sprintf("%s %.1g", c.Stage, c.Largest)
-		if c.Off > 0 {
-			text += fmt.Sprintf(" (%d of %d beyond %g)", c.Off, c.Items, c.Tolerance)
+		if off += c.Off; c.Off > 0 {
+			text += fmt.Sprintf(" (%d of %d items beyond %g)", c.Off, c.Items, c.Tolerance)
 		}
-		stages = append(stages, text)
+		list = append(list, text)
 	}
-	const text = "compared with the processor: %d items in %.1f s, %.0f %% of the run's time; largest " +
-		"deviations: %s"
-	u.say(text, p.Items, p.Took.Seconds(), 100*p.Took.Seconds()/r.Summary.Took.Seconds(), strings.Join(stages, ", "))
+	took := p.Took.Seconds()
+	text := fmt.Sprintf("compared with the processor: %d items in %.1f s, %.0f %% of the run's time; "+
+		"largest deviations: %s", p.Items, took, 100*took/r.Summary.Took.Seconds(), strings.Join(list, ", "))
+	switch {
+	case off > 0:
+		u.warn(text)
+	case p.Items > 0 && !quiet:
+		u.say("%s", text)
+	}
 }
 
 // run executes what is missing of a plan. A runtime that can't be had and a store that can't be written
@@ -200,7 +204,7 @@ func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.
 	result, err := s.run(ctx, p, display.Show)
 	display.Close()
 	if result != nil {
-		s.tellProbation(u, result)
+		s.tellProbation(u, result, true)
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):
