@@ -160,5 +160,8 @@ publish: []
 		l.devices = "cpu:0"
 		l.mustRun(fmt.Sprintf(yaml, keep, 2))
 		l.want("afterwards", "on cpu", 0)
+		l.devices, l.same = "webgpu", true
+		l.mustRun(fmt.Sprintf(yaml, keep, 2))
+		l.want("of the same device", "on webgpu", 5)
 	}
 }

@@ -173,11 +173,6 @@ const maxLoaded = 64 << 20
 func (w *worker) closeJob(j *job) {
 	for i, m := range j.members {
 		w.guard(m, func() error {
-			if j.onProbation {
-				if err := w.refusedSince(m); err != nil {
-					return err
-				}
-			}
 			if i > 0 {
 				if err := w.makeKey(m.node); err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -276,6 +277,7 @@ func (l *lab) remotely(d stages.Device, id string, x float64) ([]byte, error) {
 	l.saw = append(l.saw, d.Class+" "+id)
 	l.mu.Unlock()
 	if d.Class == "cpu" {
+		time.Sleep(l.slowly)
 		return big(x), nil
 	}
 	return l.compute(d, id, x)

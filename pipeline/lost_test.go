@@ -127,7 +127,7 @@ publish: []
 // TestLostWhileRestoring: a device may be lost while it computes again what the store lost.
 func TestLostWhileRestoring(t *testing.T) {
 	l := remoteLab(t, 12)
-	l.chunk, l.devices, l.compare = 4, "webgpu:0,webgpu:1", -1
+	l.chunk, l.devices, l.compare = 4, "webgpu:0,webgpu:1,webgpu:2", -1
 	damage := func() { // which only reading finds
 		t.Helper()
 		for _, path := range objects(t, l) {
@@ -144,7 +144,17 @@ func TestLostWhileRestoring(t *testing.T) {
 	}
 	want := l.text(l.mustRun(remoteMaps), "maps")
 	damage()
-	l.compute = newDying(map[int]int{0: 2}).compute
+	var mu sync.Mutex
+	calls, deaths := 0, 2
+	l.compute = func(_ stages.Device, _ string, x float64) ([]byte, error) { // each dies at its third item
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; calls%3 == 0 && deaths > 0 {
+			deaths--
+			return nil, stages.ErrDeviceLost
+		}
+		return big(x), nil
+	}
 	plus := func(by int) string {
 		scores := fmt.Sprintf("  scores: {uses: lab/add, in: {maps: maps}, with: {plus: %d}}\npublish", by)
 		return strings.Replace(remoteMaps, "publish", scores, 1)
@@ -157,7 +167,7 @@ func TestLostWhileRestoring(t *testing.T) {
 		t.Errorf("%d cells restored, said %q", res.Summary.Restored, l.said(pipeline.Warning))
 	}
 	damage()
-	l.compute = newDying(map[int]int{0: 2, 1: 1}).compute
+	calls, deaths = 0, 3
 	res, err := l.run(plus(1))
 	if res != nil {
 		res.Close()

@@ -287,17 +287,6 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	return t.refused
 }
 
-// refusedSince returns the error of a class that was refused for m's program after m's chunks were compared.
-func (w *worker) refusedSince(m *member) error {
-	if !m.Stage.Device {
-		return nil
-	}
-	t := w.trials.at(w.programOf(m.node), m.Stage)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.refused
-}
-
 // deviation returns how far what a device made of a call is off what the processor did, and on which port.
 func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (
 	worst float64, port string,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/store"
@@ -111,6 +112,9 @@ func TestDevicesAreOnProbation(t *testing.T) {
 			}
 			if tc.refused == "" {
 				most := 32 + 16*tc.off
+				if tc.off > 0 && p.Items < 32 {
+					t.Errorf("%d items compared: all should be until there are twenty", p.Items)
+				}
 				if state != pipeline.Executed || l.ran["on webgpu"] != 160 || p.Items < 18 || p.Items > most {
 					t.Errorf("fate %d, %s, %d items of 160 compared", state, why, p.Items)
 				}
@@ -311,6 +315,30 @@ publish: []
 	defer s.Close()
 	if in, err := s.Info(); err != nil || in.Items != 24 {
 		t.Errorf("records of %+v, %v, want those of the sources", in, err)
+	}
+}
+
+// TestNothingIsStoredBeforeTheFirstChunkIsJudged: while that is slow, later chunks wait.
+func TestNothingIsStoredBeforeTheFirstChunkIsJudged(t *testing.T) {
+	l := remoteLab(t, 24)
+	l.chunk, l.devices, l.compute, l.compare, l.slowly = 4, "webgpu:0,webgpu:1", offBy(5), 1<<40,
+		20*time.Millisecond
+	res, err := l.run(remoteMaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Close()
+	if state, why := fate(t, res, "maps"); state != pipeline.Failed {
+		t.Errorf("fate %d, %s", state, why)
+	}
+	s, err := store.Open(l.storeDir(), store.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if in, err := s.Info(); err != nil || in.Items != 24 || l.ran["on webgpu"] < 8 {
+		t.Errorf("%d items computed, records of %d, %v; want those of the source", l.ran["on webgpu"],
+			in.Items, err)
 	}
 }
 
