@@ -247,7 +247,9 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	t := x.trial
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.took += took
+	if t.took += took; t.refused != nil { // meanwhile
+		return t.refused
+	}
 	worst, where := -1.0, ""
 	for i := range want {
 		d, port := x.deviation(i, want[i], facts)
