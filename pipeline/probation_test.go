@@ -14,15 +14,6 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-const remote = `
-name: remote
-stages:
-  images: {uses: lab/source}
-  maps:   {uses: lab/remote, in: {images: images}}
-  total:  {uses: lab/sum, in: {scores: maps}}
-publish: [total]
-`
-
 // remoteLab is a lab with a device that computes right.
 func remoteLab(t *testing.T, items int) *lab {
 	l := newLab(t)
