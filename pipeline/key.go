@@ -188,7 +188,7 @@ func (r *resolver) groupKey(m *member) stages.Digest {
 			h.facts(d.Facts)
 		}
 	}
-	if times := r.refusalOf(m.node, r.here()).Times; times > 0 {
+	if times := r.refusalHere(m.node).Times; times > 0 {
 		h.text("refused")
 		h.num(times)
 	}

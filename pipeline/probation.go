@@ -331,20 +331,36 @@ func refusalKey(program stages.Digest, madeBy string) stages.Digest {
 // refusalOf returns what the store remembers of n's program as something makes its results. All values that n
 // reads have finished.
 func (r *resolver) refusalOf(n *node, madeBy string) (f refusal) {
-	if !n.Stage.Device {
-		return f
-	}
-	if _, any := r.store.Memo(anyRefusal); !any {
+	if !r.mayBeRefused(n) {
 		return f
 	}
 	if b, ok := r.store.Memo(refusalKey(r.programOf(n), madeBy)); ok {
-		_ = json.Unmarshal(b, &f)
+		_ = json.Unmarshal(b, &f) // an older value is whole, too
 	}
 	return f
 }
 
+// refusalHere is refusalOf for what would make results of this engine.
+func (r *resolver) refusalHere(n *node) (f refusal) {
+	if !r.mayBeRefused(n) {
+		return f
+	}
+	return r.refusalOf(n, r.here())
+}
+
+// mayBeRefused reports whether it takes a longer look to know that nothing is refused for n.
+func (r *resolver) mayBeRefused(n *node) bool {
+	_, any := r.store.Memo(anyRefusal)
+	return any && n.Stage.Device
+}
+
 // here names what would make results of this engine.
-func (r *resolver) here() string { return cmp.Or(r.class, r.MadeBy(r.Devices[0].Class)) }
+func (r *resolver) here() string {
+	if r.class != "" {
+		return r.class
+	}
+	return r.MadeBy(r.Devices[0].Class)
+}
 
 // setRefusal remembers f. What can't be written is known as long as the store is open.
 func (r *resolver) setRefusal(n *node, f refusal) {
@@ -357,7 +373,7 @@ func (r *resolver) setRefusal(n *node, f refusal) {
 
 // refuse has later runs take nothing that the run's class has made of n's program.
 func (r *resolver) refuse(n *node, why error) {
-	r.setRefusal(n, refusal{r.refusalOf(n, r.here()).Times + 1, why.Error()})
+	r.setRefusal(n, refusal{r.refusalHere(n).Times + 1, why.Error()})
 }
 
 // refusedHere returns the error of an earlier run if the class is refused for n, and n isn't forced.
@@ -365,7 +381,7 @@ func (r *resolver) refusedHere(n *node) error {
 	if r.Force != nil && r.Force(n.Cell) {
 		return nil
 	}
-	if f := r.refusalOf(n, r.here()); f.Why != "" {
+	if f := r.refusalHere(n); f.Why != "" {
 		return fmt.Errorf("%s, or --force %s to try again", f.Why, n.Cell)
 	}
 	return nil
@@ -373,7 +389,7 @@ func (r *resolver) refusedHere(n *node) error {
 
 // passed lifts a refusal for n, which was forced and has passed.
 func (r *run) passed(n *node) {
-	if f := r.refusalOf(n, r.class); f.Why != "" && r.compares() {
+	if f := r.refusalHere(n); f.Why != "" && r.compares() {
 		r.setRefusal(n, refusal{Times: f.Times})
 	}
 }
