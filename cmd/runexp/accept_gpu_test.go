@@ -154,7 +154,10 @@ func TestWebGPU(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
 	w.compiled("driver.so", "driver.c")
 	w.write("driver.json", []byte(driverJSON))
-	drivers := "VK_DRIVER_FILES=" + os.Getenv("VK_DRIVER_FILES") + ":" + w.path("driver.json")
+	drivers := "VK_ADD_DRIVER_FILES=" + w.path("driver.json") // to those of the system
+	if files := os.Getenv("VK_DRIVER_FILES"); files != "" {
+		drivers = "VK_DRIVER_FILES=" + files + ":" + w.path("driver.json")
+	}
 	w.env = append(webGPU(t), "XDG_RUNTIME_DIR=", "STATE=loud", drivers)
 	e := w.run(exitDone, "doctor")
 	if !regexp.MustCompile(`(?m)^webgpu +webgpu:0, \S.*, driver \S.*, [\d.]+ GB$`).MatchString(e.stdout) {

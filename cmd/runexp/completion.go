@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
 )
 
 //go:embed completion.bash.tmpl
@@ -30,10 +31,11 @@ func completionVerb(flags) *verb {
 			}
 			type page struct{ Name, Flags, Valued, Words string }
 			data := struct {
-				Zsh   bool
-				Verbs string
-				Pages []page
-			}{Zsh: shell == "zsh", Verbs: strings.Join(append(verbNames(), "--help", "--version"), " ")}
+				Zsh            bool
+				Verbs, Classes string
+				Pages          []page
+			}{Zsh: shell == "zsh", Verbs: strings.Join(append(verbNames(), "--help", "--version"), " "),
+				Classes: strings.Join(stages.DeviceClasses, " ")}
 			for _, v := range verbs() {
 				list := append(slices.Sorted(maps.Keys(v.flags)), "--help")
 				p := page{Name: v.name, Flags: strings.Join(list, " ")}

@@ -50,6 +50,7 @@ func TestCompletion(t *testing.T) {
 		"runexp run mi":          "mine.yaml",
 		"runexp run --store mi":  "mine.yaml",
 		"runexp run w":           "with space.yaml",
+		"runexp run --devices c": "cpu cuda",
 		"runexp get mine.yaml -": "--as --batch --chunk --columns --compare --devices --help --limit " +
 			"--only --onnxruntime --port --rows --same-device --set --store --values -o",
 	} {
