@@ -166,6 +166,12 @@ func TestWebGPU(t *testing.T) {
 	if e.stderr != "" {
 		t.Errorf("doctor writes %q to stderr", e.stderr)
 	}
+	w.env = append(w.env, "STATE=old")
+	several := regexp.MustCompile(`(?m)^webgpu +webgpu:0 is the first of these .*:\n +Stand-in, .*\n +\S.* GB$`)
+	if e := w.run(exitDone, "doctor"); !several.MatchString(e.stdout) {
+		t.Errorf("of several adapters doctor prints\n%s", e.stdout)
+	}
+	w.env = append(w.env, "STATE=loud")
 	e = w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1")
 	if !strings.Contains(e.stderr, " on webgpu:0\n") || strings.Contains(e.stderr, "stand-in") {
 		t.Errorf("a run writes\n%s", e.stderr)

@@ -75,11 +75,15 @@ func devices(rt registry.Runtime, class string) (lines []string) {
 	case err != nil:
 		return []string{"not usable: " + err.Error()}
 	}
+	if len(others) > 0 {
+		lines = []string{class + ":0 is the first of these that ONNX Runtime takes:"}
+		for _, a := range append(usable, others...) {
+			lines = append(lines, adapter(a))
+		}
+		return lines
+	}
 	for i, a := range usable {
 		lines = append(lines, fmt.Sprintf("%s:%d, %s", class, i, adapter(a)))
-	}
-	for _, a := range others {
-		lines = append(lines, "not used: "+adapter(a))
 	}
 	return lines
 }

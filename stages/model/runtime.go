@@ -41,8 +41,9 @@ type Adapter = gpu.Adapter
 // A NoDevice is the error of a device that can't be had, which the user has to fix.
 type NoDevice = ort.NoDevice
 
-// Devices returns the adapters of a class, by the indices of its devices, and others that the class can't use.
-// It has the first compute something. The error is a [NoDevice] if it is the machine's.
+// Devices returns the adapters of a class, by the indices of its devices. If the class has a single device,
+// others are those that it takes where it can't use the first. It has the first device compute something. The
+// error is a [NoDevice] if it is the machine's.
 func (r Runtime) Devices(class string) (usable, others []Adapter, err error) {
 	return r.runtime.Devices(class)
 }

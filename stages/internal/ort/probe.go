@@ -16,9 +16,10 @@ import (
 // patience is how long a driver may take to answer. The first start of a GPU takes seconds.
 var patience = time.Minute
 
-// Devices returns the adapters of a class, by the indices of its devices, and others that it can't use. The
-// first has computed something. Drivers are asked in a process of its own, if [UseWorkers] has set a command,
-// since they may crash, hang or print. The error is a [NoDevice] if it is the machine's.
+// Devices returns the adapters of a class, by the indices of its devices. If the class has a single device,
+// others are those that it takes where it can't use the first. That device has computed something. Drivers are
+// asked in a process of its own, if [UseWorkers] has set a command, since they may crash, hang or print. The
+// error is a [NoDevice] if it is the machine's.
 func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error) {
 	p := ProviderOf(class)
 	if p.add == nil {
