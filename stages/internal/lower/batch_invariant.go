@@ -37,11 +37,20 @@ func (u *unit) batchInvariant() error {
 
 // BatchInvariant rewrites the batch-dependent operators of a graph, and reports whether it has any.
 func BatchInvariant(g *onnx.Graph, batch int) (rewrote bool) {
+	return rewriteNodes(g, batch, func(s invariant) bool {
+		rewrite := batchDependent[s.OpType]
+		return rewrite != nil && rewrite(s)
+	})
+}
+
+// rewriteNodes calls a function with each node of a graph that has an input of float32. It returns whether it
+// emitted the node otherwise.
+func rewriteNodes(g *onnx.Graph, batch int, rewrite func(invariant) bool) (rewrote bool) {
 	nodes := g.Proto.Graph.Node
 	g.Proto.Graph.Node = nil
 	for _, proto := range nodes {
 		s := invariant{onnx.Node{NodeProto: proto}, g, g.Fragment(), batch}
-		if !s.rewrite() {
+		if !s.try(rewrite) {
 			g.Proto.Graph.Node = append(g.Proto.Graph.Node, proto)
 			continue
 		}
@@ -51,7 +60,7 @@ func BatchInvariant(g *onnx.Graph, batch int) (rewrote bool) {
 	return rewrote
 }
 
-// An invariant emits the batch-invariant form of a node.
+// An invariant emits the batch-invariant form of a node, or one that a provider computes rightly.
 type invariant struct {
 	onnx.Node
 	g     *onnx.Graph
@@ -59,13 +68,10 @@ type invariant struct {
 	batch int
 }
 
-// rewrite emits the batch-invariant form of the node; false if it stays.
-func (s invariant) rewrite() bool {
+// try emits another form of the node; false if it stays.
+func (s invariant) try(rewrite func(invariant) bool) bool {
 	defer s.Named()
-	rewrite := batchDependent[s.OpType]
-	return rewrite != nil && s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT &&
-		onnx.Size(s.shape()) > 0 &&
-		rewrite(s)
+	return s.g.Types[s.In(0)].Elem == onnxpb.TensorProto_FLOAT && onnx.Size(s.shape()) > 0 && rewrite(s)
 }
 
 // shape returns the shape of the node's input.

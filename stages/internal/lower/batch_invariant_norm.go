@@ -5,8 +5,13 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 // instanceNormalization emits the means over positions as products with ones where an image's part of the
 // value isn't a multiple of a vector: the kernel adds up a channel from wherever it starts.
 func (s invariant) instanceNormalization() bool {
+	return onnx.Size(s.shape())/s.batch%vector != 0 && s.meansAsProducts()
+}
+
+// meansAsProducts emits the means of InstanceNormalization as products with ones.
+func (s invariant) meansAsProducts() bool {
 	shape := s.shape()
-	if onnx.Size(shape)/s.batch%vector == 0 || len(shape) < 3 {
+	if len(shape) < 3 {
 		return false
 	}
 	rows, places := onnx.Size(shape[:2]), onnx.Size(shape[2:])

@@ -114,7 +114,7 @@ func (r Request) without() relevance.Without {
 	if r.Provider == nil {
 		return relevance.Without{}
 	}
-	return relevance.Without{Indices: r.Provider.NoIndices, FusedMatMul: r.Provider.NoFusedMatMul}
+	return relevance.Without{Indices: r.Provider.NoIndices, Operators: r.Provider.Lacks}
 }
 
 // A Signature is what a program takes and returns, and how a session is to load it.

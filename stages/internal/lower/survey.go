@@ -12,6 +12,7 @@ import (
 type Survey struct {
 	BatchDependent   bool // it has an operator that batch_invariant may rewrite, or one rewritten with such
 	ReleaseDependent bool // supported releases of ONNX Runtime compute one of its nodes differently
+	ProviderForms    bool // it has an operator that some provider computes wrongly
 	Dense            bool // it has a matrix that may be the weights of a large fully connected layer
 }
 
@@ -25,6 +26,7 @@ func SurveyOf(file func() ([]byte, error)) (Survey, error) {
 		return Survey{}, err
 	}
 	return Survey{anyNode(m.Proto, mayBeBatchDependent), anyNode(m.Proto, releaseDependent),
+		anyNode(m.Proto, func(n *onnxpb.NodeProto) bool { return rightForms[n.OpType] != nil }),
 		slices.ContainsFunc(m.Proto.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
 			return len(t.Dims) == 2 && onnx.Size(onnx.ShapeOf(t)) >= LargeDense
 		})}, nil

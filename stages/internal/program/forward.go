@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/ort"
 )
 
 // A Forward classifies images.
@@ -62,8 +63,8 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 	return n.cached(ctx, slot, key, batch, int64(4+2*len(r.Also))*n.size, r)
 }
 
-// batchDependent reports whether the model's file has batch- or release-dependent operators, and a graph in
-// which others replace them, the same for every image and, for batch-dependent ones alone, of the file's own
+// batchDependent reports whether the model's file has batch- or release-dependent operators, or such that the
+// device's provider computes wrongly, and a graph in which others replace them, the same for every image and, for batch-dependent ones alone, of the file's own
 // precision. A file that has no such graph runs verbatim; programs with a backward pass report why. Operators
 // within the body of a Loop, or of an If that depends on the image, stay as they are.
 //
@@ -75,14 +76,16 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
-	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s", n.digest), 0,
+	provider := ort.ProviderOf(slot.Device().Class)
+	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s, on %s", n.digest, provider.Class), 0,
 		func() (_ io.Closer, err error) {
 			defer onnx.Sound(&err)
 			s, err := n.survey(slot)
-			if err != nil || !s.BatchDependent && !s.ReleaseDependent {
+			wrong := s.ProviderForms && len(provider.Wrong) > 0
+			if err != nil || !s.BatchDependent && !s.ReleaseDependent && !wrong {
 				return dependence(false), err
 			}
-			if !s.ReleaseDependent {
+			if !s.ReleaseDependent && !wrong {
 				if other, err := lower.OtherPrecision(n.onnx); other || err != nil {
 					return dependence(false), err
 				}
@@ -95,7 +98,8 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 			case err != nil || g.measured:
 				return dependence(false), nil
 			}
-			return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch)), nil
+			return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch) ||
+				lower.ProviderForms(g.Clone(), batch, provider)), nil
 		})
 	if err != nil {
 		return false, err

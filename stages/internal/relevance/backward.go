@@ -15,13 +15,14 @@ func Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value, p Policy) (map[
 	return Without{}.Backward(g, seeds, wrt, p)
 }
 
-// Without says what the emitted nodes do without, because a device lacks it.
+// Without says what the emitted nodes do without, because a device lacks it or computes it otherwise.
 type Without struct {
-	Indices     bool // of MaxPool
-	FusedMatMul bool // the product of transposed matrices and a factor
+	// Indices are the second output of MaxPool, and what ArgMax and ArgMin take of equal elements.
+	Indices   bool
+	Operators []string // of FusedMatMul, LogSoftmax and Sign
 }
 
-// Backward is [Backward] for such a device.
+// Backward is [Backward] without.
 func (w Without) Backward(g *onnx.Graph, seeds map[Value]Value, wrt []Value,
 	p Policy) (map[Value]Value, error) {
 	b := newBuilder(g)

@@ -161,6 +161,17 @@ func (b *Builder) Div(x, y Value) Value { return b.binary("Div", x, y) }
 // Unary emits an element-wise operator with one input, such as Neg, Exp or Relu.
 func (b *Builder) Unary(op string, x Value) Value { return b.Emit(op, b.Shape(x), []Value{x}) }
 
+// lacks reports whether the emitted nodes do without an operator.
+func (b *Builder) lacks(op string) bool { return slices.Contains(b.without.Operators, op) }
+
+// sign emits the signs of x: 1, 0 and −1.
+func (b *Builder) sign(x Value) Value {
+	if b.lacks("Sign") {
+		return b.Sub(b.Greater(x, b.Scalar(0)), b.Less(x, b.Scalar(0)))
+	}
+	return b.Unary("Sign", x)
+}
+
 // square emits x².
 func (b *Builder) square(x Value) Value { return b.Mul(x, x) }
 

@@ -33,6 +33,19 @@ func (b *Builder) toFirstLargest(x, y, dy Value, w window) Value {
 	return b.Reshape(dy, b.Shape(x)...)
 }
 
+// toFirstBest emits dy [rows, 1] at the first element of each row of x that its reduction, ReduceMax or ReduceMin,
+// is equal to.
+func (b *Builder) toFirstBest(reduction string, x, dy Value) Value {
+	shape := b.Shape(x)
+	l := lines{before: shape[0], in: shape[1], behind: 1, out: 1, kernel: shape[1],
+		reads: alloc[int64](b, shape[1])}
+	for k := range l.reads {
+		l.reads[k] = int64(k)
+	}
+	windows := b.unfold(x, l)
+	return b.Reshape(b.fold(b.atFirst(windows, b.overWindow(reduction, windows), dy, l), l), shape...)
+}
+
 // lines are windows along one axis of a value [before, in, behind].
 type lines struct {
 	before, in, behind int
@@ -78,7 +91,8 @@ func (b *Builder) overWindow(reduction string, windows Value) Value {
 	return b.Emit(reduction, shape, []Value{windows}, onnx.Attr{Name: "axes", Value: []int64{2}})
 }
 
-// atFirst emits dy at the first element of each window that equals its largest, and 0 at the others.
+// atFirst emits dy at the first element of each window that equals its largest, or smallest, and 0 at the
+// others.
 func (b *Builder) atFirst(windows, largest, dy Value, l lines) Value {
 	shape := b.Shape(windows)
 	line := []int{l.before, l.out, 1, l.behind}

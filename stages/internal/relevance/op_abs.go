@@ -6,7 +6,7 @@ import "github.com/runexp/runexp/stages/internal/onnx"
 var opAbs = &Op{
 	Type: "Abs", Kind: Activation,
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
-		return []Value{b.Mul(dy[0], b.Unary("Sign", n.Input[0]))}
+		return []Value{b.Mul(dy[0], b.sign(n.Input[0]))}
 	},
 	Examples: []Example{{Name: "any", Inputs: [][]int{{2, 3, 5}}}},
 }

@@ -9,12 +9,12 @@ var opLpNormalization = &Op{
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		x, y := n.Input[0], n.Output[0]
 		axes := []int{b.axis(n, -1, len(b.Shape(x)))}
-		norm, slope := b.Sum(b.Unary("Abs", x), axes, true), b.Unary("Sign", x)
+		norm, slope := b.Sum(b.Unary("Abs", x), axes, true), b.sign(x)
 		if n.Int("p", 2) == 2 {
 			norm, slope = b.Unary("Sqrt", b.Sum(b.Mul(x, x), axes, true)), y
 		}
 		mean := b.Sum(b.Mul(dy[0], y), axes, true)
-		scale := b.Div(b.Unary("Sign", norm), b.orOne(norm))
+		scale := b.Div(b.sign(norm), b.orOne(norm))
 		return []Value{b.Mul(b.Sub(dy[0], b.Mul(slope, mean)), scale)}
 	},
 	Examples: []Example{

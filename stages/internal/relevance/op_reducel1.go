@@ -10,7 +10,7 @@ var opReduceL1 = &Op{
 		shape := b.Shape(x)
 		thin := kept(shape, b.reducedAxes(n, len(shape)))
 		g := b.Reshape(dy[0], thin...)
-		return []Value{b.Mul(b.Unary("Sign", x), g)}
+		return []Value{b.Mul(b.sign(x), g)}
 	},
 	Examples: []Example{
 		{Name: "the last", Inputs: [][]int{{2, 3, 5}},

@@ -22,5 +22,5 @@ var opReduceL2 = &Op{
 
 // orOne returns lengths with 0 replaced by 1, for use as divisors.
 func (b *Builder) orOne(length Value) Value {
-	return b.Add(length, b.Sub(b.Scalar(1), b.Unary("Sign", length)))
+	return b.Add(length, b.Sub(b.Scalar(1), b.sign(length)))
 }

@@ -41,6 +41,10 @@ func (b *Builder) toBest(arg string, x, dy Value, axes []int) Value {
 	}
 	rows, n := size(rest), count(shape, axes)
 	lines := b.Reshape(b.Transpose(x, perm...), rows, n)
+	if b.without.Indices {
+		reduction := map[string]string{"ArgMax": "ReduceMax", "ArgMin": "ReduceMin"}[arg]
+		return b.Transpose(b.Reshape(b.toFirstBest(reduction, lines, dy), moved...), inverse(perm)...)
+	}
 	best := b.EmitTyped(arg, onnxpb.TensorProto_INT64, []int{rows, 1}, []Value{lines},
 		onnx.Attr{Name: "axis", Value: 1})
 	places := alloc[int64](b, n)

@@ -46,7 +46,7 @@ func (f peephole) optimiseNode(n onnx.Node) {
 	if n.OpType == "Mul" || n.OpType == "Div" {
 		f.foldScale(n)
 	}
-	if f.without.FusedMatMul {
+	if f.lacks("FusedMatMul") {
 		return
 	}
 	switch n.OpType {

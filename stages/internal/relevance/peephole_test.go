@@ -16,7 +16,7 @@ func TestFold(t *testing.T) {
 		testFold(t, Without{}, map[string]int{"FusedMatMul": 1, "Transpose": 1, "Neg": 1, "Mul": 1})
 	})
 	t.Run("without", func(t *testing.T) {
-		testFold(t, Without{FusedMatMul: true},
+		testFold(t, Without{Operators: []string{"FusedMatMul"}},
 			map[string]int{"Transpose": 3, "MatMul": 1, "Neg": 1, "Mul": 1})
 	})
 }

@@ -33,7 +33,7 @@ func (a AbsLRP) sum(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 		}
 		if shortcut, way := b.shortcut(n); shortcut >= 0 {
 			x, m := n.Input[shortcut], n.Input[way]
-			through := b.Propagate(map[Value]Value{m: b.Mul(s, b.Add(b.Unary("Sign", m), b.Scalar(1)))},
+			through := b.Propagate(map[Value]Value{m: b.Mul(s, b.Add(b.sign(m), b.Scalar(1)))},
 				[]Value{x}, detached())[x]
 			if through != "" {
 				back[shortcut] = b.Add(back[shortcut], b.scaled(b.Mul(x, through), 0.5))

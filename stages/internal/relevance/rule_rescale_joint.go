@@ -61,6 +61,9 @@ func (x rescaling) softmax(b *Builder, _ *Op, n onnx.Node, m []Value) []Value {
 	// L is the largest element minus its LogSoftmax. ONNX Runtime's Log isn't deterministic, as it depends on
 	// memory alignment; its LogSoftmax is.
 	log := func(v, top Value) Value {
+		if b.lacks("LogSoftmax") {
+			return b.Add(top, b.Unary("Log", b.Sum(exp(v, top), axes, true)))
+		}
 		shares := b.Emit("LogSoftmax", b.Shape(v), []Value{v}, onnx.Attr{Name: "axis", Value: axes[0]})
 		return b.Sub(top, greatest(shares))
 	}

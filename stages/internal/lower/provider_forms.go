@@ -1,0 +1,75 @@
+package lower
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/ort"
+)
+
+// rightForms are of operators that a provider computes wrongly: see [ort.Provider.Wrong].
+//
+// WebGPU's kernel of InstanceNormalization has its epsilon in the shader's text, rounded to six digits behind the
+// point, and takes the shader of another node with another epsilon. Its kernel of Slice takes the elements of a
+// negative step from the axis's last one on, wherever the slice starts.
+var rightForms = map[string]func(s invariant) bool{
+	"InstanceNormalization": invariant.meansAsProducts,
+	"Slice":                 invariant.forwards,
+}
+
+// providerForms emits otherwise what the program's provider computes wrongly.
+func (u *unit) providerForms() error {
+	ProviderForms(u.graph, u.batch, u.Provider)
+	return nil
+}
+
+// ProviderForms does so in a graph, and reports whether it has any such operator.
+func ProviderForms(g *onnx.Graph, batch int, p *ort.Provider) (rewrote bool) {
+	if p == nil || len(p.Wrong) == 0 {
+		return false
+	}
+	return rewriteNodes(g, batch, func(s invariant) bool {
+		return slices.Contains(p.Wrong, s.OpType) && rightForms[s.OpType](s)
+	})
+}
+
+// forwards emits a Slice with negative steps as one with positive steps, and reverses the result.
+func (s invariant) forwards() bool {
+	in, out := s.shape(), s.g.Shape(s.Output[0])
+	from, known := s.g.Int64s(s.In(1))
+	steps, stepped := s.g.Int64s(s.In(4))
+	named, some := s.g.Int64s(s.In(3))
+	if !known || !stepped || !some && s.In(3) != "" || onnx.Size(out) == 0 {
+		return false
+	}
+	var starts, ends, axes, by, backwards []int64
+	for i, start := range from {
+		axis := i
+		if some {
+			axis = int(named[i])
+		}
+		if axis < 0 {
+			axis += len(in)
+		}
+		d, step := int64(in[axis]), steps[i]
+		if start < 0 {
+			start += d
+		}
+		start = min(max(start, 0), d)
+		way := step * int64(out[axis]-1) // from the first element to the last
+		if step < 0 {
+			start, way, step = min(start, d-1)+way, -way, -step
+			backwards = append(backwards, int64(axis))
+		}
+		starts, ends, axes, by = append(starts, start), append(ends, start+way+1), append(axes, int64(axis)),
+			append(by, step)
+	}
+	if backwards == nil {
+		return false
+	}
+	list := func(v ...int64) string { return s.f.Ints("slice", v, int64(len(v))) }
+	all := func(v int64) string { return list(slices.Repeat([]int64{v}, len(backwards))...) }
+	x := s.op("Slice", out, []string{s.In(0), list(starts...), list(ends...), list(axes...), list(by...)})
+	return s.end("Slice", x, all(-1), all(math.MinInt32), list(backwards...), all(-1))
+}
