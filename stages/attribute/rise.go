@@ -66,8 +66,10 @@ func (p RISEParams) accumulate(ctx context.Context, e *stages.Env, n *program.Ne
 	}
 	for from := 0; from < count; from += v.Batch {
 		rows := min(v.Batch, count-from)
-		for row := range rows {
-			render(from+row, v.mask(row))
+		masks := make([][]float32, rows)
+		for row := range masks {
+			masks[row] = v.mask(row)
+			render(from+row, masks[row])
 		}
 		for i := range sums {
 			v.set(i)
@@ -76,7 +78,7 @@ func (p RISEParams) accumulate(ctx context.Context, e *stages.Env, n *program.Ne
 			}
 			for row := range rows {
 				response := p.response(n, v.Row(row), targets[i])
-				for k, seen := range v.mask(row) {
+				for k, seen := range masks[row] {
 					sums[i][k] += float64(response * float64(seen))
 				}
 			}

@@ -29,11 +29,12 @@ func (u *unit) layerValue() error {
 
 // value returns the value of question k's layer.
 func (u *unit) value(k int, q Question) {
-	of := prefix + "images"
-	if q.Layer != "" {
-		of = q.Layer
-	}
 	v := IO{"value" + number(k), u.shapes[k].LayerShape(u.batch)}
+	of := q.Layer
+	if of == "" {
+		of = prefix + "images"
+		u.signature.Echoes = append(u.signature.Echoes, v.Name)
+	}
 	f := u.graph.Fragment()
 	f.OpTo(v.Value(), "Identity", []string{of})
 	u.graph.After(f)

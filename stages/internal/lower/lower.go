@@ -120,7 +120,8 @@ func (r Request) without() relevance.Without {
 // A Signature is what a program takes and returns, and how a session is to load it.
 type Signature struct {
 	Inputs  []IO
-	Outputs []IO // in addition to the model's output
+	Outputs []IO     // in addition to the model's output
+	Echoes  []string // outputs that are the input "images" as it came
 	// Backward is how many backward passes there are for a forward pass.
 	Backward int
 	// Entries are the accounts that the last output sums up, if the program keeps any.

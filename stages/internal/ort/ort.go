@@ -46,6 +46,7 @@ var process struct {
 	idle    []*worker  // that wait for something to do
 	inUse   *inUse     // what Watch was told
 	account *account
+	turns   map[stages.Device]*turns
 	runtime *Runtime
 }
 

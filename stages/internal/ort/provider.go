@@ -27,6 +27,11 @@ type Provider struct {
 	// Wrong are operators whose kernel is wrong in some cases. Others are emitted in their place.
 	Wrong []string
 
+	// Carry makes a carrier for a session, whose outputs are out; nil if the provider's memory is the processor's.
+	Carry func(s *Session, out []Value) (Carrier, error)
+	// Alone says that all sessions use one queue, which isn't safe for several threads.
+	Alone bool
+
 	// add adds the provider to a session's options, on one of its devices; nil for the one that is always there.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
 	// adapters returns those that drivers tell of, in the order of their indices.
@@ -45,13 +50,15 @@ var Providers = []*Provider{
 	{Class: "cuda", Name: "CUDAExecutionProvider",
 		NoIndices: true,
 		Lacks:     []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh", "Tan"},
+		Carry:     bind,
 		add:       addCUDA, adapters: gpu.CUDA, why: whyNoCUDA},
 	{Class: "webgpu", Name: webGPUName,
 		NoIndices: true,
 		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink", "Sign",
 			"Softsign", "SpaceToDepth", "Sum"},
 		Wrong: []string{"InstanceNormalization", "Slice"},
-		add:   addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
+		Carry: bind, Alone: true,
+		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
 		most: 1, others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
 			"driver's manifest, leaves out other drivers'"},
 }

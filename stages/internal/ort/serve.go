@@ -194,7 +194,7 @@ func (s *Session) serve(m *message) (*message, error) {
 		}
 		return reply.whole(), nil
 	}
-	made := make([]onnxruntime.Value, s.outputs)
+	made := make([]onnxruntime.Value, len(s.outputs))
 	defer destroy(made)
 	if err := s.run(context.Background(), in, made); err != nil {
 		return nil, err

@@ -20,9 +20,13 @@ import (
 // one each was called on.
 type Session struct {
 	session *onnxruntime.DynamicAdvancedSession
-	inputs  int
-	outputs int
+	inputs  []string
+	outputs []string
 	fresh   atomic.Bool // it hasn't run, and its provider may yet start what it needs
+
+	carry    func(s *Session, out []Value) (Carrier, error) // of its provider
+	turns    *turns                                         // of its device
+	bindings sync.Map                                       // the open ones
 
 	account *account // that admits its runs, nil if nobody does
 	need    int64    // bytes that a run needs
@@ -100,6 +104,8 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 		return s, err
 	}
 	defer starting(d.Class)()
+	turns := turnsOf(d)
+	defer turns.call()()
 	kind := a.kind(r.needs.Run)
 	o, err := r.sessionOptions(d, kind == pooledRun)
 	if err != nil {
@@ -129,7 +135,7 @@ func (r *Runtime) newSession(model []byte, inputs, outputs []string, d stages.De
 	if err != nil {
 		return nil, errors.Join(err, rec.remove())
 	}
-	s.recording = rec
+	s.recording, s.carry, s.turns = rec, ProviderOf(d.Class).Carry, turns
 	if a != nil {
 		s.account, s.need, s.kind, s.loaded = a, r.needs.Run, kind, int64(len(model))+r.needs.Kept
 		a.loaded.Add(s.loaded)
@@ -143,7 +149,7 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	if len(inputs) == 0 || len(outputs) == 0 {
 		return nil, errNoEnds
 	}
-	s := &Session{inputs: len(inputs), outputs: len(outputs)}
+	s := &Session{inputs: inputs, outputs: outputs}
 	s.fresh.Store(true)
 	err := keepingHandlers(func() (err error) {
 		s.session, err = onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, inputs, outputs, o)
@@ -203,6 +209,8 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 		ctx = admitted
 	}
 	if s.worker == nil {
+		defer s.turns.call()()
+		defer s.turns.run()()
 		return s.run(ctx, in, values(out))
 	}
 	if err := s.takes(len(in), len(out)); err != nil {
@@ -225,9 +233,9 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 
 // takes refuses another number of inputs and outputs than the model has.
 func (s *Session) takes(in, out int) error {
-	if in != s.inputs || out != s.outputs {
-		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", s.inputs, s.outputs, in,
-			out)
+	if in != len(s.inputs) || out != len(s.outputs) {
+		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", len(s.inputs),
+			len(s.outputs), in, out)
 	}
 	return nil
 }
@@ -252,13 +260,7 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 		defer mu.Unlock()
 		_ = o.Terminate() // an error only if the run is over
 	})
-	run := func() error { return s.session.RunWithOptions(values(in), out, o) }
-	if s.fresh.Load() {
-		err = keepingHandlers(run)
-		s.fresh.Store(false)
-	} else {
-		err = run()
-	}
+	err = s.first(func() error { return s.session.RunWithOptions(values(in), out, o) })
 	stop()
 	mu.Lock()
 	defer mu.Unlock()
@@ -272,13 +274,22 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 	return explain(err)
 }
 
+// first runs a session, with more care if it is the first time.
+func (s *Session) first(run func() error) error {
+	if !s.fresh.Load() {
+		return run()
+	}
+	defer s.fresh.Store(false)
+	return keepingHandlers(run)
+}
+
 // A Result is what a session returned, of the shape that it found out.
 type Result[T Element] struct {
 	Data  []T // in C order
 	Shape []int
 }
 
-// Fetch runs the session and returns its outputs, which must consist of T.
+// Fetch runs a session on a processor and returns its outputs, which must consist of T.
 func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T], error) {
 	if s.worker != nil {
 		reply, err := s.worker.run(ctx, s.number, in, nil)
@@ -294,7 +305,7 @@ func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T],
 		}
 		return results, nil
 	}
-	out := make([]onnxruntime.Value, s.outputs)
+	out := make([]onnxruntime.Value, len(s.outputs))
 	defer destroy(out)
 	if err := s.run(ctx, in, out); err != nil {
 		return nil, err
@@ -330,7 +341,8 @@ func (s *Session) Close() error {
 	if s.account != nil {
 		s.account.loaded.Add(-s.loaded)
 	}
-	return errors.Join(s.session.Destroy(), s.recording.remove())
+	defer s.turns.call()()
+	return errors.Join(s.closeBindings(), s.session.Destroy(), s.recording.remove())
 }
 
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +

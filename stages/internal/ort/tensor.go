@@ -2,6 +2,7 @@ package ort
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
@@ -14,6 +15,9 @@ type Value interface {
 	value() onnxruntime.Value
 	// array returns the tensor's shape and its memory.
 	array() (array, []byte)
+	// written returns how often the tensor was written; fill says that a session does.
+	written() uint64
+	fill()
 	// Close releases what the library holds of it.
 	Close() error
 }
@@ -25,8 +29,23 @@ type Element interface {
 
 // A Tensor is memory that a session reads or writes. It is meant to be filled and used again and again.
 type Tensor[T Element] struct {
-	Data []T // in C order
-	t    *onnxruntime.Tensor[T]
+	Data  []T // in C order; to be written as [Tensor.Write] and [Tensor.Set] do
+	t     *onnxruntime.Tensor[T]
+	write uint64
+}
+
+// Write returns the elements, to be written before the next run of a session that reads them: its device gets
+// them again then.
+func (t *Tensor[T]) Write() []T {
+	t.write++
+	return t.Data
+}
+
+// Set copies elements into t, unless t has the same.
+func (t *Tensor[T]) Set(elements []T) {
+	if !slices.Equal(t.Data[:len(elements)], elements) {
+		copy(t.Write(), elements)
+	}
 }
 
 // alignment is that of the library's own memory. Some kernels add numbers in an order that depends on where
@@ -54,7 +73,7 @@ func NewTensor[T Element](_ *Runtime, shape ...int) (*Tensor[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor[T]{Data: t.GetData(), t: t}, nil
+	return &Tensor[T]{Data: t.GetData(), t: t, write: 1}, nil
 }
 
 func aligned[T Element](n int) []T {
@@ -67,6 +86,10 @@ func aligned[T Element](n int) []T {
 	}
 	return b[skip : skip+n]
 }
+
+func (t *Tensor[T]) written() uint64 { return t.write }
+
+func (t *Tensor[T]) fill() { t.write++ }
 
 func (t *Tensor[T]) value() onnxruntime.Value { return t.t }
 

@@ -422,7 +422,7 @@ func (w *worker) load(m *message, model []byte) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{worker: w, number: reply.Session, inputs: len(m.Inputs), outputs: len(m.Outputs)}, nil
+	return &Session{worker: w, number: reply.Session, inputs: m.Inputs, outputs: m.Outputs}, nil
 }
 
 // run feeds in and returns the reply, whose blobs are the outputs: of the shapes in out, or, if that is nil,

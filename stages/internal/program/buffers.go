@@ -10,9 +10,9 @@ import (
 // Row returns the model's answer to row i of the last run. The next overwrites it.
 func (p *Program) Row(i int) []float32 { return p.answer.Data[i*p.classes : (i+1)*p.classes] }
 
-// row returns row i of input number f.
+// row returns row i of input number f, to be written before the next run: see [ort.Tensor.Write].
 func (p *Program) row(f, i int) []float32 {
-	d := p.inputs[f].Data
+	d := p.inputs[f].Write()
 	size := len(d) / p.Batch
 	return d[i*size : (i+1)*size]
 }

@@ -38,16 +38,16 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 // Set takes the normalised images at the curve's ends [C,H,W], and the ranks [H,W]: the pixel of rank 0 is
 // replaced first.
 func (c Curve) Set(from, to, ranks []float32) {
-	copy(c.inputs[0].Data, from)
-	copy(c.inputs[1].Data, to)
-	copy(c.inputs[2].Data, ranks)
+	c.inputs[0].Set(from)
+	c.inputs[1].Set(to)
+	c.inputs[2].Set(ranks)
 }
 
 // Run classifies the images with these numbers of pixels replaced, Batch at most.
 func (c Curve) Run(ctx context.Context, replaced []int) error {
-	for i := range c.Batch {
-		k := replaced[min(i, len(replaced)-1)]
-		c.inputs[3].Data[i] = float32(k)
+	steps := c.inputs[3].Write()
+	for i := range steps {
+		steps[i] = float32(replaced[min(i, len(replaced)-1)])
 	}
 	c.Passed(ctx, len(replaced))
 	return c.run(ctx)

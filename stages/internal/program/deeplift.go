@@ -42,9 +42,9 @@ func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q Question, offici
 
 // Reference takes the normalised image that the others are compared with.
 func (d DeepLIFT) Reference(image []float32) {
-	current := d.reference.inputs[0].Data
-	d.ready = d.ready && slices.Equal(current, image)
-	copy(current, image)
+	current := d.reference.inputs[0]
+	d.ready = d.ready && slices.Equal(current.Data, image)
+	current.Set(image)
 }
 
 // Explain sets the target of row i.

@@ -28,8 +28,8 @@ func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, 
 
 // Set takes the normalised image and the baseline [C,H,W].
 func (m Masked) Set(image, baseline []float32) {
-	copy(m.inputs[0].Data, image)
-	copy(m.inputs[1].Data, baseline)
+	m.inputs[0].Set(image)
+	m.inputs[1].Set(baseline)
 }
 
 // Mask returns the input of row i's mask: 1 keeps a pixel, 0 replaces it.

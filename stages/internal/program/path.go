@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -41,19 +42,17 @@ func line(f *onnx.Fragment) string {
 // outside the layer depend. It clears the sum.
 func (p Path) Set(t Target, from, to, image []float32) {
 	p.begin(t)
-	copy(p.inputs[3].Data, from)
-	copy(p.inputs[4].Data, to)
+	p.inputs[3].Set(from)
+	p.inputs[4].Set(to)
 	if len(p.inputs) > 6 {
-		copy(p.inputs[6].Data, image)
+		p.inputs[6].Set(image)
 	}
 }
 
 // Run adds the derivatives at these points, Batch at most, to the sum, each with its weight. [Program.Row]
 // has the answers there.
 func (p Path) Run(ctx context.Context, at, weights []float64) error {
-	for i := range p.Batch {
-		p.inputs[5].Data[i] = float32(at[min(i, len(at)-1)])
-	}
+	writePoints(p.inputs[5].Write(), at)
 	return p.add(ctx, weights)
 }
 
@@ -84,7 +83,7 @@ func noised(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image
 // Set takes the target and the normalised image, and clears the sum.
 func (p Noisy) Set(t Target, image []float32) {
 	p.begin(t)
-	copy(p.inputs[3].Data, image)
+	p.inputs[3].Set(image)
 }
 
 // Noise returns the input of row i's noise.
@@ -104,17 +103,38 @@ func sumInputs(s lower.Shapes, classes int) []lower.IO {
 
 // begin sets the target and clears the sum.
 func (p *Program) begin(t Target) {
-	t.write(p.inputs[0].Data)
-	clear(p.inputs[2].Data)
+	t.write(p.inputs[0].Write())
 	clear(p.outputs[0].Data)
 }
 
 // add runs a program that adds up. Rows without a weight count nothing.
+//
+// The sum so far is an input, so that its bits don't depend on the batch. A device isn't sent it: there each
+// run begins at zero, and the sums of runs are added here.
 func (p *Program) add(ctx context.Context, weights []float64) error {
-	clear(p.inputs[1].Data)
+	rows := p.inputs[1].Write()
+	clear(rows)
 	for i, w := range weights {
-		p.inputs[1].Data[i] = float32(w)
+		rows[i] = float32(w)
 	}
-	copy(p.inputs[2].Data, p.outputs[0].Data)
-	return p.run(ctx)
+	sum := p.outputs[0].Data
+	if !p.carried() {
+		copy(p.inputs[2].Write(), sum)
+		return p.run(ctx)
+	}
+	before := slices.Clone(sum)
+	if err := p.run(ctx); err != nil {
+		return err
+	}
+	for k, v := range before {
+		sum[k] += v
+	}
+	return nil
+}
+
+// writePoints writes the points of a path into a batch's rows. Rows beyond them get the last one.
+func writePoints(rows []float32, at []float64) {
+	for i := range rows {
+		rows[i] = float32(at[min(i, len(at)-1)])
+	}
 }

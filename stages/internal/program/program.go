@@ -150,6 +150,9 @@ func session(r *ort.Runtime, p *lower.Lowered, d stages.Device) (*ort.Session, e
 	return load(b, inputs, outputs, d, p.Disabled...)
 }
 
+// carried reports whether the program's inputs and outputs cross a bus.
+func (l *loaded) carried() bool { return l.session != nil && l.session.Carried() }
+
 // memory returns the bytes of the program's buffers.
 func (l *loaded) memory() int64 {
 	if l == nil {
@@ -174,6 +177,7 @@ func (l *loaded) Close() error {
 type Program struct {
 	*loaded
 	Batch   int
+	binding *ort.Binding // of the loaded program to the buffers; nil in a rehearsal
 	inputs  []*ort.Tensor[float32]
 	answer  *ort.Tensor[float32]
 	outputs []*ort.Tensor[float32] // in addition to the model's output
@@ -215,14 +219,16 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 		return nil, err
 	}
 	l := c.(*loaded)
-	c, err = slot.Keep("memory of "+key, l.memory(), func() (io.Closer, error) { return allocate(l) })
+	memory := "memory of "
+	if l.carried() {
+		memory = "memory beside a device of "
+	}
+	c, err = slot.Keep(memory+key, l.memory(), func() (io.Closer, error) { return allocate(l) })
 	if err != nil {
 		return nil, err
 	}
 	p := c.(*Program)
-	p.on(slot, l)
-	p.net = n
-	return p, nil
+	return p, p.on(n, slot, l)
 }
 
 // compile lowers a program of the net.
@@ -267,9 +273,6 @@ func allocate(l *loaded) (p *Program, err error) {
 		}
 		return t
 	}
-	for _, v := range l.signature.Outputs {
-		p.outputs = append(p.outputs, buffer(v.Shape...))
-	}
 	for _, v := range l.signature.Inputs {
 		t := p.reference.buffer(v.Name)
 		if t == nil {
@@ -277,22 +280,65 @@ func allocate(l *loaded) (p *Program, err error) {
 		}
 		p.inputs = append(p.inputs, t)
 	}
+	for _, v := range l.signature.Outputs {
+		if l.carried() && slices.Contains(l.signature.Echoes, v.Name) {
+			p.outputs = append(p.outputs, p.inputs[p.input("images")]) // needn't come back
+		} else {
+			p.outputs = append(p.outputs, buffer(v.Shape...))
+		}
+	}
 	p.answer = buffer(l.batch, l.classes)
 	return p, err
 }
 
 // on sets what runs when the program runs on a slot: the loaded program that its buffers were made for, which
 // may have been closed since and loaded again.
-func (p *Program) on(slot stages.Slot, l *loaded) {
-	p.loaded = l
+func (p *Program) on(n *Net, slot stages.Slot, l *loaded) error {
 	if p.reference != nil {
-		p.reference.on(slot, l.reference)
+		if err := p.reference.on(n, slot, l.reference); err != nil {
+			return err
+		}
 	}
+	p.net = n
 	p.rehearsal, _ = slot.(*Rehearsal)
 	p.meter, _ = slot.(stages.Meter)
 	if r := recorderOf(slot); r != nil {
 		r.Record(l.digest)
 	}
+	if p.loaded == l && p.binding != nil || l.session == nil {
+		p.loaded = l
+		return nil
+	}
+	err := p.unbind()
+	p.loaded = l
+	return errors.Join(err, p.bind())
+}
+
+// bind binds the loaded program to the buffers.
+func (p *Program) bind() (err error) {
+	in := make([]ort.Value, len(p.inputs))
+	for i, t := range p.inputs {
+		in[i] = t
+	}
+	out := []ort.Value{p.answer}
+	for _, t := range p.outputs {
+		if slices.Contains(p.inputs, t) {
+			out = append(out, nil)
+		} else {
+			out = append(out, t)
+		}
+	}
+	p.binding, err = p.session.Bind(in, out)
+	return p.net.short(err, p.Batch)
+}
+
+func (p *Program) unbind() error {
+	if p.binding == nil {
+		return nil
+	}
+	b := p.binding
+	p.binding = nil
+	return b.Close()
 }
 
 // run runs the program on its inputs.
@@ -303,20 +349,12 @@ func (p *Program) run(ctx context.Context) error {
 	if p.meter != nil {
 		p.meter.Passed(p.batch, p.batch*p.signature.Backward)
 	}
-	in := make([]ort.Value, len(p.inputs))
-	for i, t := range p.inputs {
-		in[i] = t
-	}
-	out := []ort.Value{p.answer}
-	for _, t := range p.outputs {
-		out = append(out, t)
-	}
-	return p.net.short(p.session.Run(ctx, in, out), p.Batch)
+	return p.net.short(p.binding.Run(ctx), p.Batch)
 }
 
 // Close frees the program's buffers.
 func (p *Program) Close() error {
-	var errs []error
+	errs := []error{p.unbind()}
 	for _, t := range p.own {
 		errs = append(errs, t.Close())
 	}

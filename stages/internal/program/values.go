@@ -67,9 +67,7 @@ func (l Line) Set(from, to, image []float32) { l.set(from, to, image) }
 
 // Run classifies the values at these points, Batch at most.
 func (l Line) Run(ctx context.Context, at []float64) error {
-	for i := range l.Batch {
-		l.inputs[2].Data[i] = float32(at[min(i, len(at)-1)])
-	}
+	writePoints(l.inputs[2].Write(), at)
 	return l.run(ctx)
 }
 
@@ -134,9 +132,9 @@ func imageOr(layer string, substitute func(f *onnx.Fragment) string) func(f *onn
 
 // set takes the first two inputs, and the one that withImage may have added.
 func (p *Program) set(first, second, image []float32) {
-	copy(p.inputs[0].Data, first)
-	copy(p.inputs[1].Data, second)
+	p.inputs[0].Set(first)
+	p.inputs[1].Set(second)
 	if len(p.inputs) > 3 {
-		copy(p.inputs[3].Data, image)
+		p.inputs[3].Set(image)
 	}
 }

@@ -1,0 +1,197 @@
+package ort
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A Binding is a session with the tensors that its runs read and fill. On a device that has memory of its own
+// an input crosses the bus when it was written since the last run, and not again; outputs come back after
+// every run.
+type Binding struct {
+	// Took is how long the last run had the device.
+	Took time.Duration
+
+	session *Session
+	in, out []Value
+	carrier Carrier  // nil on a processor, and in a process of its own: both are handed the tensors themselves
+	sent    []uint64 // versions of the inputs that the device has
+}
+
+// A Carrier brings tensors to the memory of a session's device, and what it computes back.
+type Carrier interface {
+	// Upload copies input number i to the device; v may be overwritten afterwards.
+	Upload(i int, v Value) error
+	// Compute runs the session on what was uploaded, and fills the outputs.
+	Compute(ctx context.Context) error
+	Close() error
+}
+
+// Carried reports whether the session's device has memory of its own, and this process brings tensors there.
+func (s *Session) Carried() bool { return s.carry != nil && s.worker == nil }
+
+// Bind binds a session to the tensors in, and to out, which its runs fill. An output of a session that is
+// [Session.Carried] may be nil, and is left on the device.
+func (s *Session) Bind(in, out []Value) (*Binding, error) {
+	if err := s.takes(len(in), len(out)); err != nil {
+		return nil, err
+	}
+	b := &Binding{session: s, in: in, out: out}
+	if !s.Carried() {
+		return b, nil
+	}
+	defer s.turns.call()()
+	var err error
+	if b.carrier, err = s.carry(s, out); err != nil {
+		return nil, explain(err)
+	}
+	b.sent = make([]uint64, len(in))
+	s.bindings.Store(b, true)
+	return b, nil
+}
+
+// Run uploads what the device lacks, computes, and fills the outputs. On a device a run that has begun ends
+// before ctx's cause is returned: the library can't be told to stop, and runs are short.
+func (b *Binding) Run(ctx context.Context) error {
+	if b.carrier == nil {
+		began := time.Now()
+		defer func() { b.Took = time.Since(began) }()
+		return b.session.Run(ctx, b.in, b.out)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	defer b.session.turns.call()()
+	for i, v := range b.in {
+		if b.sent[i] == v.written() {
+			continue
+		}
+		if err := b.carrier.Upload(i, v); err != nil {
+			return explain(err)
+		}
+		b.sent[i] = v.written()
+	}
+	defer b.session.turns.run()()
+	began := time.Now()
+	err := b.carrier.Compute(ctx)
+	b.Took = time.Since(began)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return explain(err)
+	}
+	for _, v := range b.out {
+		if v != nil {
+			v.fill()
+		}
+	}
+	return nil
+}
+
+// Close frees what the device holds of the tensors. So does closing the session.
+func (b *Binding) Close() error {
+	if b.carrier == nil {
+		return nil
+	}
+	defer b.session.turns.call()()
+	return b.close()
+}
+
+func (b *Binding) close() error {
+	if _, open := b.session.bindings.LoadAndDelete(b); !open {
+		return nil
+	}
+	return b.carrier.Close()
+}
+
+// closeBindings closes all bindings of a session, which hold memory that its provider made.
+func (s *Session) closeBindings() error {
+	var errs []error
+	s.bindings.Range(func(b, _ any) bool {
+		errs = append(errs, b.(*Binding).close())
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// An ioBinding is ONNX Runtime's own carrier. It copies an input when that is bound, and an output when a run ends.
+type ioBinding struct {
+	session *Session
+	b       *onnxruntime.IoBinding
+}
+
+func bind(s *Session, out []Value) (Carrier, error) {
+	b, err := s.session.CreateIoBinding()
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range out {
+		if v == nil {
+			continue
+		}
+		if err := b.BindOutput(s.outputs[i], v.value()); err != nil {
+			return nil, errors.Join(err, b.Destroy())
+		}
+	}
+	return ioBinding{s, b}, nil
+}
+
+func (b ioBinding) Upload(i int, v Value) error { return b.b.BindInput(b.session.inputs[i], v.value()) }
+
+func (b ioBinding) Compute(context.Context) error {
+	return b.session.first(func() error { return b.session.session.RunWithBinding(b.b) })
+}
+
+func (b ioBinding) Close() error { return b.b.Destroy() }
+
+// Turns order the calls that sessions of one device make: one run has the device at a time, and so all of its
+// memory. While one slot's runs, others decode, fill buffers and upload.
+type turns struct {
+	alone       bool // nothing else is done during a run, an upload or a loading
+	calls, runs sync.Mutex
+}
+
+// call waits until the device can be called; the result ends the call.
+func (t *turns) call() (end func()) {
+	if t == nil || !t.alone {
+		return func() {}
+	}
+	t.calls.Lock()
+	return t.calls.Unlock
+}
+
+// run waits for the end of the run before; the result ends this one.
+func (t *turns) run() (end func()) {
+	if t == nil {
+		return func() {}
+	}
+	t.runs.Lock()
+	return t.runs.Unlock
+}
+
+// turnsOf returns the turns of a device, nil for a processor's.
+func turnsOf(d stages.Device) *turns {
+	p := ProviderOf(d.Class)
+	if p.Carry == nil {
+		return nil
+	}
+	d.Threads = 0 // which slots of one device needn't share
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	t := process.turns[d]
+	if t == nil {
+		t = &turns{alone: p.Alone}
+		if process.turns == nil {
+			process.turns = map[stages.Device]*turns{}
+		}
+		process.turns[d] = t
+	}
+	return t
+}
