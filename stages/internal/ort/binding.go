@@ -36,6 +36,9 @@ type Carrier interface {
 // Carried reports whether the session's device has memory of its own, and this process brings tensors there.
 func (s *Session) Carried() bool { return s.carry != nil && s.worker == nil }
 
+// Inputs returns the names of the session's inputs.
+func (s *Session) Inputs() []string { return s.inputs }
+
 // Bind binds a session to the tensors in, and to out, which its runs fill. An output of a session that is
 // [Session.Carried] may be nil, and is left on the device.
 func (s *Session) Bind(in, out []Value) (*Binding, error) {

@@ -87,6 +87,9 @@ func aligned[T Element](n int) []T {
 	return b[skip : skip+n]
 }
 
+// Shape returns the tensor's shape.
+func (t *Tensor[T]) Shape() []int { return shapeOf(t.t.GetShape()) }
+
 func (t *Tensor[T]) written() uint64 { return t.write }
 
 func (t *Tensor[T]) fill() { t.write++ }
@@ -94,7 +97,7 @@ func (t *Tensor[T]) fill() { t.write++ }
 func (t *Tensor[T]) value() onnxruntime.Value { return t.t }
 
 func (t *Tensor[T]) array() (array, []byte) {
-	return array{shapeOf(t.t.GetShape()), typeName[T]()}, bytesOf(t.Data)
+	return array{t.Shape(), typeName[T]()}, bytesOf(t.Data)
 }
 
 // Close releases what the library holds of t; Data must not be used any more.
