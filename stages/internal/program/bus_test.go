@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"maps"
+	"os"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -12,12 +13,49 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestCrossings holds what crosses the bus to a device, and how often, and that the device's results are the
-// processor's. The device is a stand-in that computes from what was brought to it alone.
+// A crossing is a use of a program, and what crosses the bus to a device during it, and how often.
+type crossing struct {
+	name string
+	run  func(slot stages.Slot) []float32 // what it returns
+	want map[string]int
+	down int64 // bytes
+}
+
+// TestCrossings holds what crosses the bus to a device, and that the device's results are the processor's. The
+// device is a stand-in that computes from what was brought to it alone.
 func TestCrossings(t *testing.T) {
 	d := standin.New(t)
-	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	here, there := threaded{1, stagetest.NewSlot()}, stagetest.NewSlotOn(d.Device())
+	defer stagetest.Release(here.Slot, there)
+	for _, c := range crossings(t, "smallcnn") {
+		want, got := c.run(here), c.run(there)
+		if off := deviation(got, want); !(off < 1e-5) {
+			t.Errorf("%s: off by %.2g", c.name, off)
+		}
+		count, _, down := d.Crossed()
+		if !maps.Equal(count, c.want) || down != c.down {
+			t.Errorf("%s: crossed %v, %d bytes down; want %v, %d", c.name, count, down, c.want, c.down)
+		}
+	}
+}
+
+// TestBindingOnWebGPU holds that ONNX Runtime's binding brings a device what the stand-in is brought.
+func TestBindingOnWebGPU(t *testing.T) {
+	if os.Getenv("RUNEXP_WEBGPU") == "" {
+		t.Skip("skipped: make test-gpu runs it")
+	}
+	here, there := threaded{1, stagetest.NewSlot()}, stagetest.NewSlotOn(stages.Device{Class: "webgpu"})
+	defer stagetest.Release(here.Slot, there)
+	for _, c := range crossings(t, "timm_vit_op17") {
+		if off := deviation(c.run(there), c.run(here)); !(off < 1e-4) {
+			t.Errorf("%s: off by %.2g", c.name, off)
+		}
+	}
+}
+
+// crossings are uses of every kind of program of a net.
+func crossings(t *testing.T, of string) []crossing {
+	n := net(t, modeltest.Nets(t, false)[of])
 	const batch = 4
 	image := func(k int) []float32 {
 		x := make([]float32, n.Size())
@@ -34,12 +72,7 @@ func TestCrossings(t *testing.T) {
 	q := program.Question{Rules: relevance.Derivative()}
 	target := program.Target{Class: 1, Minus: -1}
 	answer, pixels := int64(4*batch*n.Classes), int64(4*n.Size())
-	for _, tt := range []struct {
-		name string
-		run  func(slot stages.Slot) []float32 // what it returns
-		want map[string]int
-		down int64
-	}{
+	return []crossing{
 		{"curve", func(slot stages.Slot) (all []float32) {
 			c, err := n.Curve(t.Context(), slot, batch)
 			must(t, err)
@@ -117,17 +150,6 @@ func TestCrossings(t *testing.T) {
 			return all
 		}, map[string]int{"runexp_images": 2, "runexp_targets": 2, "runexp_reference": 2, "run": 3},
 			3*answer - 4*int64(n.Classes)*(batch-1) + 2*batch*pixels},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			want, got := tt.run(here), tt.run(there)
-			if off := deviation(got, want); !(off < 1e-5) {
-				t.Errorf("off by %.2g of the largest", off)
-			}
-			count, _, down := d.Crossed()
-			if !maps.Equal(count, tt.want) || down != tt.down {
-				t.Errorf("crossed %v, %d bytes down; want %v, %d", count, down, tt.want, tt.down)
-			}
-		})
 	}
 }
 
