@@ -41,6 +41,13 @@ type Meter interface {
 	Passed(forward, backward int)
 }
 
+// A Memory is a [Slot] that remembers what programs find out about its device, in later runs too. No key and no
+// result depends on that.
+type Memory interface {
+	Recall(what string) ([]byte, bool)
+	Remember(what string, found []byte)
+}
+
 // Data is what one upstream cell passes to an input port.
 type Data struct {
 	Coord []Coord // the cell's coordinates on the collapsed axes, sorted by axis; empty if none is collapsed

@@ -7,8 +7,8 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
-// Files in that order: net, batch; forward, curve, masked, values, gradient, shared_forward, path, deeplift,
-// attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which class is
+// Files in that order: net, batch, pace; forward, curve, masked, values, gradient, shared_forward, path,
+// deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which class is
 // explained, layer finds layers by their names, layer_removed what simplification left of them, input_bounds
 // has black and white at the input, probe runs a model of which nothing is known yet, usage measures how
 // programs use a device, passes counts the passes of perturbed images for tests.
@@ -198,6 +198,9 @@ type Program struct {
 // it; weight is the memory that it then takes, in bytes, while it doesn't run.
 func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch int, weight int64,
 	r lower.Request) (_ *Program, err error) {
+	if batch, err = n.paced(ctx, slot, key, batch, r); err != nil {
+		return nil, err
+	}
 	name := key
 	key = fmt.Sprintf("program %s, batch %d of %s", name, batch, n.digest)
 	defer func() { err = n.short(err, batch) }()

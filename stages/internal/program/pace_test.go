@@ -1,0 +1,102 @@
+package program_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/ort/standin"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// A remembering slot keeps what programs found out.
+type remembering struct {
+	stages.Slot
+	found map[string][]byte
+}
+
+func (s remembering) Recall(what string) ([]byte, bool) {
+	b, ok := s.found[what]
+	return b, ok
+}
+
+func (s remembering) Remember(what string, found []byte) { s.found[what] = found }
+
+// TestPace holds that a device gets the batch that computes most rows a second, of those that fit its memory,
+// and that it is found once: another slot, as of a later run, has it from the memory.
+func TestPace(t *testing.T) {
+	d := standin.New(t)
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
+	var ran []int
+	for _, tt := range []struct {
+		name  string
+		limit int
+		most  int                    // rows that the device's memory holds
+		takes func(rows int) float64 // milliseconds, of a device that fixed costs slow down
+		want  int
+		tries []int
+	}{
+		{"as large as may be", 100, 0, func(rows int) float64 { return 20 }, 100, []int{16, 32, 64}},
+		{"no gain", 100, 0, func(rows int) float64 { return float64(rows) }, 15, []int{16, 32}},
+		{"gain up to 32", 100, 0, func(rows int) float64 { return float64(max(rows, 32)) }, 25, []int{16, 32, 64}},
+		{"memory", 100, 40, func(rows int) float64 { return 20 }, 25, []int{16, 32, 64}},
+		{"little memory", 100, 10, func(rows int) float64 { return 20 }, 8, []int{16}},
+		{"slow", 100, 0, func(rows int) float64 { return 210 }, 15, []int{16}},
+		{"few rows", 12, 0, func(rows int) float64 { return 20 }, 12, nil},
+		{"bounded", 20, 0, func(rows int) float64 { return 20 }, 20, []int{16}},
+	} {
+		ran = nil
+		d.Most = tt.most
+		d.Spent = func(rows int) {
+			ran = append(ran, rows)
+			time.Sleep(time.Duration(tt.takes(rows) * float64(time.Millisecond)))
+		}
+		found := map[string][]byte{}
+		for run, want := range [][]int{tt.tries, nil} {
+			slot := remembering{stagetest.NewSlotOn(d.Device()), found}
+			ran = nil
+			c, err := n.Curve(t.Context(), slot, tt.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Batch != tt.want {
+				t.Errorf("%s, run %d: batch %d, want %d; %s", tt.name, run, c.Batch, tt.want,
+					slices.Collect(maps.Values(found)))
+			}
+			var tries []int
+			for _, rows := range ran {
+				if d.Most == 0 || rows <= d.Most {
+					tries = append(tries, rows)
+				}
+			}
+			want = slices.DeleteFunc(slices.Clone(want), func(rows int) bool { return tt.most > 0 && rows > tt.most })
+			if tries = slices.Compact(tries); !slices.Equal(tries, want) {
+				t.Errorf("%s, run %d: tried %v, want %v", tt.name, run, tries, want)
+			}
+			stagetest.Release(slot.Slot)
+		}
+	}
+}
+
+// TestOutOfDeviceMemory holds that a batch that a device's memory doesn't hold is told with a smaller one.
+func TestOutOfDeviceMemory(t *testing.T) {
+	d := standin.New(t)
+	d.Most = 5
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
+	slot := stagetest.NewSlotOn(d.Device())
+	defer stagetest.Release(slot)
+	f, err := n.Forward(t.Context(), slot, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var short *stages.BatchError
+	if err := f.Run(t.Context()); !errors.Is(err, stages.ErrOutOfMemory) || !errors.As(err, &short) ||
+		fmt.Sprint(short.Rows, short.Smaller) != "12 6" {
+		t.Errorf("the error is %v", err)
+	}
+}
