@@ -39,8 +39,8 @@ import (
 type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
-	Batch    int             // the most passes handed to a device at once; 0 for 16
-	Chunk    int             // items of one piece of work; 0 for 16, or fewer if devices had none
+	Batch    int             // the most passes handed to a device at once; 0 for 16, on a GPU 256
+	Chunk    int             // items of one piece of work; 0 for 16, on a GPU up to 64, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
 	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's
 	// version. It is recorded with them.
@@ -125,7 +125,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		return nil, errors.New("no device to compute on")
 	}
 	r := &run{
-		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, 16), workers: pool.New(),
+		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, mostRows(e.Devices[0].Class)), workers: pool.New(),
 		gone:   make(chan struct{}),
 		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
 	}
@@ -181,8 +181,8 @@ func (r *run) openSlots() {
 	for i := range cap(r.host) {
 		r.host <- r.hostCache.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
 	}
-	r.devices = make(chan *device.Slot, len(r.Devices))
-	r.storing = make(chan struct{}, len(r.Devices))
+	r.devices = make(chan *device.Slot, device.Slots(r.Devices))
+	r.storing = make(chan struct{}, cap(r.devices))
 	r.checker = make(chan *device.Slot, 1)
 	r.checker <- r.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: runtime.GOMAXPROCS(0)})
 }
@@ -191,15 +191,51 @@ func (r *run) openSlots() {
 // for one, which has that many items.
 func (r *run) openDevices(items int) {
 	r.first.Do(func() {
+		caches := map[stages.Device]*device.Cache{}
 		for _, d := range device.For(items, r.Devices) {
 			cache := r.compiling
 			if d.Class != "cpu" {
-				cache = r.newCache()
+				if cache = caches[d]; cache == nil {
+					cache = r.newCache()
+					cache.Memory = found{r, d}
+					caches[d] = cache
+				}
 			}
 			r.alive.Add(1)
 			r.devices <- cache.NewSlot(d)
 		}
 	})
+}
+
+// found is what programs found out about a device, in the store, for runs on the same kind of device.
+type found struct {
+	*run
+	device stages.Device
+}
+
+func (f found) key(what string) stages.Digest {
+	h := newHasher("found")
+	h.text(f.class)
+	h.text(f.device.String())
+	h.text(what)
+	return h.sum()
+}
+
+// Recall implements [stages.Memory].
+func (f found) Recall(what string) ([]byte, bool) { return f.store.Memo(f.key(what)) }
+
+// Remember implements [stages.Memory].
+func (f found) Remember(what string, b []byte) {
+	_ = f.store.SetMemo(f.key(what), b) // without it, the next run finds it again
+}
+
+// mostRows returns how many passes are handed to a device of a class at once unless the user says: it may find
+// that fewer are as good.
+func mostRows(class string) int {
+	if class == "cpu" {
+		return 16
+	}
+	return 256
 }
 
 func (r *run) newCache() *device.Cache {

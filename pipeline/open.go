@@ -182,12 +182,16 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
 	size := w.Chunk
 	if size == 0 && len(todo) > 0 {
-		// As few rounds as chunks of 16 make, and in each a chunk for every device.
-		workers := 1
+		// As few rounds as chunks of 16 make, and in each a chunk for every slot. A GPU's are as large as a
+		// batch, and small enough to lose.
+		workers, most := 1, 16
 		if j.device() {
-			workers = len(w.Devices)
+			workers = cap(w.devices)
+			if w.Devices[0].Class != "cpu" {
+				most = max(most, min(w.batch, 64))
+			}
 		}
-		rounds := (len(todo)-1)/(16*workers) + 1
+		rounds := (len(todo)-1)/(most*workers) + 1
 		size = (len(todo)-1)/(rounds*workers) + 1
 	}
 	if j.most = size; j.folds {

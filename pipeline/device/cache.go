@@ -13,6 +13,9 @@ import (
 // A Cache holds the sessions of a device's slots in its memory. When they weigh more than the cache's limit,
 // it closes the least recently used of them that no running call uses.
 type Cache struct {
+	// Memory, if set, keeps what programs find out about the device: see [stages.Memory].
+	Memory stages.Memory
+
 	limit int64
 
 	mu      sync.Mutex // guards what follows, and using and nested of the slots
@@ -80,6 +83,21 @@ func (s *Slot) load() (end func()) {
 		if s.loading--; s.loading == 0 {
 			s.spent.Loading += time.Since(began)
 		}
+	}
+}
+
+// Recall implements [stages.Memory].
+func (s *Slot) Recall(what string) ([]byte, bool) {
+	if s.cache.Memory == nil {
+		return nil, false
+	}
+	return s.cache.Memory.Recall(what)
+}
+
+// Remember implements [stages.Memory].
+func (s *Slot) Remember(what string, found []byte) {
+	if s.cache.Memory != nil {
+		s.cache.Memory.Remember(what, found)
 	}
 }
 

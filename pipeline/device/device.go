@@ -60,10 +60,25 @@ func Parse(list string) ([]stages.Device, error) {
 	return out, nil
 }
 
-// For returns the devices that compute so many items. An item is computed on one slot, so with four or more
+// lanes is how many slots a device other than a processor has: while the run of one has it, another decodes,
+// fills buffers, or encodes and stores.
+const lanes = 2
+
+// Slots returns how many slots devices have at most.
+func Slots(devices []stages.Device) int {
+	if devices[0].Class == "cpu" {
+		return len(devices)
+	}
+	return lanes * len(devices)
+}
+
+// For returns the slots' devices that compute so many items. An item is computed on one slot, so with four or more
 // processor slots an item most of them might idle: then one slot has all their threads.
 func For(items int, devices []stages.Device) []stages.Device {
-	if devices[0].Class != "cpu" || 4*items > len(devices) {
+	if devices[0].Class != "cpu" {
+		return slices.Repeat(devices, lanes) // the first of each before the second of any
+	}
+	if 4*items > len(devices) {
 		return devices
 	}
 	one := devices[0]

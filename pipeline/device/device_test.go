@@ -51,8 +51,7 @@ func TestFor(t *testing.T) {
 		}
 		return list
 	}
-	cuda := []stages.Device{{Class: "cuda"}, {Class: "cuda", Index: 1}, {Class: "cuda", Index: 2},
-		{Class: "cuda", Index: 3}}
+	cuda := []stages.Device{{Class: "cuda"}, {Class: "cuda", Index: 1}}
 	for _, tc := range []struct {
 		items         int
 		devices, want []stages.Device
@@ -62,9 +61,13 @@ func TestFor(t *testing.T) {
 		{2, cpus(8, 2), cpus(1, 16)},
 		{3, cpus(8, 1), cpus(8, 1)},
 		{1000, cpus(2, 1), cpus(2, 1)},
-		{1, cuda, cuda},
+		{1, cuda, []stages.Device{cuda[0], cuda[1], cuda[0], cuda[1]}},
 	} {
-		if got := For(tc.items, tc.devices); !slices.Equal(got, tc.want) {
+		got := For(tc.items, tc.devices)
+		if len(got) > Slots(tc.devices) {
+			t.Errorf("%d slots of %v, of at most %d", len(got), tc.devices, Slots(tc.devices))
+		}
+		if !slices.Equal(got, tc.want) {
 			t.Errorf("%d items on %v: %v, want %v", tc.items, tc.devices, got, tc.want)
 		}
 	}
