@@ -35,6 +35,10 @@ type Slot interface {
 	Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
+// A Weighed value knows better than who asked for it how many bytes it takes, once it is made; 0
+// if it doesn't.
+type Weighed interface{ Weight() int64 }
+
 // A Meter is a [Slot] that counts passes through models.
 type Meter interface {
 	// Passed counts the forward and backward passes of a batch, a row each.

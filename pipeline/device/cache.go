@@ -180,6 +180,10 @@ func (s *Slot) fill(key string, e *entry, build func() (io.Closer, error)) (c io
 	defer func() {
 		s.cache.mu.Lock()
 		defer s.cache.mu.Unlock()
+		if w, ok := c.(stages.Weighed); ok && w.Weight() > 0 {
+			e.weight = w.Weight()
+			s.cache.evict(s.cache.limit) // not this one, which isn't built yet
+		}
 		if e.c, e.err = c, err; c == nil {
 			delete(s.cache.entries, key)
 			delete(s.using, e)

@@ -182,3 +182,30 @@ func TestShareFails(t *testing.T) {
 		})
 	}
 }
+
+// A value that knows its weight once it is made makes room for that, and stays itself.
+func TestWeighed(t *testing.T) {
+	c := NewCache(10)
+	s := c.NewSlot(stages.Device{Class: "webgpu"})
+	made := map[string]int{}
+	keep := func(key string, says int64) {
+		t.Helper()
+		if _, err := s.Keep(key, 1, func() (io.Closer, error) { made[key]++; return weighed(says), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("light", 0)
+	keep("heavy", 9)
+	keep("light", 0)
+	keep("heavier", 12) // closes both
+	keep("heavier", 12)
+	keep("light", 0)
+	if made["light"] != 2 || made["heavy"] != 1 || made["heavier"] != 1 {
+		t.Errorf("made %v", made)
+	}
+}
+
+type weighed int64
+
+func (w weighed) Weight() int64 { return int64(w) }
+func (weighed) Close() error    { return nil }

@@ -70,6 +70,17 @@ type loaded struct {
 	digest         stages.Digest // if the slot records it
 	reference      *loaded       // of a comparison
 	fallsBack      bool          // the processor computes some of it in the device's place
+	weight         int64         // bytes on a device, between runs too; 0 on a processor
+}
+
+// Weight implements [stages.Weighed]. A session keeps its weights on a device, its inputs, and an arena as large
+// as a run needed: neither of the libraries' providers gives that back. What kernels take for themselves beside it
+// isn't known, nor what a file that runs verbatim makes between its ends.
+func (l *loaded) Weight() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.weight + l.reference.Weight()
 }
 
 // open loads a program for a slot.
@@ -103,6 +114,16 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 		need.Run += l.memory()
 		l.need = need
 	}
+	b, err := p.Model.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if d.Class != "cpu" {
+		l.weight = int64(len(b)) + l.memory()
+		if p.Graph != nil {
+			l.weight += lower.NeedOf(p.Graph).Run
+		}
+	}
 	needs := ort.Needs{Run: need.Run, Kept: need.Kept}
 	sure, err := ort.Surely(needs)
 	if err != nil {
@@ -117,10 +138,10 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 	if d.Class != "cpu" {
 		with = runtime.Alone()
 	}
-	s, err := session(with, p, d)
+	s, err := session(with, p, b, d)
 	if ort.FallsBack(err) {
 		l.fallsBack = true
-		s, err = session(runtime, p, d)
+		s, err = session(runtime, p, b, d)
 	}
 	if err != nil {
 		return nil, errors.Join(err, runtime.Close())
@@ -129,12 +150,8 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 	return l, nil
 }
 
-// session loads a program onto a device.
-func session(r *ort.Runtime, p *lower.Lowered, d stages.Device) (*ort.Session, error) {
-	b, err := p.Model.Encode()
-	if err != nil {
-		return nil, err
-	}
+// session loads a program, encoded as model, onto a device.
+func session(r *ort.Runtime, p *lower.Lowered, model []byte, d stages.Device) (*ort.Session, error) {
 	load := r.NewSession
 	if p.Canonical {
 		load = r.NewCanonicalSession
@@ -147,7 +164,7 @@ func session(r *ort.Runtime, p *lower.Lowered, d stages.Device) (*ort.Session, e
 	for _, v := range p.Outputs {
 		outputs = append(outputs, v.Value())
 	}
-	return load(b, inputs, outputs, d, p.Disabled...)
+	return load(model, inputs, outputs, d, p.Disabled...)
 }
 
 // carried reports whether the program's inputs and outputs cross a bus.

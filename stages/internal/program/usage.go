@@ -82,7 +82,11 @@ func (n *Net) usageOf(ctx context.Context, d stages.Device, name string, p *lowe
 		return Usage{}, err
 	}
 	defer func() { err = errors.Join(err, runtime.Close()) }()
-	s, err := session(runtime.Profiled(), p, d)
+	model, err := p.Model.Encode()
+	if err != nil {
+		return u, err
+	}
+	s, err := session(runtime.Profiled(), p, model, d)
 	if err != nil {
 		return Usage{}, err
 	}
