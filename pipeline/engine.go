@@ -40,7 +40,7 @@ type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
 	Batch    int             // the most passes handed to a device at once; 0 for 16, on a GPU 256
-	Chunk    int             // items of one piece of work; 0 for 16, on a GPU up to 64, or fewer if devices had none
+	Chunk    int             // items of one piece of work; 0 for 16, a GPU's 64, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
 	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's
 	// version. It is recorded with them.
@@ -229,8 +229,8 @@ func (f found) Remember(what string, b []byte) {
 	_ = f.store.SetMemo(f.key(what), b) // without it, the next run finds it again
 }
 
-// mostRows returns how many passes are handed to a device of a class at once unless the user says: it may find
-// that fewer are as good.
+// mostRows returns how many passes are handed to a device of a class at once unless the user says: it may
+// find that fewer are as good.
 func mostRows(class string) int {
 	if class == "cpu" {
 		return 16

@@ -45,8 +45,8 @@ type Meter interface {
 	Passed(forward, backward int)
 }
 
-// A Memory is a [Slot] that remembers what programs find out about its device, in later runs too. No key and no
-// result depends on that.
+// A Memory is a [Slot] that remembers what programs find out about its device, in later runs too. No key and
+// no result depends on that.
 type Memory interface {
 	Recall(what string) ([]byte, bool)
 	Remember(what string, found []byte)

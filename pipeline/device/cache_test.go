@@ -190,7 +190,8 @@ func TestWeighed(t *testing.T) {
 	made := map[string]int{}
 	keep := func(key string, says int64) {
 		t.Helper()
-		if _, err := s.Keep(key, 1, func() (io.Closer, error) { made[key]++; return weighed(says), nil }); err != nil {
+		build := func() (io.Closer, error) { made[key]++; return weighed(says), nil }
+		if _, err := s.Keep(key, 1, build); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -124,7 +124,7 @@ func (s *Session) closeBindings() error {
 	return errors.Join(errs...)
 }
 
-// An ioBinding is ONNX Runtime's own carrier. It copies an input when that is bound, and an output when a run ends.
+// An ioBinding is ONNX Runtime's own carrier. It copies an input when that is bound, and outputs after a run.
 type ioBinding struct {
 	session *Session
 	b       *onnxruntime.IoBinding

@@ -27,7 +27,7 @@ type Provider struct {
 	// Wrong are operators whose kernel is wrong in some cases. Others are emitted in their place.
 	Wrong []string
 
-	// Carry makes a carrier for a session, whose outputs are out; nil if the provider's memory is the processor's.
+	// Carry makes a carrier for a session, whose outputs are out; nil if its memory is the processor's.
 	Carry func(s *Session, out []Value) (Carrier, error)
 	// Alone says that all sessions use one queue, which isn't safe for several threads.
 	Alone bool

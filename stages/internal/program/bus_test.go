@@ -21,8 +21,8 @@ type crossing struct {
 	down int64 // bytes
 }
 
-// TestCrossings holds what crosses the bus to a device, and that the device's results are the processor's. The
-// device is a stand-in that computes from what was brought to it alone.
+// TestCrossings holds what crosses the bus to a device, and that the device's results are the processor's.
+// The device is a stand-in that computes from what was brought to it alone.
 func TestCrossings(t *testing.T) {
 	d := standin.New(t)
 	here, there := threaded{1, stagetest.NewSlot()}, stagetest.NewSlotOn(d.Device())

@@ -36,11 +36,12 @@ const (
 )
 
 // paced returns the batch of a program on a slot: the one given, unless a device computes more rows a second
-// with a smaller one, or has no memory for it. The first time it tries batches, each twice as large as the one
-// before; the slot remembers what it found, if it can.
+// with a smaller one, or has no memory for it. The first time it tries batches, each twice as large as the
+// one before; the slot remembers what it found, if it can.
 //
 // A processor's batches follow from its caches, see [Net.AtOnce].
-func (n *Net) paced(ctx context.Context, slot stages.Slot, key string, batch int, r lower.Request) (int, error) {
+func (n *Net) paced(ctx context.Context, slot stages.Slot, key string, batch int,
+	r lower.Request) (int, error) {
 	_, rehearsed := slot.(*Rehearsal)
 	if rehearsed || slot.Device().Class == "cpu" || n.Batch > 0 || batch <= least {
 		return batch, nil

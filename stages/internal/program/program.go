@@ -74,8 +74,8 @@ type loaded struct {
 }
 
 // Weight implements [stages.Weighed]. A session keeps its weights on a device, its inputs, and an arena as large
-// as a run needed: neither of the libraries' providers gives that back. What kernels take for themselves beside it
-// isn't known, nor what a file that runs verbatim makes between its ends.
+// as a run needed: neither provider gives that back. What kernels take for themselves beside it isn't known,
+// nor what a file that runs verbatim makes between its ends.
 func (l *loaded) Weight() int64 {
 	if l == nil {
 		return 0
