@@ -8,10 +8,10 @@
 // of stages.
 //
 // Files in that order: net, batch, pace; forward, curve, masked, values, gradient, shared_forward, path,
-// deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which class is
-// explained, layer finds layers by their names, layer_removed what simplification left of them, input_bounds
-// has black and white at the input, probe runs a model of which nothing is known yet, usage measures how
-// programs use a device, passes counts the passes of perturbed images for tests.
+// deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which
+// class is explained, layer finds layers by their names, layer_removed what simplification left of them,
+// input_bounds has black and white at the input, probe runs a model of which nothing is known yet, usage
+// measures how programs use a device, passes counts the passes of perturbed images for tests.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;
@@ -73,9 +73,9 @@ type loaded struct {
 	weight         int64         // bytes on a device, between runs too; 0 on a processor
 }
 
-// Weight implements [stages.Weighed]. A session keeps its weights on a device, its inputs, and an arena as large
-// as a run needed: neither provider gives that back. What kernels take for themselves beside it isn't known,
-// nor what a file that runs verbatim makes between its ends.
+// Weight implements [stages.Weighed]. A session keeps its weights on a device, its inputs, and an arena as
+// large as a run needed: neither provider gives that back. What kernels take for themselves beside it
+// isn't known, nor what a file that runs verbatim makes between its ends.
 func (l *loaded) Weight() int64 {
 	if l == nil {
 		return 0
