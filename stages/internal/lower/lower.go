@@ -12,8 +12,9 @@
 // constant_branches, simplify, infer_shapes (both with detach_weights, which keeps large weights from ONNX
 // Runtime meanwhile), emission_opset; channels_first, sides, fold_batchnorm, sink_gather, gemm_alpha,
 // pad_channels; reference (of comparisons), layer, preprocess, answer; attention, backward (with seed),
-// audit; batch_invariant (one file a family of operators); ort_workarounds. Passes that rewrite models
-// without knowing their types are in package rewrite. Survey tells what a file needs before it is lowered.
+// audit; batch_invariant (one file a family of operators); provider_forms; ort_workarounds. Passes that
+// rewrite models without knowing their types are in package rewrite. Survey tells what a file needs before it
+// is lowered.
 package lower
 
 import (

@@ -10,9 +10,9 @@ import (
 
 // rightForms are of operators that a provider computes wrongly: see [ort.Provider.Wrong].
 //
-// WebGPU's kernel of InstanceNormalization has its epsilon in the shader's text, rounded to six digits behind the
-// point, and takes the shader of another node with another epsilon. Its kernel of Slice takes the elements of a
-// negative step from the axis's last one on, wherever the slice starts.
+// WebGPU's kernel of InstanceNormalization has its epsilon in the shader's text, rounded to six digits
+// behind the point, and takes the shader of another node with another epsilon. Its kernel of Slice takes
+// the elements of a negative step from the axis's last one on, wherever the slice starts.
 var rightForms = map[string]func(s invariant) bool{
 	"InstanceNormalization": invariant.meansAsProducts,
 	"Slice":                 invariant.forwards,

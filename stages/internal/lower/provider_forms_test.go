@@ -58,7 +58,8 @@ func formedOnes() (list []formed) {
 			if r.IntN(2) == 0 {
 				a -= 4
 			}
-			starts, ends, on, steps = append(starts, first), append(ends, end), append(on, a), append(steps, step)
+			starts, ends = append(starts, first), append(ends, end)
+			on, steps = append(on, a), append(steps, step)
 		}
 		ints := func(name string, v []int) *onnxpb.TensorProto { return onnx.IntTensor(name, v, len(v)) }
 		list = append(list, formed{op: "Slice", out: out, stays: !back, given: []*onnxpb.TensorProto{

@@ -190,7 +190,7 @@ func turnsOf(d stages.Device) *turns {
 	defer process.mu.Unlock()
 	t := process.turns[d]
 	if t == nil {
-		t = &turns{alone: p.Alone}
+		t = &turns{alone: p.OneQueue}
 		if process.turns == nil {
 			process.turns = map[stages.Device]*turns{}
 		}

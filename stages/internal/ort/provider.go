@@ -18,19 +18,19 @@ type Provider struct {
 	Class string // of [stages.DeviceClasses]
 	Name  string // that ONNX Runtime gives it, in profiles too
 
-	// NoIndices says that MaxPool lacks its output Indices, or that these and ArgMax take another one of equal
-	// elements than the processor, so that gradients aren't to rely on them.
+	// NoIndices says that MaxPool lacks its output Indices, or that these and ArgMax take another one of
+	// equal elements than the processor, so that gradients aren't to rely on them.
 	NoIndices bool
-	// Lacks are operators that programs may have and the provider has no kernel for. Either others are emitted in
-	// their place, or the processor computes them, which costs copies.
+	// Lacks are operators that programs may have and the provider has no kernel for. Either others are
+	// emitted in their place, or the processor computes them, which costs copies.
 	Lacks []string
 	// Wrong are operators whose kernel is wrong in some cases. Others are emitted in their place.
 	Wrong []string
 
 	// Carry makes a carrier for a session, whose outputs are out; nil if its memory is the processor's.
 	Carry func(s *Session, out []Value) (Carrier, error)
-	// Alone says that all sessions use one queue, which isn't safe for several threads.
-	Alone bool
+	// OneQueue says that all sessions use one queue, which isn't safe for several threads.
+	OneQueue bool
 
 	// add adds the provider to a session's options, on one of its devices; nil for the one that is always there.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
@@ -47,20 +47,25 @@ type Provider struct {
 // Providers has one provider for each class of devices.
 var Providers = []*Provider{
 	{Class: "cpu", Name: "CPUExecutionProvider"},
-	{Class: "cuda", Name: "CUDAExecutionProvider",
+	{
+		Class: "cuda", Name: "CUDAExecutionProvider",
 		NoIndices: true,
-		Lacks:     []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh", "Tan"},
-		Carry:     bind,
-		add:       addCUDA, adapters: gpu.CUDA, why: whyNoCUDA},
-	{Class: "webgpu", Name: webGPUName,
+		Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh",
+			"Tan"},
+		Carry: bind,
+		add:   addCUDA, adapters: gpu.CUDA, why: whyNoCUDA,
+	},
+	{
+		Class: "webgpu", Name: webGPUName,
 		NoIndices: true,
-		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink", "Sign",
-			"Softsign", "SpaceToDepth", "Sum"},
+		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
+			"Sign", "Softsign", "SpaceToDepth", "Sum"},
 		Wrong: []string{"InstanceNormalization", "Slice"},
-		Carry: bind, Alone: true,
+		Carry: bind, OneQueue: true,
 		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
 		most: 1, others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
-			"driver's manifest, leaves out other drivers'"},
+			"driver's manifest, leaves out other drivers'",
+	},
 }
 
 // ProviderOf returns the provider of a class.

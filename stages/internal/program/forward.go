@@ -63,10 +63,11 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 	return n.cached(ctx, slot, key, batch, int64(4+2*len(r.Also))*n.size, r)
 }
 
-// batchDependent reports whether the model's file has batch- or release-dependent operators, or such that the
-// device's provider computes wrongly, and a graph in which others replace them, the same for every image and, for batch-dependent ones alone, of the file's own
-// precision. A file that has no such graph runs verbatim; programs with a backward pass report why. Operators
-// within the body of a Loop, or of an If that depends on the image, stay as they are.
+// batchDependent reports whether the model's file has batch- or release-dependent operators, or such that
+// the device's provider computes wrongly, and a graph in which others replace them, the same for every
+// image and, for batch-dependent ones alone, of the file's own precision. A file that has no such graph
+// runs verbatim; programs with a backward pass report why. Operators within the body of a Loop, or of an
+// If that depends on the image, stay as they are.
 //
 // A rewritten model has no file of its own: it always runs from its graph.
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {

@@ -7,13 +7,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// toFirstLargest emits dy at the first largest element of each window of x, in row-major order, added up where
-// windows overlap; y has the largest elements. It needs no indices, only comparisons and copies, which are
-// the same on all devices, and adds in a fixed order.
+// toFirstLargest emits dy at the first largest element of each window of x, in row-major order, added up
+// where windows overlap; y has the largest elements. It needs no indices, only comparisons and copies,
+// which are the same on all devices, and adds in a fixed order.
 //
-// It goes axis by axis. Forward, from the last axis on, every line of a window becomes its largest element.
-// Backward, from the first axis on, dy goes to the first line whose largest element is the window's, and in
-// it to the first such element.
+// It goes axis by axis. Forward, from the last axis on, every line of a window becomes its largest
+// element. Backward, from the first axis on, dy goes to the first line whose largest element is the
+// window's, and in it to the first such element.
 func (b *Builder) toFirstLargest(x, y, dy Value, w window) Value {
 	rank := len(w.in)
 	largest := make([]Value, rank+1) // by number of the axes that are still whole
@@ -33,8 +33,8 @@ func (b *Builder) toFirstLargest(x, y, dy Value, w window) Value {
 	return b.Reshape(dy, b.Shape(x)...)
 }
 
-// toFirstBest emits dy [rows, 1] at the first element of each row of x that its reduction, ReduceMax or ReduceMin,
-// is equal to.
+// toFirstBest emits dy [rows, 1] at the first element of each row of x that its reduction, ReduceMax or
+// ReduceMin, is equal to.
 func (b *Builder) toFirstBest(reduction string, x, dy Value) Value {
 	shape := b.Shape(x)
 	l := lines{before: shape[0], in: shape[1], behind: 1, out: 1, kernel: shape[1],

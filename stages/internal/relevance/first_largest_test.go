@@ -14,8 +14,8 @@ import (
 
 var cpu = stages.Device{Class: "cpu", Threads: 1}
 
-// TestFirstLargest compares MaxPool's VJP without indices with that of indices, on windows of any kind, full of
-// ties and of −∞. Sums of the cotangents are exact, so that each element must be equal.
+// TestFirstLargest compares MaxPool's VJP without indices with that of indices, on windows of any kind,
+// full of ties and of −∞. Sums of the cotangents are exact, so that each element must be equal.
 func TestFirstLargest(t *testing.T) {
 	library(t)
 	kinds := map[string]int{}
@@ -33,15 +33,15 @@ func TestFirstLargest(t *testing.T) {
 		x, u := drawTies(r, size(ex.Inputs[0])), noise(r, size(with.shapes[0]))
 		y, want := with.run(t, [][]float32{x}, [][]float32{u})
 		if slices.ContainsFunc(y[0], func(v float32) bool { return v < -100 }) {
-			// The largest of a window is −∞ or padding: which of them the CPU takes is an accident, and so may
-			// be another image's element.
+			// The largest of a window is −∞ or padding: which of them the CPU takes is an accident, and so
+			// may be another image's element.
 			continue
 		}
 		kinds[kind]++
 		_, got := without.run(t, [][]float32{x}, [][]float32{u})
 		if !slices.Equal(got[0], want[0]) {
-			t.Fatalf("seed %d, %v of %v: of x %v and dy %v it is\n%v, not\n%v", seed, ex.Attrs, ex.Inputs, x, u,
-				got[0], want[0])
+			t.Fatalf("seed %d, %v of %v: of x %v and dy %v it is\n%v, not\n%v", seed, ex.Attrs, ex.Inputs, x,
+				u, got[0], want[0])
 		}
 		with.close()
 		without.close()
@@ -68,7 +68,7 @@ func drawPool(r *rand.Rand) (ex Example, kind string) {
 		extent := d*(k-1) + 1
 		n, b, a := extent+r.Int64N(5), r.Int64N(k), r.Int64N(k)
 		if (n+b+a-extent+s-1)/s*s >= n+b {
-			ceiling = 0 // would begin behind the image, and kernels disagree with the standard on whether it does
+			ceiling = 0 // a window would begin behind the image: kernels and their shapes disagree on it
 		}
 		in, before, after = append(in, int(n)), append(before, b), append(after, a)
 		kernel, stride, dilation = append(kernel, k), append(stride, s), append(dilation, d)

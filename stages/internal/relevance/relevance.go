@@ -10,9 +10,9 @@
 //   - [Backward] walks the graph in reverse and emits nodes by a [Builder] (backward.go, builder.go); the
 //     emitted nodes are optimised (peephole.go) and run by ONNX Runtime.
 //
-// Emitted nodes satisfy: they are operators of opset [Opset] that ONNX Runtime has on CPU and CUDA, or its
-// FusedMatMul; all shapes are known; the same graph and policy give the same bytes; no sum depends on the
-// batch (sums are products with ones).
+// Emitted nodes satisfy: they are operators of opset [Opset], or ONNX Runtime's FusedMatMul, for which the
+// device's provider has a kernel ([Without] says which it lacks); all shapes are known; the same graph,
+// policy and [Without] give the same bytes; no sum depends on the batch (sums are products with ones).
 package relevance
 
 import (

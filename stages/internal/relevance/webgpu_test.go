@@ -94,11 +94,13 @@ func TestExamplesOnWebGPU(t *testing.T) {
 	}
 }
 
-// wrongOnWebGPU are examples of operators that the kernel computes wrongly, and package lower emits otherwise.
+// wrongOnWebGPU are examples of operators that the kernel computes wrongly, and package lower emits
+// otherwise.
 var wrongOnWebGPU = []string{"InstanceNormalization, signals", "Slice, backwards in steps"}
 
-// coarseOnWebGPU has the tolerance of operators that the specification of WebGPU's shading language lets be as
-// coarse, of kernels that compute places in float32, and of small differences that rules divide by each other.
+// coarseOnWebGPU has the tolerance of operators that the specification of WebGPU's shading language lets
+// be as coarse, of kernels that compute places in float32, and of small differences that rules divide by
+// each other.
 var coarseOnWebGPU = map[string]float64{"Acos": 5e-3, "Cos": 5e-3, "Sin": 5e-3, "Tan": 5e-3, "Resize": 1e-4,
 	"Softmax": 1e-4}
 
@@ -128,7 +130,7 @@ func compare(t *testing.T, name string, op *Op, ex Example, here, there *bench) 
 	case worst > tolerance && !wrong:
 		t.Errorf("%s: off by %.2g of the largest", name, worst)
 	case worst <= tolerance && wrong:
-		t.Errorf("%s: the kernel is right now: strike it from wrongOnWebGPU, and from the provider's row", name)
+		t.Errorf("%s: the kernel is right: strike it from wrongOnWebGPU, and from the provider's row", name)
 	}
 }
 
