@@ -5,16 +5,18 @@ export CGO_ENABLED := 1
 export ONNXRUNTIME_LIB ?= $(CURDIR)/lib/libonnxruntime.$(if $(filter Darwin,$(shell uname -s)),dylib,so)
 
 STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
-PACKAGES    := ./... ./.ci/cluster ./.ci/deps ./.ci/pack
+PACKAGES    := ./... ./.ci/cluster ./.ci/deps ./.ci/gpu-kit/... ./.ci/pack
 # Only packages with goroutines of their own gain from the race detector, which costs others up to tenfold.
 CONCURRENT  := ./.ci/cluster ./cmd/... ./pipeline/... ./registry ./stages/attribute ./stages/dataset \
 	./stages/internal/lower ./stages/internal/ort ./stages/internal/program ./stages/perturb
 ZIG         := $(CURDIR)/.zig/ziglang
+PORTABLE    := CC="$(ZIG)/zig cc -target x86_64-linux-gnu.2.28" GOOS=linux GOARCH=amd64 GOAMD64=v1 \
+	go build -trimpath -ldflags "-s -w"
 TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test raced lint build portable wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +44,13 @@ $(ZIG)/zig:
 	$(or $(PYTHON),python3) -m pip install --quiet --disable-pip-version-check --target .zig --upgrade ziglang==0.17.1
 
 portable: $(ZIG)/zig ## dist/bin/runexp, for Linux x86-64 with glibc 2.28 or newer
-	CC="$(ZIG)/zig cc -target x86_64-linux-gnu.2.28" GOOS=linux GOARCH=amd64 GOAMD64=v1 \
-		go build -trimpath -ldflags "-s -w" -o dist/bin/runexp ./cmd/runexp
+	$(PORTABLE) -o dist/bin/runexp ./cmd/runexp
+
+gpu-kit: SETS = webgpu cuda
+gpu-kit: portable ## dist/gpu-kit: pieces of SETS (webgpu cuda) to send to a machine with a GPU; they measure it
+	$(PORTABLE) -o dist/bin/card ./.ci/gpu-kit/card
+	go run ./.ci/deps -webgpu dist/webgpu
+	go run ./.ci/gpu-kit dist/bin dist/webgpu dist/gpu-kit $(SETS)
 
 wheel: portable ## dist/runexp_xai-….whl: the command and its Python module, without ONNX Runtime
 	rm -f dist/*.whl

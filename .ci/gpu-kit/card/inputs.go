@@ -1,0 +1,121 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/maps"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// A slot is a device that keeps what a stage makes until it is released.
+type slot struct {
+	stages.Slot
+	device stages.Device
+}
+
+func on(class string) slot { return slot{stagetest.NewSlot(), stages.Device{Class: class}} }
+
+func (s slot) Device() stages.Device { return s.device }
+
+func (s slot) release() { stagetest.Release(s.Slot) }
+
+// drawn is how many different images there are: more are copies.
+const drawn = 16
+
+// inputs are what methods and curves read, for a net and drawn images of its size: data by port, or by the
+// stage that the engine inserts before a port.
+type inputs map[string]stages.Data
+
+// newInputs explains the classes that the net predicts; maps are random.
+func newInputs(path string, size int) (inputs, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	file := model.ONNX.NewParams().(*model.ONNXParams)
+	file.Path, file.Preset = path, "unit"
+	file.Size.H, file.Size.W = size, size
+	images := dataset.Shapes.NewParams().(*dataset.ShapesParams)
+	images.Count, images.Size = drawn, size
+
+	in := inputs{}
+	for _, s := range []struct {
+		stage  stages.Stage
+		params any
+	}{{model.ONNX, file}, {dataset.Shapes, images}, {model.Predict, nil}, {attribute.Random, nil}, {maps.Rank,
+		nil}} {
+		r, err := stagetest.Try(s.stage, s.params, in.given(&s.stage))
+		if err != nil {
+			return nil, err
+		}
+		for port, payloads := range r.Payloads {
+			switch {
+			case s.stage.Name == maps.Rank.Name:
+				in[maps.Rank.Name] = stagetest.Items(r.Facts[port], payloads...)
+			case port == "model":
+				in[port] = stagetest.Value(r.Facts[port], payloads[0])
+			default:
+				in[port] = stagetest.Items(r.Facts[port], payloads...)
+			}
+		}
+	}
+	return in, nil
+}
+
+// given returns the data of a stage's ports.
+func (in inputs) given(s *stages.Stage) map[string][]stages.Data {
+	all := map[string][]stages.Data{}
+	for _, p := range s.Inputs {
+		if d, ok := in[cmp.Or(p.Via, p.Name)]; ok {
+			all[p.Name] = []stages.Data{d}
+		}
+	}
+	return all
+}
+
+// images returns the inputs with so many images.
+func (in inputs) images(count int) (inputs, error) {
+	out := inputs{}
+	for port, d := range in {
+		out[port] = d
+		if d.Items.Len() != drawn { // the model
+			continue
+		}
+		payloads := make([][]byte, count)
+		for i := range payloads {
+			var err error
+			if payloads[i], err = d.Load(i % drawn); err != nil {
+				return nil, err
+			}
+		}
+		out[port] = stagetest.Items(d.Facts, payloads...)
+	}
+	return out, nil
+}
+
+// serves reports whether the inputs have every port that a stage needs.
+func (in inputs) serves(s *stages.Stage) bool {
+	for _, p := range s.Inputs {
+		if _, ok := in[cmp.Or(p.Via, p.Name)]; !ok && !p.Optional {
+			return false
+		}
+	}
+	return true
+}
+
+// compute runs a stage with some batch on a slot.
+func (in inputs) compute(ctx context.Context, sl slot, s *stages.Stage, params any, batch int) (*stages.Env,
+	error) {
+	e, err := stagetest.Env(s, in.given(s))
+	if err != nil {
+		return nil, err
+	}
+	e.Slot, e.Batch = sl, batch
+	return e, s.Run(ctx, params, e)
+}

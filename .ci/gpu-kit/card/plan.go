@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// A step is a process and what its lines tell.
+type step struct {
+	what    string // as the table calls it
+	who     string // webgpu, cuda, PyTorch or captum
+	net     string
+	limit   time.Duration
+	command []string
+	env     []string
+	fact    bool // its first lines are a fact of the machine
+}
+
+func (s step) String() string {
+	text := s.what
+	if s.net != "" {
+		text += " of " + s.net
+	}
+	return text + ", " + s.who
+}
+
+// Batches are tried in this order: the best is usually among the first.
+const (
+	allBatches   = "64,256,16,1,128,32,8,4,2"
+	smallBatches = "2,1"
+)
+
+// firstStages stand for the three kinds of programs: gradients, relevance, and passes of a curve.
+const firstStages = "attribute/saliency,attribute/lrp-epsilon,perturb/deletion"
+
+// plan returns the steps, the most telling first.
+func (r *run) plan(ctx context.Context) []step {
+	resnet, vit, batches := "resnet50", "vit_b_16", allBatches
+	if r.rehearse {
+		resnet, vit, batches = "resnet_tiny", "vit_tiny", smallBatches
+	}
+	each := 20.0 // seconds of a measurement: 30 of them are in the whole plan
+	if deadline, ok := ctx.Deadline(); ok {
+		each = min(25, max(2, time.Until(deadline).Seconds()/30))
+	}
+
+	var steps []step
+	ours := func(s step, args ...string) {
+		for _, class := range r.classes {
+			s.who, s.env = class, r.machine.env(class)
+			s.command = append([]string{r.tool("card"), args[0], class}, args[1:]...)
+			steps = append(steps, s)
+		}
+	}
+	parity := func(what, net string, size int, stages string, limit time.Duration) {
+		if r.rehearse {
+			limit = 2 * time.Minute
+		}
+		ours(step{what: what, net: net, limit: limit}, "parity", r.net(net), strconv.Itoa(size), stages)
+	}
+	speed := func(net string, tasks ...string) {
+		limit := duration(each + 20)
+		for _, t := range tasks {
+			args := []string{net, t, fmt.Sprintf("%.0f", each), batches}
+			ours(step{what: t, net: net, limit: limit}, append([]string{"speed"}, args...)...)
+			steps = append(steps, step{what: t, who: theirs(t), net: net, limit: limit, env: r.machine.env("torch"),
+				command: append(append([]string{r.machine.python, "-W", "ignore",
+					r.tool("python/torch_times.py")}, args...), r.machine.torchDevice(r.rehearse))})
+		}
+	}
+
+	for _, class := range r.classes {
+		steps = append(steps, step{what: "doctor", who: class, limit: 30 * time.Second, fact: true,
+			command: []string{r.tool("runexp"), "doctor"}, env: r.machine.env(class)})
+	}
+	parity("parity of three stages", "resnet", 64, firstStages, 40*time.Second)
+	speed(resnet, "gradient", "deletion", "ig-50", "lrp")
+	speed(vit, "gradient", "deletion")
+	for _, net := range []string{"resnet", "vgg", "vit"} {
+		parity("parity", net, 64, "all", time.Minute)
+	}
+	speed(vit, "ig-50", "lrp")
+	speed(resnet, "rise")
+	speed(vit, "rise")
+	for _, class := range r.classes {
+		dir := filepath.Join(r.machine.temp, "quickstart-"+class)
+		steps = append(steps, step{what: "quickstart on 2 images", who: class, limit: time.Minute,
+			env: r.machine.env(class), command: []string{r.tool("runexp"), "run", r.tool("quickstart.yaml"),
+				"--devices", class, "--limit", "2", "--store", dir + "/store", "--out", dir + "/out"}})
+	}
+	return steps
+}
+
+// theirs names what a task is compared with: captum where it has the method.
+func theirs(task string) string {
+	if task == "ig-50" || task == "lrp" {
+		return "captum"
+	}
+	return "PyTorch"
+}
+
+// tool returns the path of a program or file of the kit.
+func (r *run) tool(name string) string {
+	return filepath.Join(r.kit, "webgpu", filepath.FromSlash(name))
+}
+
+func (r *run) net(name string) string {
+	return r.tool("quickstart/" + name + ".onnx")
+}
