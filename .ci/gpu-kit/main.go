@@ -61,7 +61,7 @@ func kit(args []string) error {
 		if err != nil {
 			return err
 		}
-		s, err := pack(name, files, out)
+		s, err := pack(name, files, out, pieceSize)
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// pieceSize is the most bytes of a piece.
-const pieceSize = 24e6
+// pieceSize is the most bytes of a piece. Where the project's files travel along with each piece, both fit
+// into 64 MiB.
+const pieceSize = 24_000_000
 
 // A set is an archive cut into pieces.
 type set struct {
@@ -35,9 +36,9 @@ type piece struct {
 
 func (p piece) String() string { return p.name }
 
-// pack writes files as NAME.tar.xz, cut into NAME.01, NAME.02, … in a folder.
-func pack(name string, files []file, out string) (set, error) {
-	c := &cutter{dir: out, set: set{name: name}, whole: sha256.New()}
+// pack writes files as NAME.tar.xz, cut into NAME.01, NAME.02, … of at most so many bytes in a folder.
+func pack(name string, files []file, out string, limit int) (set, error) {
+	c := &cutter{dir: out, limit: limit, set: set{name: name}, whole: sha256.New()}
 	xz := exec.Command("xz", "-6", "-T0", "-c")
 	xz.Stdout, xz.Stderr = c, os.Stderr
 	in, err := xz.StdinPipe()
@@ -80,6 +81,7 @@ func archive(w io.Writer, files []file) error {
 // A cutter writes pieces.
 type cutter struct {
 	dir   string
+	limit int // bytes of a piece
 	set   set
 	whole hash.Hash
 
@@ -115,7 +117,7 @@ func (c *cutter) next() (err error) {
 	name := fmt.Sprintf("%s.%02d", c.set.name, len(c.set.pieces)+1)
 	c.file, err = os.Create(filepath.Join(c.dir, name))
 	c.set.pieces = append(c.set.pieces, piece{name: name})
-	c.part, c.left = sha256.New(), pieceSize
+	c.part, c.left = sha256.New(), c.limit
 	return err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"path/filepath"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
@@ -13,17 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// A slot is a device that keeps what a stage makes until it is released.
-type slot struct {
-	stages.Slot
-	device stages.Device
-}
-
-func on(class string) slot { return slot{stagetest.NewSlot(), stages.Device{Class: class}} }
-
-func (s slot) Device() stages.Device { return s.device }
-
-func (s slot) release() { stagetest.Release(s.Slot) }
+// on returns the first device of a class, to be released.
+func on(class string) stages.Slot { return stagetest.NewSlotOn(stages.Device{Class: class}) }
 
 // drawn is how many different images there are: more are copies.
 const drawn = 16
@@ -32,9 +22,9 @@ const drawn = 16
 // stage that the engine inserts before a port.
 type inputs map[string]stages.Data
 
-// newInputs explains the classes that the net predicts; maps are random.
-func newInputs(path string, size int) (inputs, error) {
-	path, err := filepath.Abs(path)
+// newInputs explains the classes that a net predicts; maps are random.
+func newInputs(net string) (inputs, error) {
+	path, size, err := findNet(net)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +100,12 @@ func (in inputs) serves(s *stages.Stage) bool {
 }
 
 // compute runs a stage with some batch on a slot.
-func (in inputs) compute(ctx context.Context, sl slot, s *stages.Stage, params any, batch int) (*stages.Env,
-	error) {
+func (in inputs) compute(ctx context.Context, slot stages.Slot, s *stages.Stage, params any,
+	batch int) (*stages.Env, error) {
 	e, err := stagetest.Env(s, in.given(s))
 	if err != nil {
 		return nil, err
 	}
-	e.Slot, e.Batch = sl, batch
+	e.Slot, e.Batch = slot, batch
 	return e, s.Run(ctx, params, e)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,15 +13,16 @@ import (
 
 // A machine is what there is of a card, of its drivers and of PyTorch.
 type machine struct {
-	kit    string
-	temp   string
-	card   string   // as nvidia-smi tells it, or why it doesn't
-	python string   // the command, or nothing
-	torch  string   // its version, or why there is none
-	onCard bool     // PyTorch uses the card
-	nvidia []string // folders of PyTorch's CUDA libraries
-	cuda   bool     // the set cuda is there
-	vulkan []string // what Vulkan's loader needs to be told
+	kit     string
+	temp    string
+	card    string   // as nvidia-smi tells it, or why it doesn't
+	python  string   // the command, or nothing
+	torch   string   // its version, or why there is none
+	imports bool     // Python imports PyTorch
+	onCard  bool     // which uses the card
+	nvidia  []string // folders of PyTorch's CUDA libraries
+	cuda    bool     // the set cuda is there
+	vulkan  []string // what Vulkan's loader needs to be told
 }
 
 // look finds out in at most two minutes.
@@ -80,18 +82,21 @@ func (m *machine) findTorch(ctx context.Context) {
 		case "folder":
 			m.nvidia = append(m.nvidia, rest)
 		case "torch":
-			m.torch = rest
+			m.torch, m.imports = rest, true
 		case "card":
 			m.onCard = rest == "True"
 		}
 	}
 	switch {
-	case m.torch == "" && err != nil:
-		m.torch = "not there: " + m.python + " can't import it"
+	case !m.imports:
+		m.torch = fmt.Sprintf("not there: %s can't import it (%v)", m.python, err)
 	case !m.onCard:
 		m.torch += ", which sees no card"
 	}
 }
+
+// torchRuns reports whether PyTorch can be measured.
+func (m machine) torchRuns(rehearse bool) bool { return m.onCard || rehearse && m.imports }
 
 // torchDevice is where PyTorch computes: on the processor only in a rehearsal.
 func (m machine) torchDevice(rehearse bool) string {

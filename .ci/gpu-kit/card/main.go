@@ -2,7 +2,7 @@
 // processor computes, measures their speed next to PyTorch's and captum's, and prints one table.
 //
 //	card run [--rehearse] webgpu|cuda|all OUT [SECONDS]    everything, in processes of their own
-//	card parity CLASS NET.onnx SIZE STAGES                 differences from the processor
+//	card parity CLASS NET STAGES                           differences from the processor
 //	card speed CLASS NET TASK SECONDS BATCHES              images a second
 //
 // STAGES and BATCHES are lists with commas; "all" stands for every stage. The last two print lines for the
@@ -36,12 +36,8 @@ func command(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 0 && args[0] == "run":
 		return runArgs(ctx, args[1:])
-	case len(args) == 5 && args[0] == "parity":
-		size, err := strconv.Atoi(args[3])
-		if err != nil {
-			return err
-		}
-		return parity(ctx, os.Stdout, args[1], args[2], size, strings.Split(args[4], ","))
+	case len(args) == 4 && args[0] == "parity":
+		return parity(ctx, os.Stdout, args[1], args[2], strings.Split(args[3], ","))
 	case len(args) == 6 && args[0] == "speed":
 		seconds, err := strconv.ParseFloat(args[4], 64)
 		if err != nil {

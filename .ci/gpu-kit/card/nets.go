@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -22,24 +21,30 @@ var shapes = map[string]shape{
 	"vit_tiny":    {32, func() ([]byte, int) { return vit(32, 8, 16, 2, 2, 10) }},
 }
 
-// netFile returns the path of a net in a folder, which it writes if it isn't there.
-func netFile(dir, name string) (string, error) {
+// quickstartSize is the size of the images of the quickstart's nets.
+const quickstartSize = 64
+
+// findNet returns the file of a net and the size of its images. It writes that of a shape if it isn't there;
+// other nets are the quickstart's, next to the command.
+func findNet(name string) (path string, size int, err error) {
 	s, ok := shapes[name]
 	if !ok {
-		return "", fmt.Errorf("no net is called %s", name)
+		self, err := os.Executable()
+		return filepath.Join(filepath.Dir(self), "quickstart", name+".onnx"), quickstartSize, err
 	}
-	path := filepath.Join(dir, name+".onnx")
+	dir := filepath.Join(os.TempDir(), "gpu-kit-nets")
+	path = filepath.Join(dir, name+".onnx")
 	if _, err := os.Stat(path); err == nil {
-		return path, nil
+		return path, s.size, nil
 	}
 	net, _ := s.build()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := os.WriteFile(path+".part", net, 0o666); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return path, os.Rename(path+".part", path)
+	return path, s.size, os.Rename(path+".part", path)
 }
 
 // resnet returns the residual net of He et al. 2016 with bottlenecks of so many blocks a stage.
@@ -133,6 +138,3 @@ func vit(size, patch, width, depth, heads, classes int) ([]byte, int) {
 	x = g.node("Gather", []string{norm(x), g.scalar(0)}, property{"axis", 1})
 	return g.model(size, linear(x, width, classes), classes), g.weights
 }
-
-// netsFolder is where nets are made.
-func netsFolder() string { return filepath.Join(os.TempDir(), "gpu-kit-nets") }

@@ -53,10 +53,9 @@ func (r *run) all(ctx context.Context) error {
 	defer r.load.stop()
 	r.table.facts = append(r.table.facts, r.machine.facts()...)
 	for _, s := range r.plan(ctx) {
-		switch deadline, ok := ctx.Deadline(); {
-		case ctx.Err() != nil || ok && time.Until(deadline) < least:
-			r.table.missing(s, "the time was over before")
-		default:
+		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < least {
+			r.table.late = append(r.table.late, s.String())
+		} else {
 			r.do(ctx, s)
 		}
 		if err := r.table.write(r.out); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/perturb"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // A task is a stage whose speed is measured, and how many rows of batches an image takes.
@@ -62,14 +63,11 @@ func speed(ctx context.Context, w io.Writer, class, name, what string, limit tim
 	if err != nil {
 		return err
 	}
-	path, err := netFile(netsFolder(), name)
+	in, err := newInputs(name)
 	if err != nil {
 		return err
 	}
-	in, err := newInputs(path, shapes[name].size)
-	if err != nil {
-		return err
-	}
+	var last error
 	for i, batch := range batches {
 		if i > 0 && time.Since(start) > limit {
 			fmt.Fprintf(w, "note its time was over before batch %d\n", batch)
@@ -77,6 +75,10 @@ func speed(ctx context.Context, w io.Writer, class, name, what string, limit tim
 		}
 		if err := in.measure(ctx, w, class, t, batch, start.Add(limit)); err != nil {
 			failed(w, batch, err)
+			if last != nil && last.Error() == err.Error() {
+				break // another batch fails at the same, too
+			}
+			last = err
 		}
 	}
 	return ctx.Err()
@@ -86,20 +88,20 @@ func speed(ctx context.Context, w io.Writer, class, name, what string, limit tim
 // images as fill a measurement are.
 func (in inputs) measure(ctx context.Context, w io.Writer, class string, t task, batch int,
 	end time.Time) error {
-	sl := on(class)
-	defer sl.release()
+	slot := on(class)
+	defer stagetest.Release(slot)
 	count := (batch + t.rows - 1) / t.rows
 	some, err := in.images(count)
 	if err != nil {
 		return err
 	}
-	if _, err := some.compute(ctx, sl, t.stage, t.params, batch); err != nil {
+	if _, err := some.compute(ctx, slot, t.stage, t.params, batch); err != nil {
 		return err
 	}
 	for {
 		fmt.Fprintf(w, "start %d\n", batch)
 		start := time.Now()
-		if _, err := some.compute(ctx, sl, t.stage, t.params, batch); err != nil {
+		if _, err := some.compute(ctx, slot, t.stage, t.params, batch); err != nil {
 			return err
 		}
 		took := time.Since(start).Seconds()

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,10 +15,6 @@ import (
 
 // do runs a step and enters its lines into the table.
 func (r *run) do(ctx context.Context, s step) {
-	if s.command[0] == "" {
-		r.table.missing(s, "there is no Python")
-		return
-	}
 	if s.who == "cuda" && !r.machine.cuda {
 		r.table.missing(s, "the pieces of cuda aren't here")
 		return
@@ -54,18 +49,20 @@ func (r *run) do(ctx context.Context, s step) {
 	w.Close()
 	<-done
 	took := time.Since(begun).Seconds()
+	why := ""
 	switch {
 	case ctx.Err() != nil:
-		r.table.missing(s, fmt.Sprintf("the time was over after %.0f s of it", took))
+		why = fmt.Sprintf("the time was over after %.0f s of it", took)
 	case limited.Err() != nil:
-		r.table.missing(s, fmt.Sprintf("stopped after %.0f s, its limit", took))
+		why = fmt.Sprintf("stopped after %.0f s, its limit", took)
 	case err != nil:
-		r.table.missing(s, oneLine(fmt.Sprintf("%v: %s", err, said.last)))
+		why = oneLine(fmt.Sprintf("%v: %s", err, said.last))
 	case entered == 0:
-		r.table.facts = append(r.table.facts, fact{s.String(), fmt.Sprintf("done in %.1f s", took)})
+		r.table.fact(s.String(), fmt.Sprintf("done in %.1f s", took))
 	}
-	if err != nil {
-		r.say("%s: %v", s, errors.Join(err))
+	if why != "" {
+		r.table.missing(s, why)
+		r.say("%s: %s", s, why)
 	}
 }
 

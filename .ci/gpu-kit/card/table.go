@@ -16,7 +16,8 @@ type table struct {
 	facts    []fact
 	figures  []figure
 	verdicts []verdict
-	missed   []fact // steps or batches without a figure, and why
+	missed   []fact   // steps or batches without a figure, and why
+	late     []string // steps that weren't begun
 }
 
 type fact struct{ name, text string }
@@ -122,7 +123,11 @@ func (t *table) markdown() string {
 		"MiB"}, t.best())
 	head, rows := t.batches()
 	grid("Images a second by batch", head, rows)
-	grid("Not measured", []string{"step", "why"}, pairs(t.missed))
+	missed := t.missed
+	if len(t.late) > 0 {
+		missed = append(missed, fact{strings.Join(t.late, "; "), "the time was over before"})
+	}
+	grid("Not measured", []string{"step", "why"}, pairs(missed))
 	return b.String()
 }
 
