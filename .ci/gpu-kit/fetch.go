@@ -30,9 +30,9 @@ func download(tmp string, projects ...string) (wheels []string, err error) {
 		name, _, _ := strings.Cut(p, "==")
 		name = strings.ReplaceAll(name, "-", "_")
 		dir := filepath.Join(tmp, name)
-		cmd := exec.Command(python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input",
-			"--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", "3.12",
-			"--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_27_x86_64", "--dest", dir, p)
+		cmd := exec.Command(python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
+			"--no-input", "--no-deps", "--only-binary=:all:", "--implementation", "cp",
+			"--python-version", "3.12", "--platform", "manylinux_2_28_x86_64", "--dest", dir, p)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("%s: %w\n%s", p, err, strings.TrimSpace(string(out)))
 		}

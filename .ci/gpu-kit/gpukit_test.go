@@ -81,7 +81,8 @@ func TestRunJoinsPieces(t *testing.T) {
 	k := makeKit(t)
 	for range 2 { // unpacked, and as it was unpacked
 		out, err := k.run("--rehearse", "all", "out", "100")
-		if err != nil || !strings.HasPrefix(out, "run --rehearse all out ") || !strings.HasSuffix(out, "\n10000\n") {
+		if err != nil || !strings.HasPrefix(out, "run --rehearse all out ") ||
+			!strings.HasSuffix(out, "\n10000\n") {
 			t.Errorf("got %q, %v", out, err)
 		}
 	}
@@ -130,10 +131,12 @@ func TestPiecesComeOneByOne(t *testing.T) {
 	}
 	os.Remove(filepath.Join(sent.dir, "webgpu.02"))
 	send("webgpu.03")
-	if out, err := sent.run("webgpu", "out", "100"); err != nil || !strings.HasPrefix(out, "run webgpu out ") {
+	out, err := sent.run("webgpu", "out", "100")
+	if err != nil || !strings.HasPrefix(out, "run webgpu out ") {
 		t.Errorf("got %q, %v", out, err)
 	}
-	if out, err := sent.run("cuda", "out"); err == nil || !strings.Contains(out, "the set cuda lacks cuda.01") {
+	out, err = sent.run("cuda", "out")
+	if err == nil || !strings.Contains(out, "the set cuda lacks cuda.01") {
 		t.Errorf("got %q, %v", out, err)
 	}
 }

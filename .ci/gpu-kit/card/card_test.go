@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -21,8 +23,10 @@ func TestShapes(t *testing.T) {
 		"resnet50": 25_557_032 + 2*26_560,
 		"vit_b_16": 86_567_656 + 12*4,
 	} {
-		if _, got := shapes[name].build(); got != want {
-			t.Errorf("%s has %d parameters, not %d", name, got, want)
+		g := newGraph()
+		g.empty = true
+		if shapes[name].build(g); g.weights != want {
+			t.Errorf("%s has %d parameters, not %d", name, g.weights, want)
 		}
 	}
 }
@@ -93,13 +97,34 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
+// TestBothHalvesComputeTheSame compares the numbers of evaluations with those of PyTorch's half.
+func TestBothHalvesComputeTheSame(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "torch_times.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rise := attribute.RISE.NewParams().(*attribute.RISEParams)
+	for _, want := range []string{
+		fmt.Sprintf("\nIG_STEPS, CURVE_STEPS, RISE_MASKS, CELLS = %d, %d, %d, %d\n", igSteps, curveSteps,
+			riseMasks, rise.Cells),
+		fmt.Sprintf("\nLEAST_SECONDS, MOST_IMAGES = %v, %d\n", leastSeconds, mostImages),
+	} {
+		if !strings.Contains(string(script), want) {
+			t.Errorf("torch_times.py lacks %q", want)
+		}
+	}
+}
+
 // stubs are programs of a kit. The card hangs in deletion, with a process of its own, and Python has a
 // PyTorch that is half as fast.
 var stubs = map[string]string{
 	"webgpu/runexp": `echo "runexp   1.0"; echo "webgpu   a card"`,
 	"webgpu/card": `case "$1 $4" in
 "parity "*) echo compared attribute/saliency 1e-6 1e-4; echo failed perturb/deletion it is broken; exit 1;;
-"speed gradient") echo start 1; sleep 1; echo rate 1 100; echo start 2; echo rate 2 150; echo failed 4 out of memory;;
+"speed gradient")
+	echo start 1; sleep 1; echo rate 1 100
+	echo start 2; echo rate 2 150
+	echo failed 4 out of memory;;
 "speed deletion") echo start 1; sleep 1000;;
 *) exit 3;;
 esac`,
@@ -162,7 +187,7 @@ func TestRunEndsInTimeAndTellsWhatFailed(t *testing.T) {
 			t.Errorf("table.md lacks %q", want)
 		}
 	}
-	if !strings.Contains(log.String(), "gradient of resnet50, webgpu, batch 1: 100 images/s, busy 90 %, 1000 MiB") {
+	if !strings.Contains(log.String(), "webgpu, batch 1: 100 images/s, busy 90 %, 1000 MiB") {
 		t.Error("the card wasn't watched")
 	}
 	if t.Failed() {
@@ -174,7 +199,8 @@ func TestRunEndsInTimeAndTellsWhatFailed(t *testing.T) {
 	}
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil || len(rows) < 5 || strings.Join(rows[1], ",") != "resnet50,gradient,webgpu,1,100,90,1000,,," {
+	if err != nil || len(rows) < 5 ||
+		strings.Join(rows[1], ",") != "resnet50,gradient,webgpu,1,100,90,1000,,," {
 		t.Errorf("table.csv: %v, %v", rows, err)
 	}
 }

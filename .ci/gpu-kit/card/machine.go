@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A machine is what there is of a card, of its drivers and of PyTorch.
+// A machine is a card, its drivers, and PyTorch next to them.
 type machine struct {
 	kit     string
 	temp    string
@@ -121,7 +121,8 @@ func (m machine) env(class string) []string {
 		return []string{"ONNXRUNTIME_LIB=" + filepath.Join(set, "libonnxruntime.so"),
 			join(append([]string{set}, m.nvidia...)...)}
 	case "webgpu":
-		env := []string{"ONNXRUNTIME_LIB=" + filepath.Join(set, "libonnxruntime.so"), "XDG_RUNTIME_DIR=" + m.temp}
+		env := []string{"ONNXRUNTIME_LIB=" + filepath.Join(set, "libonnxruntime.so"),
+			"XDG_RUNTIME_DIR=" + m.temp} // without which the loader complains
 		for _, v := range m.vulkan {
 			if folder, ok := strings.CutPrefix(v, "LD_LIBRARY_PATH="); ok {
 				v = join(folder)

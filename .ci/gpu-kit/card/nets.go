@@ -10,15 +10,15 @@ import (
 // file is made where it is used: that of ViT-B/16 has 346 MB.
 type shape struct {
 	size  int // height and width of images
-	build func() (net []byte, weights int)
+	build func(*graph) []byte
 }
 
 // shapes are the nets of stages/internal/program/testdata/shapes.py, and small ones for rehearsals.
 var shapes = map[string]shape{
-	"resnet50":    {224, func() ([]byte, int) { return resnet(224, 64, 1000, 3, 4, 6, 3) }},
-	"vit_b_16":    {224, func() ([]byte, int) { return vit(224, 16, 768, 12, 12, 1000) }},
-	"resnet_tiny": {32, func() ([]byte, int) { return resnet(32, 4, 10, 1, 1, 1, 1) }},
-	"vit_tiny":    {32, func() ([]byte, int) { return vit(32, 8, 16, 2, 2, 10) }},
+	"resnet50":    {224, func(g *graph) []byte { return resnet(g, 224, 64, 1000, 3, 4, 6, 3) }},
+	"vit_b_16":    {224, func(g *graph) []byte { return vit(g, 224, 16, 768, 12, 12, 1000) }},
+	"resnet_tiny": {32, func(g *graph) []byte { return resnet(g, 32, 4, 10, 1, 1, 1, 1) }},
+	"vit_tiny":    {32, func(g *graph) []byte { return vit(g, 32, 8, 16, 2, 2, 10) }},
 }
 
 // quickstartSize is the size of the images of the quickstart's nets.
@@ -37,19 +37,17 @@ func findNet(name string) (path string, size int, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, s.size, nil
 	}
-	net, _ := s.build()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", 0, err
 	}
-	if err := os.WriteFile(path+".part", net, 0o666); err != nil {
+	if err := os.WriteFile(path+".part", s.build(newGraph()), 0o666); err != nil {
 		return "", 0, err
 	}
 	return path, s.size, os.Rename(path+".part", path)
 }
 
 // resnet returns the residual net of He et al. 2016 with bottlenecks of so many blocks a stage.
-func resnet(size, width, classes int, depths ...int) ([]byte, int) {
-	g := newGraph()
+func resnet(g *graph, size, width, classes int, depths ...int) []byte {
 	relu := func(x string) string { return g.node("Relu", []string{x}) }
 	block := func(x string, inputs, outputs, kernel, stride int) string {
 		deviation := math.Sqrt(2 / float64(inputs*kernel*kernel))
@@ -85,12 +83,11 @@ func resnet(size, width, classes int, depths ...int) ([]byte, int) {
 	x = g.node("Flatten", []string{g.node("GlobalAveragePool", []string{x})}, property{"axis", 1})
 	x = g.node("Gemm", []string{x, g.normal(1/math.Sqrt(float64(inputs)), classes, inputs),
 		g.constant(0, classes)}, property{"transB", 1})
-	return g.model(size, x, classes), g.weights
+	return g.model(size, x, classes)
 }
 
 // vit returns the vision transformer of Dosovitskiy et al. 2021.
-func vit(size, patch, width, depth, heads, classes int) ([]byte, int) {
-	g := newGraph()
+func vit(g *graph, size, patch, width, depth, heads, classes int) []byte {
 	side := size / patch
 	tokens, each := side*side+1, width/heads
 	linear := func(x string, inputs, outputs int) string {
@@ -136,5 +133,5 @@ func vit(size, patch, width, depth, heads, classes int) ([]byte, int) {
 		x = g.node("Add", []string{x, linear(gelu(linear(norm(x), width, 4*width)), 4*width, width)})
 	}
 	x = g.node("Gather", []string{norm(x), g.scalar(0)}, property{"axis", 1})
-	return g.model(size, linear(x, width, classes), classes), g.weights
+	return g.model(size, linear(x, width, classes), classes)
 }

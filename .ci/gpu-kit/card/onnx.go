@@ -14,8 +14,9 @@ import (
 type graph struct {
 	fields  message
 	rand    *rand.Rand
-	values  int // that have a name
-	weights int // numbers in initializers
+	values  int  // that have a name
+	weights int  // numbers in initializers
+	empty   bool // count weights only
 }
 
 func newGraph() *graph { return &graph{rand: rand.New(rand.NewPCG(1, 29))} }
@@ -108,11 +109,14 @@ func (g *graph) filled(next func() float64, dims ...int) string {
 	for _, d := range dims {
 		count *= d
 	}
+	g.weights += count
+	if g.empty {
+		return g.tensor(typeFloat, nil, dims...)
+	}
 	raw := make([]byte, 0, 4*count)
 	for range count {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(next())))
 	}
-	g.weights += count
 	return g.tensor(typeFloat, raw, dims...)
 }
 

@@ -67,9 +67,10 @@ func (r *run) plan(ctx context.Context) []step {
 			if !r.machine.torchRuns(r.rehearse) {
 				continue
 			}
-			steps = append(steps, step{what: t, who: theirs(t), net: net, limit: limit, env: r.machine.env("torch"),
-				command: append(append([]string{r.machine.python, "-W", "ignore",
-					r.tool("python/torch_times.py")}, args...), r.machine.torchDevice(r.rehearse))})
+			command := append([]string{r.machine.python, "-W", "ignore", r.tool("python/torch_times.py")},
+				append(args, r.machine.torchDevice(r.rehearse))...)
+			steps = append(steps, step{what: t, who: theirs(t), net: net, limit: limit,
+				env: r.machine.env("torch"), command: command})
 		}
 	}
 

@@ -69,8 +69,8 @@ func (t *table) write(dir string) error {
 		if f.sampled {
 			busy, memory = number(f.busy), number(f.memory)
 		}
-		rows = append(rows, []string{f.net, f.task, f.who, strconv.Itoa(f.batch), number(f.rate), busy, memory,
-			"", "", ""})
+		rows = append(rows, []string{f.net, f.task, f.who, strconv.Itoa(f.batch), number(f.rate), busy,
+			memory, "", "", ""})
 	}
 	for _, v := range t.verdicts {
 		rows = append(rows, []string{v.net, v.stage, v.who, "", "", "", "", number(v.difference),
@@ -222,7 +222,8 @@ func (t *table) batches() (head []string, rows [][]string) {
 	for _, b := range batches {
 		head = append(head, strconv.Itoa(b))
 	}
-	for _, g := range grouped(t.figures, func(f figure) string { return f.net + " " + f.task + " " + f.who }) {
+	maker := func(f figure) string { return f.net + " " + f.task + " " + f.who }
+	for _, g := range grouped(t.figures, maker) {
 		row := append([]string{g[0].net, g[0].task, g[0].who}, make([]string, len(batches))...)
 		for _, f := range g {
 			row[3+slices.Index(batches, f.batch)] = number(f.rate)
