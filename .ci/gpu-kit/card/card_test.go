@@ -178,10 +178,10 @@ func TestRunEndsInTimeAndTellsWhatFailed(t *testing.T) {
 		"| resnet50 | gradient | webgpu | 2 | 150 | 2.00 |  |  |",
 		"| resnet50 | gradient | PyTorch | 2 | 75 |  |  |  |",
 		"| resnet50 | gradient | webgpu | 100 | 150 |",
-		"| gradient of resnet50, webgpu | batch 4: out of memory |",
-		"| gradient of resnet50, cuda | the pieces of cuda aren't here |",
+		"| gradient at batch 4 of resnet50, webgpu | out of memory |",
+		"| cuda | its pieces aren't here |",
 		"| deletion of resnet50, webgpu | the time was over after ",
-		"quickstart on 2 images, cuda | the time was over before |",
+		"quickstart on 2 images, webgpu | the time was over before |",
 	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("table.md lacks %q", want)

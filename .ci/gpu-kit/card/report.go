@@ -25,8 +25,8 @@ func failed(w io.Writer, what any, err error) {
 // oneLine returns a text on a line, shortened.
 func oneLine(text string) string {
 	r := []rune(strings.Join(strings.Fields(text), " "))
-	if len(r) > 300 {
-		r = append(r[:300], '…')
+	if len(r) > 500 {
+		r = append(r[:500], '…')
 	}
 	return string(r)
 }

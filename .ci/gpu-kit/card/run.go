@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -52,9 +53,13 @@ func (r *run) all(ctx context.Context) error {
 	r.load = watch(ctx)
 	defer r.load.stop()
 	r.table.facts = append(r.table.facts, r.machine.facts()...)
+	if i := slices.Index(r.classes, "cuda"); i >= 0 && !r.machine.cuda {
+		r.table.fact("cuda", "its pieces aren't here")
+		r.classes = slices.Delete(r.classes, i, i+1)
+	}
 	for _, s := range r.plan(ctx) {
 		if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < least {
-			r.table.late = append(r.table.late, s.String())
+			r.table.missing(s, "the time was over before")
 		} else {
 			r.do(ctx, s)
 		}

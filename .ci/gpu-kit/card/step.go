@@ -15,8 +15,8 @@ import (
 
 // do runs a step and enters its lines into the table.
 func (r *run) do(ctx context.Context, s step) {
-	if s.who == "cuda" && !r.machine.cuda {
-		r.table.missing(s, "the pieces of cuda aren't here")
+	if r.table.hopeless(s.who) {
+		r.table.missing(s, "nothing is computed on "+s.who)
 		return
 	}
 	fmt.Fprintf(r.details, "\n== %s\n%s\n", s, strings.Join(s.command, " "))
@@ -108,7 +108,7 @@ func (r *run) enter(s step, line string, started time.Time) bool {
 			r.table.enter(verdict{who: s.who, net: s.net, stage: what, failed: rest})
 			break
 		}
-		r.table.missing(s, "batch "+what+": "+rest)
+		r.table.missing(step{what: s.what + " at batch " + what, who: s.who, net: s.net}, rest)
 		r.say("%s, batch %s: %s", s, what, rest)
 	case "note":
 		r.table.missing(s, what+" "+rest)

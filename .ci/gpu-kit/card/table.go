@@ -16,8 +16,7 @@ type table struct {
 	facts    []fact
 	figures  []figure
 	verdicts []verdict
-	missed   []fact   // steps or batches without a figure, and why
-	late     []string // steps that weren't begun
+	missed   []fact // steps or batches without a figure, and why
 }
 
 type fact struct{ name, text string }
@@ -42,6 +41,20 @@ type verdict struct {
 func (v verdict) within() bool { return v.failed == "" && v.difference <= v.tolerance }
 
 func (t *table) missing(s step, why string) { t.missed = append(t.missed, fact{s.String(), why}) }
+
+// hopeless reports whether a device computed none of several stages.
+func (t *table) hopeless(who string) bool {
+	failed := 0
+	for _, v := range t.verdicts {
+		switch {
+		case v.who == who && v.failed == "":
+			return false
+		case v.who == who:
+			failed++
+		}
+	}
+	return failed > 1
+}
 
 // fact enters a fact once.
 func (t *table) fact(name, text string) {
@@ -107,9 +120,14 @@ func (t *table) markdown() string {
 		}
 		fmt.Fprintln(&b)
 	}
+	// What has the same text shares a row.
 	pairs := func(facts []fact) (rows [][]string) {
-		for _, f := range facts {
-			rows = append(rows, []string{f.name, f.text})
+		for _, g := range grouped(facts, func(f fact) string { return f.text }) {
+			var names []string
+			for _, f := range g {
+				names = append(names, f.name)
+			}
+			rows = append(rows, []string{strings.Join(slices.Compact(names), "; "), g[0].text})
 		}
 		return rows
 	}
@@ -123,11 +141,7 @@ func (t *table) markdown() string {
 		"MiB"}, t.best())
 	head, rows := t.batches()
 	grid("Images a second by batch", head, rows)
-	missed := t.missed
-	if len(t.late) > 0 {
-		missed = append(missed, fact{strings.Join(t.late, "; "), "the time was over before"})
-	}
-	grid("Not measured", []string{"step", "why"}, pairs(missed))
+	grid("Not measured", []string{"step", "why"}, pairs(t.missed))
 	return b.String()
 }
 
@@ -173,13 +187,22 @@ func (t *table) parity() (rows [][]string) {
 }
 
 func (t *table) beyond() (rows [][]string) {
+	var failed []verdict
 	for _, v := range t.verdicts {
 		switch {
 		case v.failed != "":
-			rows = append(rows, []string{v.who, v.net, v.stage, "failed", v.failed})
+			failed = append(failed, v)
 		case !v.within():
 			rows = append(rows, []string{v.who, v.net, v.stage, number(v.difference), number(v.tolerance)})
 		}
+	}
+	cause := func(v verdict) string { return v.who + " " + v.net + " " + v.failed }
+	for _, g := range grouped(failed, cause) { // a cause fails many stages
+		var names []string
+		for _, v := range g {
+			names = append(names, v.stage)
+		}
+		rows = append(rows, []string{g[0].who, g[0].net, strings.Join(names, ", "), "failed", g[0].failed})
 	}
 	return rows
 }
