@@ -10,13 +10,15 @@ import (
 // for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance] bounds
 // it.
 //
-//   - Of floating-point numbers it is the largest difference, as a share of the processor's largest
-//     magnitude. A curve's responses are compared one by one, as they have different units.
+//   - Of a map it is the sum of the differences, as a share of the sum of the processor's magnitudes: the last
+//     bit decides on which side of its kink a rectifier is, or which of equal values is a pool's largest, and
+//     so moves much relevance in few places. The mean magnitude counts as at least 1e-6: less is what rounding
+//     leaves of a map that is zero.
+//   - Of other floating-point numbers it is the largest difference, as a share of the largest magnitude, which
+//     counts as at least one: they are shares and logits. A curve's responses are compared one by one, as they
+//     have different units.
 //   - Of whole numbers, such as classes, it is the share of those that differ.
 //   - Of a table it is that of the worst column.
-//
-// Magnitudes count as at least one for scores and curves, whose numbers are shares, ranks and logits, and as
-// at least 1e-5 for maps: less is what rounding leaves of a map that is zero.
 func Deviation(t Type, got, want []byte) float64 {
 	switch {
 	case bytes.Equal(got, want):
@@ -41,9 +43,9 @@ func tensorDeviation(t Type, got, want []byte) float64 {
 	if w.DType != F32 && w.DType != F64 {
 		return unequal(g.Int64s(), w.Int64s())
 	}
-	a, b, rows, least := g.Float64s(), w.Float64s(), 1, 1e-5
-	if t == Curves || t == Scores {
-		least = 1
+	a, b, rows := g.Float64s(), w.Float64s(), 1
+	if t == Maps {
+		return moved(a, b)
 	}
 	if t == Curves && len(w.Shape) > 0 {
 		rows = max(1, w.Shape[0])
@@ -51,7 +53,7 @@ func tensorDeviation(t Type, got, want []byte) float64 {
 	worst := 0.0
 	for row := range rows {
 		from, to := row*len(b)/rows, (row+1)*len(b)/rows
-		worst = max(worst, apart(a[from:to], b[from:to], least))
+		worst = max(worst, apart(a[from:to], b[from:to]))
 	}
 	return worst
 }
@@ -74,31 +76,47 @@ func tableDeviation(got, want []byte) float64 {
 			}
 			return all
 		}
-		worst = max(worst, apart(numbers(g), numbers(w), 1))
+		worst = max(worst, apart(numbers(g), numbers(w)))
 	}
 	return worst
 }
 
-// apart returns the largest difference of numbers as a share of the largest magnitude of want, or of least.
-func apart(got, want []float64, least float64) float64 {
-	difference, magnitude := 0.0, least
+// moved returns the sum of the differences of numbers as a share of the sum of want's magnitudes.
+func moved(got, want []float64) float64 {
+	sum, magnitudes := 0.0, 0.0
 	for i, w := range want {
-		g := got[i]
-		if g == w || math.IsNaN(g) && math.IsNaN(w) {
-			continue
+		sum += difference(got[i], w)
+		if !math.IsInf(w, 0) && !math.IsNaN(w) {
+			magnitudes += math.Abs(w)
 		}
-		d := math.Abs(g - w)
-		if math.IsNaN(d) || math.IsInf(d, 0) {
-			return math.Inf(1)
-		}
-		difference = max(difference, d)
 	}
-	for _, w := range want {
+	if sum == 0 {
+		return 0
+	}
+	return sum / max(magnitudes, 1e-6*float64(len(want)))
+}
+
+// apart returns the largest difference of numbers as a share of the largest magnitude of want, or of one.
+func apart(got, want []float64) float64 {
+	largest, magnitude := 0.0, 1.0
+	for i, w := range want {
+		largest = max(largest, difference(got[i], w))
 		if !math.IsInf(w, 0) && !math.IsNaN(w) {
 			magnitude = max(magnitude, math.Abs(w))
 		}
 	}
-	return difference / magnitude
+	return largest / magnitude
+}
+
+// difference returns the difference of two numbers: 0 if neither is defined, +Inf if one isn't.
+func difference(a, b float64) float64 {
+	if a == b || math.IsNaN(a) && math.IsNaN(b) {
+		return 0
+	}
+	if d := math.Abs(a - b); !math.IsNaN(d) {
+		return d
+	}
+	return math.Inf(1)
 }
 
 // unequal returns the share of numbers that differ.

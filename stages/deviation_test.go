@@ -23,8 +23,9 @@ func TestDeviation(t *testing.T) {
 		deviation float64
 	}{
 		{"the same", Maps, f32(1, 2), f32(1, 2), 0},
-		{"of the largest magnitude", Maps, f32(1, -3), f32(1, -4), 0.25},
-		{"a map of zeros, but for rounding", Maps, f64(1e-9, 0), f64(0, -1e-9), 1e-9 / 1e-5},
+		{"of a map, all magnitudes", Maps, f32(1, -3, 4), f32(1, -4, 3), 0.25},
+		{"a map of zeros, but for rounding", Maps, f64(1e-9, 0), f64(0, -1e-9), 1e-3},
+		{"of images, the largest", Images, f32(0.25, 0.5), f32(0.75, 0.5), 0.5},
 		{"a score of zero, but for rounding", Scores, f64(1e-7), f64(-1e-7), 2e-7},
 		{"undefined in the same place", Maps, f64(nan, 2), f64(nan, 1), 1},
 		{"undefined in another place", Maps, f64(nan, 1), f64(1, 1), inf},
