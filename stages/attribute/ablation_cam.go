@@ -26,8 +26,9 @@ gradient, but one pass through the rest of the model for every channel. The map,
 max(Σₖ wₖAₖ, 0), is made at the layer and enlarged to the image's size; it isn't
 normalised. Desai and Ramaswamy, "Ablation-CAM: Visual
 Explanations for Deep Convolutional Network via Gradient-free Localization", WACV 2020.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "channels + 2"},
+	Version:   2,
+	Tolerance: dropTolerance,
+	Passes:    stages.Passes{Forward: "channels + 2"},
 	Variants: []stages.Variant{{
 		Item: "what takes a channel's place", Default: "paper",
 		Differs: "official-gildenblat puts the layer's smallest value minus 1e7 there, unless that value " +

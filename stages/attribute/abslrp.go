@@ -64,9 +64,10 @@ for transformers from the start, and for all models since December 2024.
 
 Models of any operators are explained. If the batch axis of a value is unknown, the
 official variants, which scale or conserve relevance image by image, return an error.`,
-	Version:  3,
-	Passes:   stages.Passes{Forward: "1", Backward: "≤ 2"},
-	Variants: absLRPVariants(),
+	Version:   3,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "1", Backward: "≤ 2"},
+	Variants:  absLRPVariants(),
 	Defaults: AbsLRPParams{Tapped: tapped(), Variant: "paper", Contrast: "auto", MaxPool: "auto",
 		Ablation: "none"},
 })

@@ -29,8 +29,9 @@ takes from the explained output, as its derivative tells, is added up over the s
 the false classes; there is no baseline. By default it explains the probability. Pan,
 Li and Zhu, "Explaining Deep Neural Network Models with Adversarial Gradient
 Integration", IJCAI 2021.`,
-	Version: 1,
-	Passes:  stages.Passes{Forward: "≤ 2 × rivals × steps", Backward: "≤ 2 × rivals × steps"},
+	Version:   1,
+	Tolerance: signTolerance,
+	Passes:    stages.Passes{Forward: "≤ 2 × rivals × steps", Backward: "≤ 2 × rivals × steps"},
 	Variants: []stages.Variant{{
 		Item: "where steps begin, and false classes", Default: "paper",
 		Differs: "official begins every step at the image itself, so that only derivatives are taken " +

@@ -63,7 +63,8 @@ what they carry, so that both are one walk that starts with 1 at the class and â
 at each other one, times the explained logit (start: logit). Gu, Yang and Tresp,
 "Understanding Individual Decisions of CNNs via Contrastive Backpropagation", ACCV 2018,
 section 3.2.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "other classes", Default: "variant: paper",
 		Differs: "with absLRP they count âˆ’1/N (variant: abslrp)",

@@ -29,8 +29,9 @@ classes in equal parts, as contrastive layer-wise relevance does it (Gu, Yang an
 ACCV 2018). Vukadin et al., "Advancing Attribution-Based Neural Network Explainability
 through Relative Absolute Magnitude Layer-Wise Relevance Propagation", ACM TIST 2024, name
 it and publish no code.`,
-	Version: 1,
-	Passes:  stages.Passes{Forward: "1", Backward: "2"},
+	Version:   1,
+	Tolerance: quotientTolerance,
+	Passes:    stages.Passes{Forward: "1", Backward: "2"},
 	Variants: append(rapVariants(), stages.Variant{
 		Item: "contrast", Default: "contrast: two-passes",
 		Differs: "the paper's section 3.1 starts with 1 and −1/N in a single pass (contrast: single-pass), " +

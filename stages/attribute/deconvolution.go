@@ -32,6 +32,7 @@ var Deconvolution = backwardMethod(stages.Def[DeconvolutionParams]{
 The backward pass of each Relu (and each Clip from 0) drops negative values, regardless
 of the forward pass; pools pass them to their maximum. Zeiler and
 Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
-	Version:  2,
-	Defaults: DeconvolutionParams{tapped()},
+	Version:   2,
+	Tolerance: kinks,
+	Defaults:  DeconvolutionParams{tapped()},
 })

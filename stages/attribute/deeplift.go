@@ -35,8 +35,9 @@ InstanceNormalization or the larger of two values, are refused. With t = max(y, 
 pool gives t − y_ref to its largest element and y − t to that of the reference, over Δx; the
 port completeness has what sums to more than the difference of the outputs, above all where
 |Δx| is small there.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "≤ 2", Backward: "1"},
+	Version:   2,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "≤ 2", Backward: "1"},
 	Variants: []stages.Variant{{
 		Item: "pools and Softmax", Default: "variant: paper",
 		Differs: "official is captum as it runs: its rule for pools takes part only where no activation " +

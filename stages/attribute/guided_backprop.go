@@ -58,7 +58,8 @@ The backward pass of each Relu (and each Clip from 0) drops negative values, in 
 to those that the derivative drops. A model without rectifiers gives its plain gradient.
 Springenberg et al., "Striving for Simplicity: The All Convolutional Net", ICLR 2015
 workshop.`,
-	Version: 2,
+	Version:   2,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "sign", Default: "abs: false",
 		Differs: "the code of Rao et al. takes the magnitude of each value (abs: true); captum changes " +

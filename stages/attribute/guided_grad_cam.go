@@ -56,8 +56,9 @@ The map of attribute/guided-backprop at the input, each pixel multiplied by the
 positive part of attribute/grad-cam at the layer. Selvaraju et al., "Grad-CAM: Visual
 Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, section
 3.2.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "1", Backward: "2"},
+	Version:   2,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "1", Backward: "2"},
 	Variants: []stages.Variant{{
 		Item: "enlarging", Default: "nearest",
 		Differs: "the paper enlarges bilinearly, captum repeats the nearest value by default",

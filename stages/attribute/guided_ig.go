@@ -30,8 +30,9 @@ the probability, as both codes do. Which values move depends on the last digit o
 derivatives, so that maps of other runtimes differ visibly. Kapishnikov et al., "Guided
 Integrated Gradients: An Adaptive Path Method for Removing Noise", CVPR 2021,
 algorithm 1.`,
-	Version: 1,
-	Passes:  stages.Passes{Forward: "steps", Backward: "steps"},
+	Version:   1,
+	Tolerance: pathTolerance,
+	Passes:    stages.Passes{Forward: "steps", Backward: "steps"},
 	Variants: []stages.Variant{{
 		Item: "precision and steps", Default: "paper",
 		Differs: "the authors' code follows the path in float64; official-mas is the code of MAS, which " +

@@ -18,7 +18,8 @@ For a model that ends in one linear layer behind this one it is each place's sha
 the output, bias apart. The map is made at the layer and enlarged to the image's size;
 it isn't normalised. Draelos and Carin, "Use HiResCAM instead of Grad-CAM for faithful
 explanations of convolutional neural networks", 2020.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "sign and range", Default: "relu: true",
 		Differs: "the paper keeps both signs (relu: false); the code of Gildenblat et al. keeps what is " +

@@ -17,8 +17,9 @@ The drop of the output if each pixel went to zero and the model were linear.
 Zero is the mean colour for most normalisations, not black. Shrikumar et al., "Not
 Just a Black Box: Learning Important Features Through Propagating Activation
 Differences", 2016.`,
-	Version:  2,
-	Defaults: InputXGradientParams{tapped()},
+	Version:   2,
+	Tolerance: kinks,
+	Defaults:  InputXGradientParams{tapped()},
 })
 
 func (p InputXGradientParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

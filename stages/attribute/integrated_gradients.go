@@ -35,8 +35,9 @@ of a map with all its channels sum to the difference of the outputs, as far as t
 steps suffice; the port completeness has what is left over. The derivatives are added
 up inside the model's graph, so memory doesn't grow with the steps. Sundararajan, Taly
 and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "steps + 2", Backward: "steps"},
+	Version:   2,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "steps + 2", Backward: "steps"},
 	Variants: []stages.Variant{{
 		Item: "quadrature", Default: "rule: gauss-legendre",
 		Differs: "captum offers all but linspace-mean and trapezoid, and its trapezoid's weights sum to " +

@@ -28,8 +28,9 @@ least of one, times the difference of image and baseline. Beyond, the net is sat
 and derivatives say little about the decision. Miglani et al., "Investigating Saturation
 Effects in Integrated Gradients", ICML 2020 workshop on human interpretability, as the
 code of MAS computes it.`,
-	Version: 1,
-	Passes:  stages.Passes{Forward: "≤ 2 × steps", Backward: "≤ steps"},
+	Version:   1,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "≤ 2 × steps", Backward: "≤ steps"},
 	Variants: []stages.Variant{{
 		Item: "division and cut", Default: "official",
 		Differs: "the paper integrates, which would divide by all steps rather than by those that count, " +

@@ -33,7 +33,8 @@ var LRPAlphaBeta = conservingMethod(stages.Def[LRPAlphaBetaParams]{
 As attribute/lrp-epsilon, where positive and negative products share apart:
 α·(xᵢwᵢⱼ)⁺/Σ(xw)⁺ − β·(xᵢwᵢⱼ)⁻/Σ(xw)⁻ of the relevance of output j goes to input i. Bach et al.,
 PLOS ONE 2015, equation 60.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "biases", Default: "bias: true",
 		Differs: "Zennit leaves the part of a bias with the sum's sign a share of it; papers give it " +

@@ -24,7 +24,8 @@ Fully connected layers follow the ε-rule, Conv layers that of the preset: z⁺ 
 knows that pixels lie between black and white. Montavon et al., "Layer-Wise Relevance
 Propagation: An Overview", 2019, section 10.3; Kohlbrenner et al., "Towards Best Practice
 in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "presets", Default: "preset: epsilon-plus-flat, epsilon: 1e-6, gamma: 0.25",
 		Differs: "as in Zennit, whose composites start with 1 (start: one-hot); the papers change the rule " +

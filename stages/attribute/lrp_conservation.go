@@ -27,11 +27,12 @@ for every node of the model, with what arrives there, what leaves it for its inp
 what its biases and other constants take, each the mean over the images. The rest is
 what stabilisers take, and outputs none of whose inputs count. Where branches part and
 meet, relevance is in all of them. Bach et al., PLOS ONE 2015.`,
-	Version:  2,
-	Passes:   stages.Passes{Forward: "1", Backward: "1"},
-	Relation: stages.Whole,
-	Device:   true,
-	Inputs:   inputs(),
+	Version:   2,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "1", Backward: "1"},
+	Relation:  stages.Whole,
+	Device:    true,
+	Inputs:    inputs(),
 	Outputs: []stages.Port{{Name: "table", Type: stages.TableType,
 		Doc: "one row per node, from the output on"}},
 	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"},

@@ -24,7 +24,8 @@ pass relevance on, maxima give it to where they were, pools and sums of branches
 by activation. Without biases and with ε = 0 (LRP-0) a net of Relus gives its input times
 its gradient. Bach et al., "On Pixel-Wise Explanations for Non-Linear Classifier
 Decisions by Layer-Wise Relevance Propagation", PLOS ONE 2015, equation 58.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "ε", Default: "epsilon: 1e-6, stabiliser: 1e-6",
 		Differs: "Zennit's default is 1e-6, captum's 1e-9, for pools too (stabiliser: 1e-9); others take " +

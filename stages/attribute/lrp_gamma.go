@@ -22,7 +22,8 @@ As attribute/lrp-epsilon, where inputs share what an output zⱼ > 0 has by xᵢ
 γ·(xᵢwᵢⱼ)⁺, and what one < 0 has by xᵢwᵢⱼ + γ·(xᵢwᵢⱼ)⁻: γ = 0 is LRP-0, a large γ the z⁺-rule.
 Montavon et al., "Layer-Wise Relevance Propagation: An Overview", 2019, section 10.2.3,
 with the signs of Zennit for data and outputs below 0.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "signs", Default: "those of Zennit",
 		Differs: "the paper's rule is for data that isn't negative, and takes γ·w⁺ for outputs of either " +

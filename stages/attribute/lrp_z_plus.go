@@ -23,7 +23,8 @@ their products with the weights, (xᵢwᵢⱼ)⁺/Σ(xw)⁺: the αβ-rule with 
 of relevance changes on the way. Montavon et al., "Explaining Nonlinear Classification
 Decisions with Deep Taylor Decomposition", Pattern Recognition 2017, equation 15; Bach et
 al., PLOS ONE 2015, equation 60.`,
-	Version: 1,
+	Version:   1,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "what is positive", Default: "variant: paper, bias: true",
 		Differs: "Zennit leaves the positive part of a bias its share (bias: true), papers give it nothing " +

@@ -46,9 +46,10 @@ in Deep Neural Networks", AAAI 2020, equations 4 to 9.
 
 Layers whose input has both signs, as behind other activations than Relu, count either
 half with the whole sum, as the authors' code does, so that sums double there.`,
-	Version:  1,
-	Variants: rapVariants(),
-	Defaults: RAPParams{Tapped: tapped(), Variant: "official"},
+	Version:   1,
+	Tolerance: quotientTolerance,
+	Variants:  rapVariants(),
+	Defaults:  RAPParams{Tapped: tapped(), Variant: "official"},
 })
 
 func (p RAPParams) propagation(n *program.Net) propagation {

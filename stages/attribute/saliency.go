@@ -21,7 +21,8 @@ var Saliency = backwardMethod(stages.Def[SaliencyParams]{
 The derivative ∂f/∂x of the explained output with respect to the normalised image, or
 its magnitude. Simonyan, Vedaldi and Zisserman, "Deep Inside Convolutional Networks",
 ICLR 2014 workshop, section 3.`,
-	Version: 2,
+	Version:   2,
+	Tolerance: kinks,
 	Variants: []stages.Variant{{
 		Item: "sign and channels", Default: "abs: true, reduce: sum",
 		Differs: "the paper takes the largest magnitude of the channels, captum the magnitude of each; the " +

@@ -33,9 +33,10 @@ image has noise of its own, which depends on the experiment's seed and the image
 The derivatives are added up inside the model's graph, so memory doesn't grow with the
 samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
 workshop.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "samples", Backward: "samples"},
-	Seeded:  true,
+	Version:   2,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "samples", Backward: "samples"},
+	Seeded:    true,
 	Variants: []stages.Variant{{
 		Item: "noise and mean", Default: "samples: 25, noise: 0.15, scale: range, mean: derivative",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); the code of " +

@@ -49,8 +49,9 @@ queries and keys, has is halved between them; residual sums share by their branc
 total relevance (equations 3 to 11, with what the authors' code adds). Convolutions between
 blocks, which the authors' models don't have, flow like linear maps; layers that read the
 image have the zB-rule, between its least and largest value.`,
-	Version: 2,
-	Passes:  stages.Passes{Forward: "1", Backward: "2"},
+	Version:   2,
+	Tolerance: quotientTolerance,
+	Passes:    stages.Passes{Forward: "1", Backward: "2"},
 	Variants: []stages.Variant{{
 		Item: "rule and rows", Default: "official",
 		Differs: "the absLRP paper says that it compares with LRP-ε of ε = 1e-9; the code has 1e-9 only as " +

@@ -22,9 +22,10 @@ var VarGrad = method(stages.Def[VarGradParams]{
 Noise is added as attribute/smoothgrad adds it; the map has the mean of the squared
 derivatives minus the square of their mean. Adebayo et al., "Local Explanation Methods
 for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 workshop.`,
-	Version: 1,
-	Passes:  stages.Passes{Forward: "samples", Backward: "samples"},
-	Seeded:  true,
+	Version:   1,
+	Tolerance: kinks,
+	Passes:    stages.Passes{Forward: "samples", Backward: "samples"},
+	Seeded:    true,
 	Variants: []stages.Variant{{
 		Item: "noise", Default: "samples: 25, noise: 0.15, scale: range",
 		Differs: "captum adds noise of standard deviation 1 to 5 copies (scale: absolute); it divides by " +
