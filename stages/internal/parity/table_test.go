@@ -1,0 +1,87 @@
+package parity
+
+import (
+	"encoding/csv"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// table has a row for each stage that computes on devices: the largest deviation from the processor that was
+// measured, the net that has it, and the stage's tolerance.
+const table = "../../../docs/devices.csv"
+
+var header = []string{"stage", "deviation", "net", "tolerance"}
+
+type row struct {
+	stage     string
+	deviation float64
+	net       string
+	tolerance float64
+}
+
+func writeTable(t *testing.T, measured map[string]row) {
+	t.Helper()
+	rows := [][]string{header}
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		r := measured[name]
+		rows = append(rows, []string{r.stage, short(r.deviation), r.net, short(r.tolerance)})
+	}
+	f, err := os.Create(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// short returns a number with two digits.
+func short(x float64) string {
+	text := strconv.FormatFloat(x, 'g', 2, 64)
+	return strings.Replace(text, "e-0", "e-", 1)
+}
+
+// TestTable checks that the published table has every stage that computes on devices, with its tolerance, and
+// that what was measured is within it.
+func TestTable(t *testing.T) {
+	f, err := os.Open(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(rows[0], header) {
+		t.Fatalf("the columns are %q, not %q", rows[0], header)
+	}
+	published := map[string][]string{}
+	for _, r := range rows[1:] {
+		published[r[0]] = r
+	}
+	for _, s := range deviceStages() {
+		r, ok := published[s.Name]
+		if !ok {
+			t.Errorf("%s has no row: make test-gpu ALL=1 UPDATE=1 measures it", s.Name)
+			continue
+		}
+		delete(published, s.Name)
+		deviation, err := strconv.ParseFloat(r[1], 64)
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if r[3] != short(s.Tolerance) || !(deviation <= s.Tolerance) {
+			t.Errorf("%s: a deviation of %s and a tolerance of %s are published, %g is declared", s.Name, r[1],
+				r[3], s.Tolerance)
+		}
+	}
+	for name := range published {
+		t.Errorf("%s computes on no device", name)
+	}
+}
