@@ -16,7 +16,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with bookt
 test-review: deps build ## the page of a review folder, in Chromium
 	.ci/browser/run
 
+test-gpu: deps ## the class webgpu beside the processor, on SwiftShader, or with GPU=1 on the machine's own adapter; ALL=1: every stage on every net
+	.ci/gpu/run
+
 test-cluster: ROUNDS = 3
 test-cluster: deps ## ROUNDS (3) of the quickstart on a Slurm of its own, while nodes are lost and shares preempted; needs Linux and root
 	.ci/cluster/run $(ROUNDS)
@@ -106,6 +109,9 @@ bench-fusion: ## measure the time of Meta-Rank's fusion of 26 cases against the 
 	/^BenchmarkFuse/ {printf "%s,%d,%d,%.4f\n", machine, $$2, ++runs[$$2], $$4 / 1e6}' \
 	> experiments/papers/metarank-fusion.csv
 	@cat experiments/papers/metarank-fusion.csv
+
+full: ## the checks that .ci/run makes in turns, all of them: every stage on WebGPU on every net
+	ALL=1 .ci/gpu/run
 
 mutants: deps ## check that a test notices each of some defects of every metric
 	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m
