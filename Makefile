@@ -70,7 +70,7 @@ test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with bookt
 test-review: deps build ## the page of a review folder, in Chromium
 	.ci/browser/run
 
-test-gpu: deps ## the class webgpu beside the processor, on SwiftShader, or with GPU=1 on the machine's own adapter; ALL=1: every stage on every net
+test-gpu: deps ## compare WebGPU with the processor, on SwiftShader, or with GPU=1 on the machine's own adapter; ALL=1: all pairs of stage and net
 	.ci/gpu/run
 
 test-cluster: ROUNDS = 3

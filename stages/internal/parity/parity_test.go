@@ -23,6 +23,10 @@ var update = flag.Bool("update", false, "write the deviations that were measured
 // BatchNormalization, a head of averages, fully connected layers.
 var nets = []string{"timm_vit_op17", "timm_resnet_basic2_bn", "gapcnn", "smallcnn"}
 
+// sharp bounds deviations where a tolerance allows for kinks, ties and orders that the last bit decides: on
+// the images of this test it decides none. A derivative that is off by a hundredth exceeds it.
+const sharp = 5e-3
+
 // device returns a slot on WebGPU, and whether every pair of a stage and a net is to be tested: RUNEXP_WEBGPU
 // is 1, or all.
 func device(t *testing.T) (slot stages.Slot, all bool) {
@@ -76,8 +80,8 @@ func TestParityOnWebGPU(t *testing.T) {
 	}
 }
 
-// TestAgainOnWebGPU checks that a device makes the same bytes again, and within the tolerance the same in other
-// batches.
+// TestAgainOnWebGPU checks that a device makes the same bytes again, and in other batches the same within the
+// tolerance.
 func TestAgainOnWebGPU(t *testing.T) {
 	slot, _ := device(t)
 	w := newWorld(t, nets[0])
@@ -151,9 +155,9 @@ func (w *world) compare(t *testing.T, slot stages.Slot, s *stages.Stage) (worst 
 		worst = max(worst, of)
 	}
 	t.Logf("%-30s %-22s%s (%.1f s, cpu %.1f s)", s.Name, w.net, text, took.Seconds(), processor.Seconds())
-	if worst > s.Tolerance {
-		t.Errorf("%s on %s: the deviation from the processor is %.2g, the tolerance %.2g", s.Name, w.net,
-			worst, s.Tolerance)
+	if most := min(s.Tolerance, sharp); worst > most {
+		t.Errorf("%s on %s: the deviation from the processor is %.2g, at most it may be %.2g", s.Name, w.net,
+			worst, most)
 	}
 	return worst, nil
 }
