@@ -10,13 +10,13 @@ import (
 // for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance] bounds
 // it.
 //
-//   - Of a map it is the sum of the differences, as a share of the sum of the processor's magnitudes: the last
-//     bit decides on which side of its kink a rectifier is, or which of equal values is a pool's largest, and
-//     so moves much relevance in few places. The mean magnitude counts as at least 1e-6: less is what rounding
-//     leaves of a map that is zero.
-//   - Of other floating-point numbers it is the largest difference, as a share of the largest magnitude, which
-//     counts as at least one: they are shares and logits. A curve's responses are compared one by one, as they
-//     have different units.
+//   - Of a map it is the sum of the differences, as a share of the sum of the processor's magnitudes: the
+//     last bit decides on which side of its kink a rectifier is, or which of equal values is a pool's
+//     largest, and so moves much relevance in few places. The mean magnitude counts as at least 1e-6: less
+//     is what rounding leaves of a map that is zero.
+//   - Of other floating-point numbers it is the largest difference, as a share of the largest magnitude,
+//     which counts as at least one: they are shares and logits. A curve's responses are compared one by one,
+//     as they have different units.
 //   - Of whole numbers, such as classes, it is the share of those that differ.
 //   - Of a table it is that of the worst column.
 func Deviation(t Type, got, want []byte) float64 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The quickstart, on two images, gives on WebGPU what it gives on the processor: the second run reproduces what
-// the first has published. Two images are too few for a grid of four, on either device.
+// The quickstart, on two images, gives on WebGPU what it gives on the processor: the second run reproduces
+// what the first has published. Two images are too few for a grid of four, on either device.
 func TestQuickstartOnWebGPU(t *testing.T) {
 	mode := os.Getenv("RUNEXP_WEBGPU")
 	if mode == "" {

@@ -44,8 +44,8 @@ func device(t *testing.T) (slot stages.Slot, all bool) {
 	return slot, mode == "all"
 }
 
-// TestParityOnWebGPU runs every stage of the registry that computes on devices: on every net, or in turns, so that
-// each is run on a net that it fits, and each net has a quarter of them.
+// TestParityOnWebGPU runs every stage of the registry that computes on devices: on every net, or in turns, so
+// that each is run on a net that it fits, and each net has a quarter of them.
 func TestParityOnWebGPU(t *testing.T) {
 	slot, all := device(t)
 	measured := map[string]row{}

@@ -77,8 +77,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 		if r[3] != short(s.Tolerance) || !(deviation <= s.Tolerance) {
-			t.Errorf("%s: a deviation of %s and a tolerance of %s are published, %g is declared", s.Name, r[1],
-				r[3], s.Tolerance)
+			t.Errorf("%s: a deviation of %s and a tolerance of %s are published, %g is declared", s.Name,
+				r[1], r[3], s.Tolerance)
 		}
 	}
 	for name := range published {

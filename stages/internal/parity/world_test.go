@@ -97,7 +97,8 @@ func (w *world) in(s *stages.Stage) map[string][]stages.Data {
 		if !ok {
 			d, ok = w.given[port.Type]
 		}
-		if ok && (!port.Optional || port.Type != stages.Images) { // baselines and substrates are a parameter's
+		// Baselines and substrates are a parameter's.
+		if ok && (!port.Optional || port.Type != stages.Images) {
 			in[port.Name] = []stages.Data{d}
 		}
 	}
