@@ -39,7 +39,8 @@ publish: [maps]
 		found, _ := m.Recall("batch")
 		m.Remember("batch", []byte("64"))
 		l.mu.Lock()
-		batches, lens, recalled = append(batches, e.Batch), append(lens, e.Len()), append(recalled, string(found))
+		batches, lens = append(batches, e.Batch), append(lens, e.Len())
+		recalled = append(recalled, string(found))
 		l.mu.Unlock()
 		return inner(ctx, p, e)
 	}

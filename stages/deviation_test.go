@@ -45,7 +45,8 @@ func TestDeviation(t *testing.T) {
 		{"no table", TableType, []byte("{"), table("b", 2), inf},
 		{"a file", Text, []byte("a"), []byte("b"), inf},
 	} {
-		if d := Deviation(tt.port, tt.got, tt.want); !(math.Abs(d-tt.deviation) < 1e-12) && d != tt.deviation {
+		d := Deviation(tt.port, tt.got, tt.want)
+		if !(math.Abs(d-tt.deviation) < 1e-12) && d != tt.deviation {
 			t.Errorf("%s: %g, want %g", tt.name, d, tt.deviation)
 		}
 	}

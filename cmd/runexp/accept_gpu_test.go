@@ -70,15 +70,18 @@ func TestNoWebGPUPlugin(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg")), "text.so": "hello"})
 	standIn := w.compiled("plugin.so", "plugin.c")
 	for _, tt := range []struct{ name, plugin, state, devices, want string }{
-		{"none", w.path("none.so"), "", "webgpu", `^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: ` +
-			`\S+/none.so is no file\nhint: pip install onnxruntime-ep-webgpu\n$`},
-		{"a folder without it", w.dir, "", "webgpu", `/libonnxruntime_providers_webgpu.so is no file\nhint: `},
+		{"none", w.path("none.so"), "", "webgpu",
+			`^runexp: webgpu: \$ONNXRUNTIME_EP_WEBGPU names no plugin: ` +
+				`\S+/none.so is no file\nhint: pip install onnxruntime-ep-webgpu\n$`},
+		{"a folder without it", w.dir, "", "webgpu",
+			`/libonnxruntime_providers_webgpu.so is no file\nhint: `},
 		{"a text", w.path("text.so"), "", "webgpu",
 			`text.so is no plugin of ONNX Runtime \(file too short\)\nhint: `},
 		{"another library", w.compiled("other.so", "other.c"), "", "webgpu",
 			`other.so is no plugin of ONNX Runtime \(undefined symbol: CreateEpFactories\)\nhint: `},
-		{"of another version", standIn, "old", "webgpu", `the plugin \S+/plugin.so doesn't fit ONNX Runtime ` +
-			`[\d.]+ \(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
+		{"of another version", standIn, "old", "webgpu",
+			`the plugin \S+/plugin.so doesn't fit ONNX Runtime ` +
+				`[\d.]+ \(version 99 of the interface is needed\)\nhint: pip install --upgrade `},
 		{"without devices", standIn, "empty", "webgpu:7",
 			`the plugin \S+/plugin.so offers no device\nhint: `},
 		{"that prints", standIn, "loud", "webgpu", `the plugin \S+/plugin.so offers no device\nhint: `},
@@ -124,7 +127,8 @@ func TestNoWebGPUAdapter(t *testing.T) {
 		{"a driver without adapter", "webgpu", []string{manifest, "STATE=empty"},
 			`the Vulkan driver has no adapter\nhint: `},
 		{"a driver whose adapter is too old", "webgpu", []string{manifest, "STATE=old"},
-			`doesn't compute on Stand-in with the driver \S+ 1.2.3: it is too old for WebGPU, or lacks .*\nhint: `},
+			`doesn't compute on Stand-in with the driver \S+ 1.2.3: it is too old for WebGPU, or ` +
+				`lacks .*\nhint: `},
 		{"a driver that crashes", "webgpu", []string{manifest, "STATE=crash"},
 			`ends the process that uses it: SIGSEGV, .*\nhint: `},
 		{"no loader", "webgpu", []string{"LD_LIBRARY_PATH="},
@@ -167,7 +171,8 @@ func TestWebGPU(t *testing.T) {
 		t.Errorf("doctor writes %q to stderr", e.stderr)
 	}
 	w.env = append(w.env, "STATE=old")
-	several := regexp.MustCompile(`(?m)^webgpu +webgpu:0 is the first of these .*:\n +Stand-in, .*\n +\S.* GB$`)
+	several := regexp.MustCompile(
+		`(?m)^webgpu +webgpu:0 is the first of these .*:\n +Stand-in, .*\n +\S.* GB$`)
 	if e := w.run(exitDone, "doctor"); !several.MatchString(e.stdout) {
 		t.Errorf("of several adapters doctor prints\n%s", e.stdout)
 	}

@@ -35,7 +35,7 @@ func TestInspectedClasses(t *testing.T) {
 	}
 }
 
-// TestUse checks what is said of a program on a device.
+// TestUse checks what is printed of a program on a device.
 func TestUse(t *testing.T) {
 	u := registry.Usage{Program: `gradient of "" by derivative`, Batch: 8, Nodes: 635, Run: 0.25, Cost: 0.123,
 		Inputs: registry.Copies{Number: 2, Bytes: 393600}, Outputs: registry.Copies{Number: 3, Bytes: 786816}}

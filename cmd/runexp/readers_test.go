@@ -58,6 +58,7 @@ var readers = map[string]string{
 	"stages/internal/ort/inuse.go":        "own: what this machine's processes use",
 	"stages/internal/ort/inuse_unix.go":   "largestInUse",
 	"stages/internal/ort/ort.go":          "maxLibrary",
+	"stages/internal/ort/profile.go":      "maxProfile",
 	"stages/internal/ort/room.go":         "own: what the kernel tells",
 	"stages/internal/ort/simplify.go":     "maxModel",
 	"stages/internal/ort/wheel.go":        "own: Python's environment",

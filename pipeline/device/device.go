@@ -17,8 +17,8 @@ import (
 // Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores
 // that this process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one
 // another, while the threads of one slot wait behind every operator. "cuda" stands for every device that
-// CUDA_VISIBLE_DEVICES lists, or the first one, "webgpu" for the first one. Classes don't mix, since one class
-// makes all of a cell.
+// CUDA_VISIBLE_DEVICES lists, or the first one, "webgpu" for the first one. Classes don't mix, since one
+// class makes all of a cell.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
 	cores := runtime.GOMAXPROCS(0)

@@ -88,8 +88,8 @@ func TestLayoutIsAsked(t *testing.T) {
 		net          tiny
 		layout, want string
 	}{
-		{small, modelfile.NHWC, "fails on images as nhwc with 3 channels: a Conv gets 6 channels and takes 3; " +
-			"the layout may be nchw"},
+		{small, modelfile.NHWC, "fails on images as nhwc with 3 channels: " +
+			"a Conv gets 6 channels and takes 3; the layout may be nchw"},
 		{tiny{channels: 2, filters: 4, classes: 5, height: 6, width: 9, gain: 6}, // which no image has
 			"auto", "neither layout works"},
 	} {

@@ -122,7 +122,7 @@ func (m machine) env(class string) []string {
 			join(append([]string{set}, m.nvidia...)...)}
 	case "webgpu":
 		env := []string{"ONNXRUNTIME_LIB=" + filepath.Join(set, "libonnxruntime.so"),
-			"XDG_RUNTIME_DIR=" + m.temp} // without which the loader complains
+			"XDG_RUNTIME_DIR=" + m.temp} // without which the loader prints warnings
 		for _, v := range m.vulkan {
 			if folder, ok := strings.CutPrefix(v, "LD_LIBRARY_PATH="); ok {
 				v = join(folder)

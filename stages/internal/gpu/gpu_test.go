@@ -188,7 +188,8 @@ func TestLoadCUDA(t *testing.T) {
 		"-Wl,-soname,libcudnn.so.9", place("blas/libstandinblas.so.1"))
 	compile(t, place("other/libother.so.1"), "int other;")
 	compile(t, place("gone.so.1"), "int gone(void) { return 1; }", "-Wl,-soname,libgone.so.1")
-	compile(t, place("provider.so"), "int blas(void); int gone(void); int p(void) { return blas() + gone(); }",
+	compile(t, place("provider.so"),
+		"int blas(void); int gone(void); int p(void) { return blas() + gone(); }",
 		place("blas/libstandinblas.so.1"), place("gone.so.1"))
 	got := LoadCUDA(place("provider.so"), []string{place("dnn"), place("blas"), place("other")})
 	want := []string{place("blas/libstandinblas.so.1"), place("dnn/libcudnn.so.9")}

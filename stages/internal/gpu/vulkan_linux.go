@@ -96,7 +96,9 @@ func Vulkan() ([]Adapter, error) {
 		return nil, Missing(-n)
 	}
 	found = found[:n]
-	slices.SortStableFunc(found, func(a, b C.vk_adapter) int { return cmp.Compare(rank(a.kind), rank(b.kind)) })
+	slices.SortStableFunc(found, func(a, b C.vk_adapter) int {
+		return cmp.Compare(rank(a.kind), rank(b.kind))
+	})
 	var list []Adapter
 	for _, a := range found {
 		driver := C.GoString(&a.driver[0])

@@ -20,11 +20,11 @@ type Binding struct {
 
 	session *Session
 	in, out []Value
-	carrier Carrier  // nil on a processor, and in a process of its own: both are handed the tensors themselves
+	carrier Carrier  // nil on a processor and in a process of its own: both are handed the tensors themselves
 	sent    []uint64 // versions of the inputs that the device has
 }
 
-// A Carrier brings tensors to the memory of a session's device, and what it computes back.
+// A Carrier copies tensors to the memory of a session's device, and results back.
 type Carrier interface {
 	// Upload copies input number i to the device; v may be overwritten afterwards.
 	Upload(i int, v Value) error
@@ -33,7 +33,7 @@ type Carrier interface {
 	Close() error
 }
 
-// Carried reports whether the session's device has memory of its own, and this process brings tensors there.
+// Carried reports whether the session's device has memory of its own, and this process copies tensors there.
 func (s *Session) Carried() bool { return s.carry != nil && s.worker == nil }
 
 // Inputs returns the names of the session's inputs.

@@ -17,9 +17,9 @@ import (
 var patience = time.Minute
 
 // Devices returns the adapters of a class, by the indices of its devices. If the class has a single device,
-// others are those that it takes where it can't use the first. That device has computed something. Drivers are
-// asked in a process of its own, if [UseWorkers] has set a command, since they may crash, hang or print. The
-// error is a [NoDevice] if it is the machine's.
+// others are those that it takes where it can't use the first. That device has computed something. Drivers
+// are asked in a process of its own, if [UseWorkers] has set a command, since they may crash, hang or print.
+// The error is a [NoDevice] if it is the machine's.
 func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error) {
 	p := ProviderOf(class)
 	if p.add == nil {
@@ -52,7 +52,8 @@ func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error
 		if name != "" {
 			name = " of " + name
 		}
-		return nil, nil, &NoDevice{fmt.Sprintf("the driver%s ends the process that uses it: %s", name, gone.how),
+		reason := fmt.Sprintf("the driver%s ends the process that uses it: %s", name, gone.how)
+		return nil, nil, &NoDevice{reason,
 			"another version of the driver may help"}
 	}
 	return nil, nil, p.why(err, adapters, missing)

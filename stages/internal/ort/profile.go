@@ -42,7 +42,7 @@ const (
 	fromHost = "MemcpyFromHost"
 )
 
-// Copies returns what copies between the provider's device and the host take within the graph, beside those
+// Copies returns what copies between the provider's device and the host take within the graph, without those
 // of the run's inputs and outputs.
 func (p Profile) Copies() (out, in Part) {
 	for _, u := range p.Parts {

@@ -15,7 +15,7 @@ import (
 
 // TestRecordedProfile reads a recording of three runs on WebGPU: Conv, Acosh, Conv, ArgMax, GatherElements,
 // Det, of which the CPU computes Det, and the transposition of whole numbers that a layout with channels
-// last brings. The numbers are the file's, added up by hand: the copies wait for the device, which isn't
+// last needs. The numbers are the file's, added up by hand: the copies wait for the device, which isn't
 // their time.
 func TestRecordedProfile(t *testing.T) {
 	b, err := os.ReadFile("testdata/profile.json")

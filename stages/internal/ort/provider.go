@@ -32,7 +32,8 @@ type Provider struct {
 	// OneQueue says that all sessions use one queue, which isn't safe for several threads.
 	OneQueue bool
 
-	// add adds the provider to a session's options, on one of its devices; nil for the one that is always there.
+	// add adds the provider to a session's options, on one of its devices; nil for the one that is always
+	// there.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
 	// adapters returns those that drivers tell of, in the order of their indices.
 	adapters func() ([]gpu.Adapter, error)
@@ -63,7 +64,8 @@ var Providers = []*Provider{
 		Wrong: []string{"InstanceNormalization", "Slice"},
 		Carry: bind, OneQueue: true,
 		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
-		most: 1, others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
+		most: 1,
+		others: "a process has one adapter, the fastest kind first: VK_DRIVER_FILES, the path of a " +
 			"driver's manifest, leaves out other drivers'",
 	},
 }

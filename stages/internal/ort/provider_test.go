@@ -60,8 +60,8 @@ func TestWhyNoCUDA(t *testing.T) {
 			`NVIDIA's driver shows no GPU: CUDA_VISIBLE_DEVICES is "7"`},
 		{"", "Non-zero status code: cuDNN is not available. Install cuDNN, update", card, nil,
 			"CUDA's provider needs cuDNN, which isn't found: pip "},
-		{"", load + "CUDA failure 222: the provided PTX was compiled with an unsupported toolchain. ; GPU=0", card,
-			nil,
+		{"", load + "CUDA failure 222: the provided PTX was compiled with an unsupported toolchain. ; GPU=0",
+			card, nil,
 			"A card with the driver 570 computes nothing: error 222, the provided PTX was compiled with an " +
 				"unsupported toolchain."},
 		{"", load + "something else\nand more", card, nil,

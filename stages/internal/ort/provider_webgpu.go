@@ -170,7 +170,8 @@ func whyNoWebGPU(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 			}
 		}
 		return &NoDevice{"no Vulkan driver works here",
-			"install NVIDIA's, or apt install mesa-vulkan-drivers for others; vulkaninfo --summary lists them"}
+			"install NVIDIA's, or apt install mesa-vulkan-drivers for others; vulkaninfo --summary lists " +
+				"them"}
 	case errors.Is(missing, gpu.NoAdapter):
 		return &NoDevice{"the Vulkan driver has no adapter",
 			"the GPU must be one of the driver's, and its files in /dev/dri yours to read and write"}

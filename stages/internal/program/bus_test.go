@@ -22,7 +22,7 @@ type crossing struct {
 }
 
 // TestCrossings holds what crosses the bus to a device, and that the device's results are the processor's.
-// The device is a stand-in that computes from what was brought to it alone.
+// The device is a stand-in that computes from what was copied to it alone.
 func TestCrossings(t *testing.T) {
 	d := standin.New(t)
 	here, there := threaded{1, stagetest.NewSlot()}, stagetest.NewSlotOn(d.Device())
@@ -39,7 +39,7 @@ func TestCrossings(t *testing.T) {
 	}
 }
 
-// TestBindingOnWebGPU holds that ONNX Runtime's binding brings a device what the stand-in is brought.
+// TestBindingOnWebGPU holds that ONNX Runtime's binding copies to a device what is copied to the stand-in.
 func TestBindingOnWebGPU(t *testing.T) {
 	if os.Getenv("RUNEXP_WEBGPU") == "" {
 		t.Skip("skipped: make test-gpu runs it")
@@ -86,8 +86,9 @@ func crossings(t *testing.T, of string) []crossing {
 				}
 			}
 			return all
-		}, map[string]int{"runexp_from": 1, "runexp_to": 1, "runexp_ranks": 2, "runexp_replaced": 6, "run": 6},
-			6 * answer},
+		}, map[string]int{
+			"runexp_from": 1, "runexp_to": 1, "runexp_ranks": 2, "runexp_replaced": 6, "run": 6,
+		}, 6 * answer},
 		{"masked", func(slot stages.Slot) (all []float32) {
 			m, err := n.Masked(t.Context(), slot, batch)
 			must(t, err)

@@ -43,7 +43,8 @@ func TestPace(t *testing.T) {
 	}{
 		{"as large as may be", 100, 0, func(rows int) float64 { return 20 }, 100, []int{16, 32, 64}},
 		{"no gain", 100, 0, func(rows int) float64 { return float64(rows) }, 15, []int{16, 32}},
-		{"gain up to 32", 100, 0, func(rows int) float64 { return float64(max(rows, 32)) }, 25, []int{16, 32, 64}},
+		{"gain up to 32", 100, 0, func(rows int) float64 { return float64(max(rows, 32)) }, 25,
+			[]int{16, 32, 64}},
 		{"memory", 100, 40, func(rows int) float64 { return 20 }, 25, []int{16, 32, 64}},
 		{"little memory", 100, 10, func(rows int) float64 { return 20 }, 8, []int{16}},
 		{"slow", 100, 0, func(rows int) float64 { return 210 }, 15, []int{16}},
@@ -74,7 +75,9 @@ func TestPace(t *testing.T) {
 					tries = append(tries, rows)
 				}
 			}
-			want = slices.DeleteFunc(slices.Clone(want), func(rows int) bool { return tt.most > 0 && rows > tt.most })
+			want = slices.DeleteFunc(slices.Clone(want), func(rows int) bool {
+				return tt.most > 0 && rows > tt.most
+			})
 			if tries = slices.Compact(tries); !slices.Equal(tries, want) {
 				t.Errorf("%s, run %d: tried %v, want %v", tt.name, run, tries, want)
 			}

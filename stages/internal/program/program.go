@@ -74,7 +74,7 @@ type loaded struct {
 }
 
 // Weight implements [stages.Weighed]. A session keeps its weights on a device, its inputs, and an arena as
-// large as a run needed: neither provider gives that back. What kernels take for themselves beside it
+// large as a run needed: neither provider gives that back. What kernels take for themselves in addition
 // isn't known, nor what a file that runs verbatim makes between its ends.
 func (l *loaded) Weight() int64 {
 	if l == nil {
@@ -241,7 +241,7 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	l := c.(*loaded)
 	memory := "memory of "
 	if l.carried() {
-		memory = "memory beside a device of "
+		memory = "memory next to a device of "
 	}
 	c, err = slot.Keep(memory+key, l.memory(), func() (io.Closer, error) { return allocate(l) })
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // onGPUs are the operators that backward passes add for GPUs. ONNX Runtime lists CUDA's kernels in
 // docs/OperatorKernels.md, and WebGPU's in webgpu_execution_provider.cc: look there before you add an
-// operator. If a provider lacks it, its row says so, and others are emitted where [Builder.lacks] does:
+// operator. If a provider lacks it, its row lists it, and others are emitted where [Builder.lacks] does:
 // WebGPU lacks FusedMatMul, LogSoftmax and Sign.
 var onGPUs = []string{
 	"Abs", "Add", "And", "Cast", "Concat", "ConstantOfShape", "Conv", "ConvTranspose", "Cos", "Div",

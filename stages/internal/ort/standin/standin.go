@@ -1,5 +1,5 @@
 // Package standin has a device for tests that stands in for a card: it computes on the processor, but from
-// memory of its own, as a card does. What isn't brought there isn't seen there.
+// memory of its own, as a card does. What isn't copied there isn't seen there.
 package standin
 
 import (
