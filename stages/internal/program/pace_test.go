@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/ort/standin"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -61,7 +63,11 @@ func TestPace(t *testing.T) {
 		for run, want := range [][]int{tt.tries, nil} {
 			slot := remembering{stagetest.NewSlotOn(d.Device()), found}
 			ran = nil
-			c, err := n.Curve(t.Context(), slot, tt.limit)
+			var c program.Curve
+			var err error
+			synctest.Test(t, func(t *testing.T) { // where only takes has time pass
+				c, err = n.Curve(t.Context(), slot, tt.limit)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
