@@ -3,6 +3,7 @@ package ort
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -240,6 +241,27 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	if !errors.Is(err, stages.ErrOutOfMemory) {
 		t.Errorf("a terabyte: %v", err)
+	}
+}
+
+// TestSet: a tensor takes all bits, and counts as written only if any changes.
+func TestSet(t *testing.T) {
+	x, err := NewTensor[float32](library(t), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	negative := float32(math.Copysign(0, -1))
+	for i, c := range []struct {
+		to      []float32
+		written bool
+	}{{[]float32{0, 0}, false}, {[]float32{negative}, true}, {[]float32{negative, 0}, false}} {
+		before := x.written()
+		x.Set(c.to)
+		if written := x.written() != before; written != c.written ||
+			math.Signbit(float64(x.Data[0])) != math.Signbit(float64(c.to[0])) {
+			t.Errorf("%d: %v, written %v", i, x.Data, written)
+		}
 	}
 }
 

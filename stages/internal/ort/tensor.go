@@ -1,8 +1,8 @@
 package ort
 
 import (
+	"bytes"
 	"fmt"
-	"slices"
 	"unsafe"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
@@ -41,9 +41,9 @@ func (t *Tensor[T]) Write() []T {
 	return t.Data
 }
 
-// Set copies elements into t, unless t has the same.
+// Set copies elements into t, unless t has the same bits.
 func (t *Tensor[T]) Set(elements []T) {
-	if !slices.Equal(t.Data[:len(elements)], elements) {
+	if !bytes.Equal(bytesOf(t.Data[:len(elements)]), bytesOf(elements)) {
 		copy(t.Write(), elements)
 	}
 }
