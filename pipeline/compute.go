@@ -306,6 +306,8 @@ func (w *worker) runStage(nodes []*node, envs []*stages.Env) error {
 		switch {
 		case err != nil && w.ctx.Err() != nil:
 			return context.Cause(w.ctx)
+		case err != nil && w.slot.Lost(): // by another slot, however the library puts it here
+			return fmt.Errorf("%w: %w", stages.ErrDeviceLost, err)
 		case err != nil && len(nodes) > 1:
 			return err // each is called alone
 		}

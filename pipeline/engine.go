@@ -39,7 +39,7 @@ import (
 type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
-	Batch    int             // the most passes handed to a device at once; 0 for 16, on a GPU 256
+	Batch    int             // passes handed to a device at once; 0 for 16, on a GPU for what is fastest
 	Chunk    int             // items of one piece of work; 0 for 16, a GPU's 64, or fewer if devices had none
 	FailFast bool            // stop at the first failure rather than finish the rest
 	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's
@@ -86,7 +86,7 @@ type run struct {
 	own       *worker           // the scheduling goroutine
 	devices   chan *device.Slot // empty until first is done
 	first     sync.Once
-	alive     atomic.Int32      // devices' slots that weren't lost
+	alive     atomic.Int32      // devices that weren't lost; processors count as one
 	gone      chan struct{}     // closed when none is left
 	checker   chan *device.Slot // of the processor, for what is compared with it
 	trials    trials
@@ -192,16 +192,20 @@ func (r *run) openSlots() {
 func (r *run) openDevices(items int) {
 	r.first.Do(func() {
 		caches := map[stages.Device]*device.Cache{}
+		if r.alive.Store(1); r.Devices[0].Class != "cpu" {
+			r.alive.Store(int32(len(r.Devices)))
+		}
 		for _, d := range device.For(items, r.Devices) {
 			cache := r.compiling
 			if d.Class != "cpu" {
 				if cache = caches[d]; cache == nil {
 					cache = r.newCache()
-					cache.Memory = found{r, d}
+					if r.Batch == 0 {
+						cache.Memory = found{r, d}
+					}
 					caches[d] = cache
 				}
 			}
-			r.alive.Add(1)
 			r.devices <- cache.NewSlot(d)
 		}
 	})
@@ -229,8 +233,8 @@ func (f found) Remember(what string, b []byte) {
 	_ = f.store.SetMemo(f.key(what), b) // without it, the next run finds it again
 }
 
-// mostRows returns how many passes are handed to a device of a class at once unless the user says: it may
-// find that fewer are as good.
+// mostRows returns how many passes are handed to a device of a class at once unless the user says: programs
+// on a GPU may find that fewer are as good.
 func mostRows(class string) int {
 	if class == "cpu" {
 		return 16
@@ -258,7 +262,7 @@ type worker struct {
 }
 
 func (w *worker) giveBack() {
-	if w.home != nil && !w.away && w.lost == nil {
+	if w.home != nil && !w.away {
 		w.away = true
 		w.home <- w.slot
 	}
@@ -290,13 +294,17 @@ func (w *worker) leaveRoom() {
 
 // takeSlot waits for a free slot.
 func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
-	select {
-	case s := <-from:
-		return s, nil
-	case <-w.gone:
-		return nil, errNoDevice
-	case <-w.ctx.Done():
-		return nil, context.Cause(w.ctx)
+	for {
+		select {
+		case s := <-from:
+			if !s.Lost() {
+				return s, nil
+			}
+		case <-w.gone:
+			return nil, errNoDevice
+		case <-w.ctx.Done():
+			return nil, context.Cause(w.ctx)
+		}
 	}
 }
 
@@ -334,19 +342,20 @@ func (w *worker) onDevice(n *node, f func(on *worker) error) error {
 // errNoDevice is the error of work that needs a device when none is left.
 var errNoDevice = errors.New("no device is left")
 
-// lose closes w's slot, whose device is lost. If it was the last, the run ends.
+// lose takes w's device, with all its slots, out of the run: whoever gets one of them takes another. If it
+// was the last, the run ends.
 func (w *worker) lose(err error) {
-	w.lost = err
+	if w.lost = err; !w.slot.Lose() {
+		return
+	}
 	func() { // its sessions are of no use; that they can't be closed says nothing new
 		defer plan.Catch(new(error))
 		_ = w.slot.Trim()
 	}()
 	d := w.slot.Device()
 	if w.alive.Add(-1) > 0 {
-		if _, told := w.told.LoadOrStore(d, true); !told {
-			w.emit(Event{Kind: Warning, Device: d.String(), Reason: fmt.Sprintf(
-				"%s is lost, and what it was computing goes to another device: %v", d, err)})
-		}
+		w.emit(Event{Kind: Warning, Device: d.String(), Reason: fmt.Sprintf(
+			"%s is lost, and what it was computing goes to another device: %v", d, err)})
 		return
 	}
 	w.cancel(fmt.Errorf("%w: %s: %v; what is done is stored, and the same command goes on from here",

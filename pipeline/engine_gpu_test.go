@@ -35,7 +35,7 @@ publish: [maps]
 		case <-time.After(10 * time.Second):
 			return errors.New("no other chunk was computed meanwhile")
 		}
-		m := e.Slot.(stages.Memory)
+		m := e.Slot.(stages.Remembering).Memory()
 		found, _ := m.Recall("batch")
 		m.Remember("batch", []byte("64"))
 		l.mu.Lock()
@@ -61,4 +61,12 @@ publish: [maps]
 	}
 	again("", "64")
 	again(" of another kind", "")
+	l.batch, l.force = 32, []string{"maps"}
+	scale.Run = func(ctx context.Context, p any, e *stages.Env) error {
+		if e.Batch != 32 || e.Slot.(stages.Remembering).Memory() != nil {
+			t.Errorf("asked for batches of 32, a stage has %d, and may choose others", e.Batch)
+		}
+		return inner(ctx, p, e)
+	}
+	l.mustRun(yaml)
 }

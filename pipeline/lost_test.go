@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/stages"
@@ -121,6 +122,52 @@ publish: []
 				t.Errorf("%d items before, %d later", done, l.ran["mix"])
 			}
 		})
+	}
+}
+
+// TestLostSlots holds that a device goes with all its slots at once: what its other slot computes may fail as it
+// likes and is computed on another device, nothing more is tried on it, and a single one that is lost tells
+// of no other.
+func TestLostSlots(t *testing.T) {
+	for devices, left := range map[string]bool{"webgpu:0,webgpu:1": true, "webgpu": false} {
+		l := remoteLab(t, 40)
+		l.chunk, l.devices, l.compare = 2, devices, -1
+		var mu sync.Mutex
+		calls, both := 0, make(chan bool)
+		l.compute = func(on stages.Device, _ string, x float64) ([]byte, error) {
+			if on.Index == 1 {
+				<-both
+				return big(x), nil
+			}
+			mu.Lock()
+			calls++
+			call := calls
+			mu.Unlock()
+			switch call {
+			case 1: // until the other slot computes, too
+				<-both
+				return nil, fmt.Errorf("lost: %w", stages.ErrDeviceLost)
+			case 2:
+				close(both)
+				time.Sleep(100 * time.Millisecond)
+				return nil, errors.New("a buffer can't be mapped")
+			}
+			return big(x), nil
+		}
+		res, err := l.run(remoteMaps)
+		warnings := l.said(pipeline.Warning)
+		if calls != 2 {
+			t.Errorf("%s: %d items were tried on the lost device", devices, calls)
+		}
+		if left && (err != nil || len(warnings) != 1) ||
+			!left && (err == nil || !strings.Contains(err.Error(), "no device is left: webgpu:0") ||
+				len(warnings) != 0) {
+			t.Errorf("%s: error %v, warnings %q", devices, err, warnings)
+		}
+		if state, why := fate(t, res, "maps"); left && state != pipeline.Executed || state == pipeline.Failed {
+			t.Errorf("%s: fate %d, %s", devices, state, why)
+		}
+		res.Close()
 	}
 }
 

@@ -75,11 +75,15 @@ func (r *run) startOne() bool {
 
 // free returns a worker on a free slot, nil if there is none.
 func (r *run) free(slots chan *device.Slot) *worker {
-	select {
-	case slot := <-slots:
-		return &worker{run: r, ctx: r.ctx, slot: slot, home: slots}
-	default:
-		return nil
+	for {
+		select {
+		case slot := <-slots:
+			if !slot.Lost() {
+				return &worker{run: r, ctx: r.ctx, slot: slot, home: slots}
+			}
+		default:
+			return nil
+		}
 	}
 }
 

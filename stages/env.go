@@ -45,8 +45,13 @@ type Meter interface {
 	Passed(forward, backward int)
 }
 
-// A Memory is a [Slot] that remembers what programs find out about its device, in later runs too. No key and
-// no result depends on that.
+// A Remembering slot has programs find out what suits its device, such as the best batch, and keeps it.
+type Remembering interface {
+	// Memory is nil where programs are to do as they are told.
+	Memory() Memory
+}
+
+// A Memory keeps what programs found out about a device, for later runs too. No key depends on that.
 type Memory interface {
 	Recall(what string) ([]byte, bool)
 	Remember(what string, found []byte)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runexp/runexp/stages"
@@ -13,10 +14,11 @@ import (
 // A Cache holds the sessions of a device's slots in its memory. When they weigh more than the cache's limit,
 // it closes the least recently used of them that no running call uses.
 type Cache struct {
-	// Memory, if set, keeps what programs find out about the device: see [stages.Memory].
+	// Memory, if set, keeps what programs find out about the device: see [stages.Remembering].
 	Memory stages.Memory
 
 	limit int64
+	lost  atomic.Bool
 
 	mu      sync.Mutex // guards what follows, and using and nested of the slots
 	slots   int
@@ -86,20 +88,14 @@ func (s *Slot) load() (end func()) {
 	}
 }
 
-// Recall implements [stages.Memory].
-func (s *Slot) Recall(what string) ([]byte, bool) {
-	if s.cache.Memory == nil {
-		return nil, false
-	}
-	return s.cache.Memory.Recall(what)
-}
+// Memory implements [stages.Remembering].
+func (s *Slot) Memory() stages.Memory { return s.cache.Memory }
 
-// Remember implements [stages.Memory].
-func (s *Slot) Remember(what string, found []byte) {
-	if s.cache.Memory != nil {
-		s.cache.Memory.Remember(what, found)
-	}
-}
+// Lose notes that the device of the cache's slots is lost, and reports whether that is news.
+func (s *Slot) Lose() bool { return !s.cache.lost.Swap(true) }
+
+// Lost reports whether the slot's device is lost.
+func (s *Slot) Lost() bool { return s.cache.lost.Load() }
 
 // NewSlot returns one more slot of the cache, on d.
 func (c *Cache) NewSlot(d stages.Device) *Slot {

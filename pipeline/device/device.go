@@ -72,9 +72,8 @@ func Slots(devices []stages.Device) int {
 	return lanes * len(devices)
 }
 
-// For returns the slots' devices that compute so many items. An item is computed on one slot, so with four or
-// more
-// processor slots an item most of them might idle: then one slot has all their threads.
+// For returns the devices of the slots that compute so many items. An item is computed on one slot, so with
+// four or more processor slots an item most of them might idle: then one slot has all their threads.
 func For(items int, devices []stages.Device) []stages.Device {
 	if devices[0].Class != "cpu" {
 		return slices.Repeat(devices, lanes) // the first of each before the second of any

@@ -35,25 +35,22 @@ const (
 	patience = 20 * time.Second
 )
 
-// paced returns the batch of a program on a slot: the one given, unless a device computes more rows a second
-// with a smaller one, or has no memory for it. The first time it tries batches, each twice as large as the
-// one before; the slot remembers what it found, if it can.
+// paced returns the batch of a program on a slot: the one given, unless the slot is [stages.Remembering] and
+// its device computes more rows a second with a smaller one, or has no memory for it. The first time it tries
+// batches, each twice as large as the one before, and the slot remembers what it found.
 //
 // A processor's batches follow from its caches, see [Net.AtOnce].
 func (n *Net) paced(ctx context.Context, slot stages.Slot, key string, batch int,
 	r lower.Request) (int, error) {
-	_, rehearsed := slot.(*Rehearsal)
-	if rehearsed || slot.Device().Class == "cpu" || n.Batch > 0 || batch <= least {
+	memory := memoryOf(slot)
+	if memory == nil || slot.Device().Class == "cpu" || n.Batch > 0 || batch <= least {
 		return batch, nil
 	}
 	key = fmt.Sprintf("pace of program %s of %s", key, n.digest)
-	memory, _ := slot.(stages.Memory)
 	c, err := slot.Share(key, 0, func() (io.Closer, error) {
 		p := &pace{}
-		if memory != nil {
-			if b, ok := memory.Recall(key); ok && json.Unmarshal(b, p) != nil {
-				p = &pace{}
-			}
+		if b, ok := memory.Recall(key); ok && json.Unmarshal(b, p) != nil {
+			p = &pace{}
 		}
 		return p, nil
 	})
@@ -72,7 +69,7 @@ func (n *Net) paced(ctx context.Context, slot stages.Slot, key string, batch int
 			return 0, err
 		}
 	}
-	if memory != nil && tried {
+	if tried {
 		if b, err := json.Marshal(p); err == nil {
 			memory.Remember(key, b)
 		}
@@ -84,11 +81,19 @@ func (n *Net) paced(ctx context.Context, slot stages.Slot, key string, batch int
 	return batch, nil
 }
 
+// memoryOf returns the memory of a slot, nil if it has none.
+func memoryOf(slot stages.Slot) stages.Memory {
+	if r, ok := slot.(stages.Remembering); ok {
+		return r.Memory()
+	}
+	return nil
+}
+
 // next returns the batch to try next.
 func (p *pace) next() int { return max(least, 2*p.Best) }
 
-// try takes the time of a batch. One that fails is too large, unless it is the first and fails for another
-// reason than lack of memory.
+// try takes the time of a batch. One that fails is too large, unless the device is lost, or it is the first
+// and fails for another reason than lack of memory.
 func (p *pace) try(ctx context.Context, batch int, timed func(int) (time.Duration, error)) error {
 	took, err := timed(batch)
 	switch {
@@ -97,7 +102,7 @@ func (p *pace) try(ctx context.Context, batch int, timed func(int) (time.Duratio
 	case err != nil && p.Best == 0 && errors.Is(err, stages.ErrOutOfMemory):
 		p.Best, p.Done = batch/2, true
 		return nil
-	case err != nil && p.Best == 0:
+	case err != nil && (p.Best == 0 || errors.Is(err, stages.ErrDeviceLost)):
 		return err
 	case err != nil:
 		p.Done = true

@@ -19,15 +19,24 @@ import (
 // A remembering slot keeps what programs found out.
 type remembering struct {
 	stages.Slot
-	found map[string][]byte
+	found memory
 }
 
-func (s remembering) Recall(what string) ([]byte, bool) {
-	b, ok := s.found[what]
+func (s remembering) Memory() stages.Memory {
+	if s.found == nil {
+		return nil
+	}
+	return s.found
+}
+
+type memory map[string][]byte
+
+func (m memory) Recall(what string) ([]byte, bool) {
+	b, ok := m[what]
 	return b, ok
 }
 
-func (s remembering) Remember(what string, found []byte) { s.found[what] = found }
+func (m memory) Remember(what string, found []byte) { m[what] = found }
 
 // TestPace holds that a device gets the batch that computes most rows a second, of those that fit its memory,
 // and that it is found once: another slot, as of a later run, has it from the memory.
@@ -59,7 +68,7 @@ func TestPace(t *testing.T) {
 			ran = append(ran, rows)
 			time.Sleep(time.Duration(tt.takes(rows) * float64(time.Millisecond)))
 		}
-		found := map[string][]byte{}
+		found := memory{}
 		for run, want := range [][]int{tt.tries, nil} {
 			slot := remembering{stagetest.NewSlotOn(d.Device()), found}
 			ran = nil
@@ -88,6 +97,37 @@ func TestPace(t *testing.T) {
 				t.Errorf("%s, run %d: tried %v, want %v", tt.name, run, tries, want)
 			}
 			stagetest.Release(slot.Slot)
+		}
+	}
+}
+
+// TestLostWhilePaced: that a device is lost says nothing of its best batch.
+func TestLostWhilePaced(t *testing.T) {
+	d := standin.New(t)
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
+	slot := remembering{stagetest.NewSlotOn(d.Device()), memory{}}
+	defer stagetest.Release(slot.Slot)
+	d.Fail = func(rows int) error {
+		if rows > 16 {
+			return errors.New("VK_ERROR_DEVICE_LOST")
+		}
+		return nil
+	}
+	if _, err := n.Curve(t.Context(), slot, 100); !errors.Is(err, stages.ErrDeviceLost) || len(slot.found) > 0 {
+		t.Errorf("the error is %v; remembered: %s", err, slices.Collect(maps.Values(slot.found)))
+	}
+}
+
+// TestBatchAsTold: a slot without a memory gets the batch that it is given, untried.
+func TestBatchAsTold(t *testing.T) {
+	d := standin.New(t)
+	d.Spent = func(int) { t.Error("something ran") }
+	n := net(t, modeltest.Nets(t, false)["smallcnn"])
+	for _, slot := range []stages.Slot{stagetest.NewSlotOn(d.Device()),
+		remembering{Slot: stagetest.NewSlotOn(d.Device())}} {
+		c, err := n.Curve(t.Context(), slot, 100)
+		if err != nil || c.Batch != 100 {
+			t.Errorf("a batch of %d, %v", c.Batch, err)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type Device struct {
 	Class string
 	Most  int                      // rows that its memory holds, 0 for any number
 	Spent func(rows int)           // is called by every run, if it isn't nil
+	Fail  func(rows int) error     // returns what the library says of a run, if it isn't nil
 	mu    sync.Mutex               // guards what follows
 	count map[string]int           // uploads by input; runs, under "run"
 	bytes struct{ up, down int64 } // that crossed
@@ -95,6 +96,11 @@ func (c *carrier) Compute(ctx context.Context) error {
 	}
 	if c.Spent != nil {
 		c.Spent(rows)
+	}
+	if c.Fail != nil {
+		if err := c.Fail(rows); err != nil {
+			return err
+		}
 	}
 	results, err := ort.Fetch[float32](ctx, c.session, c.memory)
 	if err != nil {
