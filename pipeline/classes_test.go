@@ -40,7 +40,7 @@ func TestForcedOnAnotherClass(t *testing.T) {
 	for d, want := range map[float64]string{
 		0:    "reproduced",
 		0.05: "within tolerance 0.001 of cpu (largest deviation ",
-		5:    "differs from cpu by 0.0",
+		5:    "differs from cpu with a deviation of 0.0",
 	} {
 		l := remoteLab(t, 4)
 		l.devices = "cpu:0"
@@ -49,6 +49,23 @@ func TestForcedOnAnotherClass(t *testing.T) {
 		f := l.mustRun(remoteMaps).Forced
 		if len(f) != 1 || !strings.HasPrefix(f[0].String(), want) || f[0].Reproduced != (d < 1) ||
 			f[0].Within != (d > 0 && d < 1) {
+			t.Errorf("off by %g: %v, want %s", d, f, want)
+		}
+	}
+}
+
+// TestForcedOnTheSameGPU: a GPU's bits may change from run to run, a processor's may not.
+func TestForcedOnTheSameGPU(t *testing.T) {
+	for d, want := range map[float64]string{
+		0.05: "within tolerance 0.001 of webgpu (largest deviation ",
+		5:    "differs from webgpu with a deviation of 0.0",
+	} {
+		l := remoteLab(t, 4)
+		l.compare = -1
+		l.mustRun(remoteMaps)
+		l.force, l.compute = []string{"maps"}, offBy(d)
+		if f := l.mustRun(remoteMaps).Forced; len(f) != 1 || !strings.HasPrefix(f[0].String(), want) ||
+			f[0].Reproduced != (d < 1) {
 			t.Errorf("off by %g: %v, want %s", d, f, want)
 		}
 	}

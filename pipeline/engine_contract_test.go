@@ -119,7 +119,7 @@ publish: []
 	l.force = []string{"drift"}
 	res := l.mustRun(yaml)
 	if f := res.Forced; len(f) != 1 || f[0].Reproduced || f[0].Deviation != 0.5/599.25 ||
-		f[0].String() != `differs by 0.000834 of the largest magnitude: port "images", item 1 of 2` {
+		f[0].String() != `differs with a deviation of 0.000834: port "images", item 1 of 2` {
 		t.Errorf("forced: %+v", f)
 	}
 	l.items, l.drift = []string{"a=1", "b=2"}, math.Inf(1)
