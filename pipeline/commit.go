@@ -19,7 +19,7 @@ type execution struct {
 
 	trial  *trial       // of what is to be compared with the processor
 	first  bool         // of its program
-	sample stages.Env   // what is compared: the calls,
+	sample stages.Env   // what is compared, or may be: the calls,
 	made   []callOutput // and what came of them
 }
 

@@ -50,7 +50,7 @@ func (w *worker) compute(j *job, chunk []int32, computed func()) {
 			stop(nodes...)
 			if j.onProbation {
 				for _, x := range done {
-					w.sample(x)
+					w.enrol(x)
 				}
 				compared = append(compared, done...)
 			}
@@ -438,10 +438,8 @@ func (w *worker) computeWhole(m *member, onProbation bool) error {
 			return err
 		}
 		x := &execution{task: &task{member: m}, env: e, outs: outs}
-		if w.sample(x); err == nil {
-			err = w.compare(x)
-		}
-		if err != nil {
+		w.enrol(x)
+		if err := w.compare(x); err != nil {
 			return err
 		}
 	}

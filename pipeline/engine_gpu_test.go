@@ -22,7 +22,7 @@ publish: [maps]
 `
 	l := newLab(t)
 	l.number(128)
-	l.devices = "webgpu"
+	l.devices, l.compare = "webgpu", -1
 	scale := *l.stages["lab/scale"]
 	l.stages["lab/scale"] = &scale
 	inner, meet := scale.Run, make(chan bool)

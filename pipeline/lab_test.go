@@ -41,6 +41,7 @@ type lab struct {
 	// compute is how a device other than the processor makes what lab/remote does of an item.
 	compute func(d stages.Device, id string, x float64) ([]byte, error)
 	compare int
+	judging chan struct{} // closed, if it isn't nil, when the processor first computes an item of lab/remote
 	slowly  time.Duration // an item of lab/remote on the processor
 	askew   float64       // the factor with which lab/shared is off on such a device
 

@@ -22,11 +22,11 @@ import (
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, and
 // then one item in [Engine.Compare], chosen by its key, is computed on the processor too, before anything of
 // the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
-// items may be: a path of discrete choices, or a kink, makes much of the last bit. So where one of the first
-// items is off, all are compared until there are twenty. The class is refused for the program where at least
-// two of the last twenty items and more than an eighth are off, or where one has another shape or is
-// undefined elsewhere, or that a Whole stage made. Then the cell fails, nothing that this class and runtime
-// has stored of the program is served any more, and later runs fail at once, but for cells that are forced.
+// items may be: a path of discrete choices, or a kink, makes much of the last bit. So while one of the last
+// twenty items compared is off, all are compared. The class is refused for the program where at least two of
+// the last twenty and more than an eighth are off, or where one has another shape or is undefined elsewhere,
+// or that a Whole stage made. Then the cell fails, nothing that this class and runtime has stored of the
+// program is served any more, and later runs fail at once, but for cells that are forced.
 type Probation struct {
 	Items    int           // that were compared
 	Took     time.Duration // on the processor
@@ -50,7 +50,8 @@ const window = 20
 
 // A trial is a program's probation in a run.
 type trial struct {
-	judged chan struct{} // closed once the first chunk is
+	program stages.Digest
+	judged  chan struct{} // closed once the first chunk is
 
 	mu      sync.Mutex // guards the rest
 	begun   bool       // a chunk is the first
@@ -75,7 +76,7 @@ func (ts *trials) at(program stages.Digest, s *stages.Stage) *trial {
 		if ts.of == nil {
 			ts.of = map[stages.Digest]*trial{}
 		}
-		t = &trial{judged: make(chan struct{})}
+		t = &trial{program: program, judged: make(chan struct{})}
 		t.Stage, t.Tolerance = s.Name, s.Tolerance
 		ts.of[program] = t
 	}
@@ -120,37 +121,41 @@ func (r *resolver) programOf(n *node) stages.Digest {
 	return h.sum()
 }
 
-// sample chooses what is to be compared of an execution: all of the first of its program, or of one that is
-// suspected, and then what the items' keys choose.
-func (w *worker) sample(x *execution) {
+// enrol has an execution compared, if it is of a device: see [worker.compare].
+func (w *worker) enrol(x *execution) {
 	if !x.Stage.Device {
 		return
 	}
-	program := w.programOf(x.node)
-	x.trial = w.trials.at(program, x.Stage)
+	x.trial = w.trials.at(w.programOf(x.node), x.Stage)
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
-	suspected := x.trial.Off > 0 && x.trial.Items < window
 	x.trial.mu.Unlock()
 	x.sample, x.made = *x.env, x.outs
+}
+
+// choose leaves of an execution what is to be compared: all of the first of its program, or of one that is
+// suspected, else what the items' keys choose.
+func (w *worker) choose(x *execution, suspected bool) {
 	if x.first || suspected || x.Stage.Relation == stages.Whole {
 		return
 	}
+	calls, outs := x.sample.Calls, x.made
 	x.sample.Calls, x.made = nil, nil
 	for i, key := range x.keys {
 		h := newHasher("compared")
-		h.digest(program)
+		h.digest(x.trial.program)
 		h.digest(key)
 		d := h.sum()
 		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.Compare, usualCompare)) == 0 {
-			x.sample.Calls, x.made = append(x.sample.Calls, x.env.Calls[i]), append(x.made, x.outs[i])
+			x.sample.Calls, x.made = append(x.sample.Calls, calls[i]), append(x.made, outs[i])
 		}
 	}
 }
 
-// compare computes on the processor what [worker.sample] left of an execution. The error is that the class is
-// refused, in this chunk or before, or that the processor fails. Nothing of a program is recorded before its
-// first chunk is judged. A worker waits for one whose sample is older than its own, so none waits for ever.
+// compare computes on the processor what is to be compared of an execution that [worker.enrol] was called
+// with. The error is that the class is refused, in this chunk or before, or that the processor fails. Nothing
+// of a program is recorded before its first chunk is judged. A worker waits for one that was enrolled before
+// it, so none waits for ever.
 func (w *worker) compare(x *execution) (err error) {
 	t := x.trial
 	if t == nil {
@@ -173,10 +178,13 @@ func (w *worker) compare(x *execution) (err error) {
 		}
 	}
 	t.mu.Lock()
-	refused := t.refused
+	refused, suspected := t.refused, slices.Contains(t.recent, true)
 	t.mu.Unlock()
-	if refused != nil || x.made == nil {
+	if refused != nil {
 		return refused
+	}
+	if w.choose(x, suspected); x.made == nil {
+		return nil
 	}
 	var slot *device.Slot
 	select {
@@ -277,13 +285,12 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	if !otherwise && !whole && (off < 2 || off <= n/8) {
 		return nil
 	}
-	by := fmt.Sprintf("by %.2g of the largest magnitude", worst)
+	by := fmt.Sprintf("by %.2g", worst)
 	if otherwise {
 		by = "in shape, or in what is undefined"
 	}
-	const text = "%s computes it otherwise than the processor: of the last %d items compared %d are " +
-		"farther off than %g of the largest magnitude, %s %s; --devices cpu computes it and takes all else " +
-		"from the store"
+	const text = "%s computes it otherwise than the processor: of the last %d items compared %d deviate by " +
+		"more than %g, %s %s; --devices cpu computes it and takes all else from the store"
 	t.refused = fmt.Errorf(text, w.class, n, off, t.Tolerance, where, by)
 	w.refuse(x.node, t.refused)
 	return t.refused
