@@ -24,6 +24,7 @@ type (
 // ONNX Runtime: where it is, and whether there is one.
 func UseRuntime(path string)                  { model.UseRuntime(path) }
 func FindRuntime(path string) (string, error) { return model.FindRuntime(path) }
+func FindPlugin(library string) string        { return model.FindPlugin(library) }
 func OpenRuntime() (Runtime, error)           { return model.OpenRuntime() }
 func NoRuntime(err error) bool                { return model.NoRuntime(err) }
 

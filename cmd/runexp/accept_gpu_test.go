@@ -186,7 +186,7 @@ func TestWebGPU(t *testing.T) {
 		`^runexp: webgpu: the Vulkan driver has no adapter\nhint: `)
 }
 
-// WebGPU's plugin computes as the library does that has WebGPU.
+// WebGPU's plugin computes as the library does that has WebGPU, and results tell which of them made them.
 func TestWebGPUPlugin(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.yaml": fmt.Sprintf(oneNet, net(t, "vgg"))})
 	w.env = webGPU(t)
@@ -196,9 +196,17 @@ func TestWebGPUPlugin(t *testing.T) {
 		t.Skip("skipped: there is no plugin next to the library: go run ./.ci/deps -webgpu gets it")
 	}
 	w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1", "--out", "artifacts/built-in")
-	w.env = append(w.env, "ONNXRUNTIME_EP_WEBGPU="+filepath.Dir(plugin), "RUNEXP_STORE="+w.path("another"))
+	w.env = append(w.env, "ONNXRUNTIME_EP_WEBGPU="+filepath.Dir(plugin))
+	same := []string{"plan", "x.yaml", "--devices", "webgpu", "--same-device"}
+	if plan := w.run(exitDone, same...).stdout; !strings.Contains(plan, "1 to run") {
+		t.Errorf("what the library made passes for the plugin's:\n%s", plan)
+	}
+	w.env = append(w.env, "RUNEXP_STORE="+w.path("another"))
 	w.run(exitDone, "run", "x.yaml", "--devices", "webgpu", "--batch", "1", "--out", "artifacts/plugin")
-	same(t, w.path("artifacts/built-in"), w.path("artifacts/plugin"))
+	if plan := w.run(exitDone, same...).stdout; !strings.Contains(plan, "4 cached") {
+		t.Errorf("what the plugin made doesn't:\n%s", plan)
+	}
+	w.run(exitDone, "diff", "artifacts/built-in", "artifacts/plugin")
 }
 
 // What docs/devices.md quotes, commands report.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"debug/elf"
 	"fmt"
@@ -72,12 +73,17 @@ func elfBuildID(f io.ReaderAt) string {
 }
 
 // madeBy returns the function that names what makes the results of a device class: only what can move
-// the last bits of a number, which is the instructions that the kernels use and the runtime.
+// the last bits of a number, which is the instructions that the kernels use, the runtime and its plugin. Which
+// card computes isn't told: its results are within tolerances on any.
 func madeBy(s *store.Store, path string) func(class string) string {
 	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
+	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })
 	return func(class string) string {
-		if class == "cpu" {
+		switch class {
+		case "cpu":
 			class += " " + instructions()
+		case "webgpu":
+			class += plugin()
 		}
 		return class + ", " + version()
 	}
@@ -89,22 +95,46 @@ const noRuntime = "no ONNX Runtime"
 // nothing to do, so the store remembers the version of a library file.
 func runtimeVersion(s *store.Store, path string) string {
 	file, _ := registry.FindRuntime(path) // "" isn't there
+	version := foundOut(s, "runtime version", func() string {
+		if r, err := registry.OpenRuntime(); err == nil {
+			return "ONNX Runtime " + r.Version
+		}
+		return ""
+	}, file)
+	return cmp.Or(version, noRuntime)
+}
+
+// pluginVersion names WebGPU's plugin by its bytes, as it tells no version; it is "" where the library needs
+// none.
+func pluginVersion(s *store.Store, path string) string {
+	library, _ := registry.FindRuntime(path)
+	file := registry.FindPlugin(library)
+	return foundOut(s, "plugin", func() string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return ""
+		}
+		return " plugin " + stages.Sum(b).Short()
+	}, file)
+}
+
+// foundOut returns what find makes of a file; the store knows it as long as the file stays the same. It is
+// "" where there is no file, or find returns that.
+func foundOut(s *store.Store, what string, find func() string, file string) string {
 	info, err := os.Stat(file)
 	if err != nil {
-		return noRuntime
+		return ""
 	}
-	const state = "runtime version\x00%s\x00%d\x00%d"
-	key := stages.Sum(fmt.Appendf(nil, state, file, info.Size(), info.ModTime().UnixNano()))
+	const state = "%s\x00%s\x00%d\x00%d"
+	key := stages.Sum(fmt.Appendf(nil, state, what, file, info.Size(), info.ModTime().UnixNano()))
 	if b, ok := s.Memo(key); ok {
 		return string(b)
 	}
-	r, err := registry.OpenRuntime()
-	if err != nil {
-		return noRuntime
+	found := find()
+	if found != "" {
+		_ = s.SetMemo(key, []byte(found)) // without it the file is read again next time
 	}
-	version := "ONNX Runtime " + r.Version
-	_ = s.SetMemo(key, []byte(version)) // without it the library is asked again next time
-	return version
+	return found
 }
 
 // instructions names the CPU's family as numeric kernels see it.

@@ -26,6 +26,10 @@ func FindRuntime(path string) (string, error) {
 	return lib.Path, err
 }
 
+// FindPlugin returns the path of the plugin that webgpu computes with beside a library; "" if there is none, or
+// the library needs none. It opens neither, but reads the library.
+func FindPlugin(library string) string { return ort.Plugin(library) }
+
 // OpenRuntime opens the library if it isn't open yet.
 func OpenRuntime() (Runtime, error) {
 	r, err := ort.Default()

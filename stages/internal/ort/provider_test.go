@@ -130,6 +130,45 @@ func TestFindPlugin(t *testing.T) {
 	}
 }
 
+// A library that has WebGPU needs no plugin, unless the variable asks for it.
+func TestPluginOfLibrary(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("VIRTUAL_ENV", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	library, plugin := filepath.Join(dir, fileName()), filepath.Join(dir, pluginName())
+	write := func(file, text string) {
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want string) {
+		t.Helper()
+		if got := Plugin(library); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	write(library, "WebGpuExecutionProvider")
+	check("")
+	write(plugin, "")
+	check(plugin)
+	write(library, "...ep.webgpuexecutionprovider.powerPreference...")
+	check("")
+	t.Setenv(pluginVariable, plugin)
+	check(plugin)
+}
+
+// What a library's file shows is what it does.
+func TestCompiledIn(t *testing.T) {
+	r := library(t)
+	t.Setenv("VIRTUAL_ENV", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	_, _, err := r.Devices("webgpu")
+	var none *NoDevice
+	if has := !errors.As(err, &none) || none.Reason != noWebGPU; has != compiledIn(r.Library.Path) {
+		t.Errorf("the library has WebGPU: %v (%v); its file shows otherwise", has, err)
+	}
+}
+
 // A driver that never answers is given up on, and its process ended.
 func TestDriverThatHangs(t *testing.T) {
 	r := library(t)

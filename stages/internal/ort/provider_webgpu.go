@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
@@ -98,6 +100,22 @@ func findPlugin(library string) (string, error) {
 		}
 	}
 	return "", &NoDevice{noWebGPU, getWebGPU}
+}
+
+// Plugin returns the file of the plugin that webgpu computes with beside a library; "" if there is none, or
+// none is needed, as WebGPU is compiled into the library. Nothing is opened.
+func Plugin(library string) string {
+	file, err := findPlugin(library)
+	if err != nil || os.Getenv(pluginVariable) == "" && compiledIn(library) {
+		return ""
+	}
+	return file
+}
+
+// compiledIn reports whether a library's file shows that WebGPU is compiled in: the name of an option.
+func compiledIn(library string) bool {
+	b, err := stages.ReadFile(library, maxLibrary)
+	return err == nil && bytes.Contains(b, []byte("ep.webgpuexecutionprovider.powerPreference"))
 }
 
 func regular(path string) bool {
