@@ -181,7 +181,7 @@ func (w *worker) regenerate(n *node, port int, at []int32) (map[stages.Digest][]
 	var err error
 	if n.Stage.Device {
 		err = w.onDevice(n, compute)
-	} else {
+	} else if err = w.reclaim(); err == nil { // its slot may be another worker's by now
 		err = compute(w)
 	}
 	return bytes.of[n], err

@@ -165,8 +165,13 @@ func (s *session) tellProbation(u *ui, r *pipeline.Result, quiet bool) {
 		list = append(list, text)
 	}
 	took := p.Took.Seconds()
-	text := fmt.Sprintf("compared with the processor: %d items in %.1f s, %.0f %% of the run's time; "+
-		"largest deviations: %s", p.Items, took, 100*took/r.Summary.Took.Seconds(), strings.Join(list, ", "))
+	items := "items"
+	if p.Items == 1 {
+		items = "item"
+	}
+	text := fmt.Sprintf("compared with the processor: %d %s in %.1f s, %.0f %% of the run's time; "+
+		"largest deviations: %s", p.Items, items, took, 100*took/r.Summary.Took.Seconds(),
+		strings.Join(list, ", "))
 	switch {
 	case off > 0:
 		u.warn(text)
