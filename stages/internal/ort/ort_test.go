@@ -211,14 +211,51 @@ func TestLostDevice(t *testing.T) {
 	}
 }
 
+// TestOutOfMemoryOnWebGPU: whatever makes a value too large for a device is a lack of memory.
+func TestOutOfMemoryOnWebGPU(t *testing.T) {
+	if os.Getenv("RUNEXP_WEBGPU") == "" {
+		t.Skip("skipped: make test-gpu runs it")
+	}
+	r := library(t)
+	var err error
+	for _, numbers := range []int64{1 << 10, 1 << 28, 1 << 29, 1 << 31} { // up to 8 GiB, beyond any limit
+		s, failed := r.NewSession(doubler(t, 1, func(f *onnx.Fragment) {
+			x := f.Op("Expand", []string{"x", f.Ints("shape", []int64{numbers}, 1)})
+			f.OpTo("y", "ReduceMax", []string{f.Op("Relu", []string{x})},
+				onnx.Attr{Name: "axes", Value: []int64{0}})
+		}), []string{"x"}, []string{"y"}, stages.Device{Class: "webgpu", Threads: 1})
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		x, errX := NewTensor[float32](r, 1)
+		y, errY := NewTensor[float32](r, 1)
+		if err := errors.Join(errX, errY); err != nil {
+			t.Fatal(err)
+		}
+		err = s.Run(t.Context(), []Value{x}, []Value{y})
+		if err != nil && (numbers == 1<<10 || !errors.Is(err, stages.ErrOutOfMemory)) {
+			t.Errorf("%d numbers: %v", numbers, err)
+		}
+		if err := errors.Join(s.Close(), x.Close(), y.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err == nil {
+		t.Error("a device holds 8 GiB in a value")
+	}
+}
+
 func TestOutOfMemory(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Error running network: Non-zero status code: Failed to allocate memory for requested buffer of " +
 			"size 4": true,
-		"std::bad_alloc":                                            true,
-		"CUDA failure 2: out of memory ; GPU=0":                     true,
-		"CUDNN failure: CUDNN_STATUS_ALLOC_FAILED":                  true,
-		"Error running network: Got invalid dimensions for input x": false,
+		"std::bad_alloc":                           true,
+		"CUDA failure 2: out of memory ; GPU=0":    true,
+		"CUDNN failure: CUDNN_STATUS_ALLOC_FAILED": true,
+		"WebGPU validation failed. [Invalid Buffer (unlabeled)] is invalid due to a previous error.\n - " +
+			"While calling [Device].CreateBindGroup([BindGroupDescriptor \"Expand\"]).": true,
+		"WebGPU validation failed. [Invalid ComputePipeline] is invalid due to a previous error.": false,
+		"Error running network: Got invalid dimensions for input x":                               false,
 	} {
 		if got := errors.Is(explain(errors.New(text)), stages.ErrOutOfMemory); got != want {
 			t.Errorf("%q is out of memory: %v", text, got)

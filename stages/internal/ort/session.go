@@ -345,8 +345,12 @@ func (s *Session) Close() error {
 	return errors.Join(s.closeBindings(), s.session.Destroy(), s.recording.remove())
 }
 
+// outOfMemory is what libraries say where fewer rows would fit: the last three are Dawn's, of a buffer that
+// couldn't be had, one beyond a limit of the device, and one in so many parts that no shader takes them.
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +
-	`memory|ALLOC_FAILED|AllocateRawInternal`)
+	`memory|ALLOC_FAILED|AllocateRawInternal|` +
+	`\[Invalid Buffer.*\] is invalid due to a previous error|exceeds the max buffer size limit|` +
+	`Too many storage buffers in shader`)
 
 // lostDevice is what CUDA, Dawn and the libraries below it say of a device that this process can't use any
 // more: a driver that was reset, a card that is gone, or a kernel's fault, which no context of CUDA outlives.
