@@ -99,7 +99,6 @@ def measure(net, task, batch, side, device, end):
 
 def main():
     name, task, limit, batches, device = sys.argv[1:]
-    end = time.perf_counter() + float(limit)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     if device == "cpu":
         torch.set_num_threads(1)
@@ -107,6 +106,7 @@ def main():
     net = SMALL[name]().eval().requires_grad_(False) if name in SMALL else shapes.make(name)
     side = 32 if name in SMALL else 224
     net = net.to(device)
+    end = time.perf_counter() + float(limit)
     for i, batch in enumerate(map(int, batches.split(","))):
         if i > 0 and time.perf_counter() > end:
             say("note its time was over before batch", batch)

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -76,8 +79,11 @@ func TestParityOfTheProcessorWithItself(t *testing.T) {
 	if err := parity(t.Context(), &text, "cpu", "resnet_tiny", strings.Split(firstStages, ",")); err != nil {
 		t.Fatal(err)
 	}
-	want := "compared attribute/lrp-epsilon 0 0.0001\ncompared attribute/saliency 0 0.0001\n" +
-		"compared perturb/deletion 0 0.0001\n"
+	want := ""
+	for _, s := range []stages.Stage{attribute.LRPEpsilon, attribute.Saliency, model.Predict,
+		perturb.Deletion} {
+		want += fmt.Sprintf("compared %s 0 %.2g\n", s.Name, s.Tolerance)
+	}
 	if text.String() != want {
 		t.Errorf("got %s", &text)
 	}
@@ -118,7 +124,8 @@ func TestBothHalvesComputeTheSame(t *testing.T) {
 // stubs are programs of a kit. The card hangs in deletion, with a process of its own, and Python has a
 // PyTorch that is half as fast.
 var stubs = map[string]string{
-	"webgpu/runexp": `echo "runexp   1.0"; echo "webgpu   a card"`,
+	"webgpu/runexp": `echo "runexp   1.0"; echo "webgpu   a card"; echo "         of two"
+echo "store    here"; echo "         not"`,
 	"webgpu/card": `case "$1 $4" in
 "parity "*) echo compared attribute/saliency 1e-6 1e-4; echo failed perturb/deletion it is broken; exit 1;;
 "speed gradient")
@@ -172,10 +179,10 @@ func TestRunEndsInTimeAndTellsWhatFailed(t *testing.T) {
 	for _, want := range []string{
 		"| card | A card, 1000 MiB, 1.0 |",
 		"| PyTorch | 2.0 |",
-		"| webgpu | a card |",
+		"| webgpu | a card; of two |",
 		"| webgpu | resnet | 1 of 2 | 0 | 1 | 1e-06, attribute/saliency |",
 		"| webgpu | resnet | perturb/deletion | failed | it is broken |",
-		"| resnet50 | gradient | webgpu | 2 | 150 | 2.00 |  |  |",
+		"| resnet50 | gradient | webgpu | 2 | 150 | 2.00 × PyTorch |  |  |",
 		"| resnet50 | gradient | PyTorch | 2 | 75 |  |  |  |",
 		"| resnet50 | gradient | webgpu | 100 | 150 |",
 		"| gradient at batch 4 of resnet50, webgpu | out of memory |",

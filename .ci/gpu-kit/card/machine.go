@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,21 +37,30 @@ func look(ctx context.Context, kit string) machine {
 	var err error
 	if m.card, err = output(ctx, 20*time.Second, nil, "nvidia-smi",
 		"--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"); err != nil {
-		m.card = "no nvidia-smi tells: " + oneLine(err.Error())
+		m.card = "unknown: nvidia-smi says " + oneLine(err.Error())
+		if errors.Is(err, exec.ErrNotFound) {
+			m.card = "unknown: there is no nvidia-smi"
+		}
 	}
 	m.vulkan = vulkan(ctx, kit)
 	m.findTorch(ctx)
 	return m
 }
 
-// output returns what a command prints, without blank lines around it.
+// output returns what a command prints, without blank lines around it. Its error has the last line that the
+// command prints to stderr.
 func output(ctx context.Context, limit time.Duration, env []string, command ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	group(cmd)
+	said := &tail{to: io.Discard}
+	cmd.Stderr = said
 	b, err := cmd.Output()
+	if err != nil && said.last != "" {
+		err = errors.New(said.last)
+	}
 	return strings.TrimSpace(string(b)), err
 }
 
@@ -73,7 +84,8 @@ func (m *machine) findTorch(ctx context.Context) {
 		m.python = "python3"
 	}
 	if _, err := exec.LookPath(m.python); err != nil {
-		m.python, m.torch = "", "not there: "+err.Error()
+		m.torch = "not there: there is no " + m.python
+		m.python = ""
 		return
 	}
 	out, err := output(ctx, 90*time.Second, nil, m.python, "-c", torchTells)

@@ -27,12 +27,9 @@ func parity(ctx context.Context, w io.Writer, class, net string, names []string)
 	if in, err = in.images(parityImages); err != nil {
 		return err
 	}
-	set := registry.Builtin()
-	for _, family := range []string{"attribute", "perturb"} {
-		for _, s := range set.Family(family) {
-			if slices.Contains(names, s.Name) || names[0] == "all" && s.Device && in.serves(s) {
-				in.compare(ctx, w, class, s)
-			}
+	for _, s := range registry.Builtin().Family("") {
+		if slices.Contains(names, s.Name) || names[0] == "all" && s.Device && in.serves(s) {
+			in.compare(ctx, w, class, s)
 		}
 	}
 	return ctx.Err()

@@ -22,6 +22,7 @@ type run struct {
 	machine machine
 	load    *load
 	table   table
+	told    string    // the name of doctor's last line that has one
 	details io.Writer // everything that steps print
 	start   time.Time
 }

@@ -61,6 +61,9 @@ func (r *run) do(ctx context.Context, s step) {
 		r.table.fact(s.String(), fmt.Sprintf("done in %.1f s", took))
 	}
 	if why != "" {
+		if entered > 0 {
+			why += "; the tables have what came before"
+		}
 		r.table.missing(s, why)
 		r.say("%s: %s", s, why)
 	}
@@ -77,9 +80,14 @@ func group(cmd *exec.Cmd) {
 func (r *run) enter(s step, line string, started time.Time) bool {
 	if s.fact {
 		name, rest, _ := strings.Cut(line, "  ")
-		if name == s.who || name == "runtime" || name == "runexp" || name == "cpu" {
-			r.table.fact(name, strings.TrimSpace(rest))
-			r.say("%s: %s", name, strings.TrimSpace(rest))
+		rest = strings.TrimSpace(rest)
+		if name == "" && r.told == s.who { // more of it: what to do, or other adapters
+			r.table.facts[len(r.table.facts)-1].text += "; " + rest
+			return true
+		}
+		if r.told = name; name == s.who || name == "runtime" || name == "runexp" || name == "cpu" {
+			r.table.fact(name, rest)
+			r.say("%s: %s", name, rest)
 		}
 		return true
 	}

@@ -137,10 +137,10 @@ func (t *table) markdown() string {
 		"largest difference"}, t.parity())
 	grid("Beyond tolerance, or failed", []string{"device", "net", "stage", "difference", "tolerance or why"},
 		t.beyond())
-	grid("Speed at the best batch", []string{"net", "task", "by", "batch", "images/s", "× theirs", "busy",
-		"MiB"}, t.best())
+	grid("Speed at the best batch of each", []string{"net", "task", "by", "batch", "images/s", "compared",
+		"card busy", "MiB in use"}, t.best())
 	head, rows := t.batches()
-	grid("Images a second by batch", head, rows)
+	grid("Images a second by the most rows of a batch", head, rows)
 	grid("Not measured", []string{"step", "why"}, pairs(t.missed))
 	return b.String()
 }
@@ -223,7 +223,7 @@ func (t *table) best() (rows [][]string) {
 			f := fastest(g)
 			row := []string{f.net, f.task, f.who, strconv.Itoa(f.batch), number(f.rate), "", "", ""}
 			if theirRate > 0 && f.who != theirs(f.task) {
-				row[5] = fmt.Sprintf("%.2f", f.rate/theirRate)
+				row[5] = fmt.Sprintf("%.2f × %s", f.rate/theirRate, theirs(f.task))
 			}
 			if f.sampled {
 				row[6], row[7] = fmt.Sprintf("%.0f %%", f.busy), fmt.Sprintf("%.0f", f.memory)
