@@ -28,6 +28,7 @@ type set struct {
 
 func (s set) Name() string    { return s.name }
 func (s set) Pieces() []piece { return s.pieces }
+func (s set) Last() piece     { return s.pieces[len(s.pieces)-1] }
 
 type piece struct {
 	name string
