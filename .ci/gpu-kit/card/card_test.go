@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -100,6 +101,10 @@ func TestNoDevice(t *testing.T) {
 	})...)
 	if want := "failed attribute/saliency,failed 4,failed 2"; strings.Join(got, ",") != want {
 		t.Errorf("got %v", got)
+	}
+	err := plainly("cuda", errors.New("a_file.cc:17: it can't be had"))
+	if want := "cuda: this ONNX Runtime has no CUDA: "; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %q, want a sentence that begins with %q", err, want)
 	}
 }
 

@@ -52,7 +52,7 @@ func (in inputs) compare(ctx context.Context, w io.Writer, class string, s *stag
 	}
 	got, err := payloads(class)
 	if err != nil {
-		failed(w, s.Name, err)
+		failed(w, s.Name, plainly(class, err))
 		return
 	}
 	if len(got) != len(want) {

@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 )
 
 // What measures prints lines, as it goes, so that what was measured before it was stopped counts:
@@ -20,6 +24,19 @@ import (
 // failed reports an error in one line.
 func failed(w io.Writer, what any, err error) {
 	fmt.Fprintf(w, "failed %v %s\n", what, oneLine(err.Error()))
+}
+
+// plainly returns an error of a device's work or, if there is no such device at all, why.
+func plainly(class string, err error) error {
+	r, none := registry.OpenRuntime()
+	if none == nil {
+		none = r.Has(stages.Device{Class: class})
+	}
+	if none == nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, err) // to log.txt
+	return fmt.Errorf("%s: %w", class, none)
 }
 
 // oneLine returns a text on a line, shortened.

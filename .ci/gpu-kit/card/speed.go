@@ -80,7 +80,7 @@ func speed(ctx context.Context, w io.Writer, class, name, what string, limit tim
 			break
 		}
 		if err := in.measure(ctx, w, class, t, batch, start.Add(limit)); err != nil {
-			failed(w, batch, err)
+			failed(w, batch, plainly(class, err))
 			if last != nil && last.Error() == err.Error() {
 				break // another batch fails at the same, too
 			}
