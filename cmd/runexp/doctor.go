@@ -92,7 +92,7 @@ func devices(rt registry.Runtime, class string) (lines []string) {
 func adapter(a registry.Adapter) string {
 	text := a.Name
 	if a.Software {
-		text += " (the processor, slow)"
+		text += " (imitated by the processor, slow)"
 	}
 	if a.Driver != "" {
 		text += ", driver " + a.Driver

@@ -65,8 +65,8 @@ func measuredOn(list string) ([]stages.Device, error) {
 	if err != nil {
 		return nil, usage(err, "")
 	}
-	if err := usable(devices[0]); err != nil {
-		return nil, environment(err)
+	if _, err := usable(devices[0]); err != nil {
+		return nil, err
 	}
 	return devices[:1], nil
 }
@@ -149,16 +149,17 @@ func use(p registry.Usage) string {
 	for _, f := range p.Fallbacks {
 		onCPU += f.Nodes
 	}
-	text := fmt.Sprintf("%s of %d rows: %d nodes in %.3g s", p.Name(), p.Batch, p.Nodes, p.Run)
+	text := fmt.Sprintf("%s of %d rows: %.3g s a run", p.Name(), p.Batch, p.Run)
 	if p.Computing > 0 {
 		text += fmt.Sprintf(", %.0f%% of which the device computes", 100*p.Computing/p.Run)
 	}
+	text += fmt.Sprintf("\n%d nodes, ", p.Nodes)
 	if onCPU == 0 {
-		text += "\nall on the device"
+		text += "all on the device"
 	} else {
-		text += fmt.Sprintf("\n%d of them on the CPU: %s\n%.2g%% of the time for these and for copies "+
-			"between: %d to the CPU (%s), %d back (%s)", onCPU, p.Operators(), 100*p.Cost, p.ToHost.Number,
-			size(p.ToHost.Bytes), p.FromHost.Number, size(p.FromHost.Bytes))
+		text += fmt.Sprintf("%d of them on the CPU: %s\nthese, with %d copies to the CPU (%s) and %d back (%s), "+
+			"take %.2g%% of the time", onCPU, p.Operators(), p.ToHost.Number, size(p.ToHost.Bytes),
+			p.FromHost.Number, size(p.FromHost.Bytes), 100*p.Cost)
 	}
 	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))
 }

@@ -39,7 +39,7 @@ func TestInspectedClasses(t *testing.T) {
 func TestUse(t *testing.T) {
 	u := registry.Usage{Program: `gradient of "" by derivative`, Batch: 8, Nodes: 635, Run: 0.25, Cost: 0.123,
 		Inputs: registry.Copies{Number: 2, Bytes: 393600}, Outputs: registry.Copies{Number: 3, Bytes: 786816}}
-	want := "gradient of 8 rows: 635 nodes in 0.25 s\n\tall on the device\n\treads 393.6 kB, returns 786.8 kB"
+	want := "gradient of 8 rows: 0.25 s a run\n\t635 nodes, all on the device\n\treads 393.6 kB, returns 786.8 kB"
 	if got := use(u); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -47,9 +47,9 @@ func TestUse(t *testing.T) {
 		registry.Fallback{Operator: "Det", Nodes: 1})
 	u.ToHost, u.FromHost = registry.Copies{Number: 30, Bytes: 7404800}, registry.Copies{Number: 20, Bytes: 42}
 	u.Computing = 0.2
-	want = "gradient of 8 rows: 635 nodes in 0.25 s, 80% of which the device computes\n" +
-		"\t20 of them on the CPU: Tan 19, Det 1\n" +
-		"\t12% of the time for these and for copies between: 30 to the CPU (7.4 MB), 20 back (42 B)\n" +
+	want = "gradient of 8 rows: 0.25 s a run, 80% of which the device computes\n" +
+		"\t635 nodes, 20 of them on the CPU: Tan 19, Det 1\n" +
+		"\tthese, with 30 copies to the CPU (7.4 MB) and 20 back (42 B), take 12% of the time\n" +
 		"\treads 393.6 kB, returns 786.8 kB"
 	if got := use(u); got != want {
 		t.Errorf("%q, want %q", got, want)

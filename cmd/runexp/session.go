@@ -70,8 +70,15 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	u.closing = append(u.closing, st.Close)
 	build := compiler(st, e.runtime)
 	if !reader {
-		if err := usable(devices...); err != nil {
+		used, err := usable(devices...)
+		if err != nil {
 			return nil, err
+		}
+		for i, a := range used {
+			if a.Software {
+				const text = "%s is %s, a GPU imitated by the processor: --devices cpu is faster"
+				u.warn(fmt.Sprintf(text, devices[i], a.Name))
+			}
 		}
 		if e.store == "" {
 			if err := p.prepare(); err != nil {
@@ -109,25 +116,26 @@ func (e *engineFlags) folder(p place) (string, error) {
 	return p.store(), p.real(p.store())
 }
 
-// usable returns an error if devices of one class can't be had.
-func usable(devices ...stages.Device) error {
+// usable returns the adapters that devices of one class are, none of processors, or an error if they can't be
+// had.
+func usable(devices ...stages.Device) ([]registry.Adapter, error) {
 	class := devices[0].Class
 	if class == "cpu" {
-		return nil
+		return nil, nil
 	}
 	r, err := registry.OpenRuntime()
 	if err != nil {
-		return environment(err)
+		return nil, environment(err)
 	}
-	err = r.Has(devices...)
+	used, err := r.Adapters(devices...)
 	var none *registry.NoDevice
 	switch {
 	case err == nil:
-		return nil
+		return used, nil
 	case errors.As(err, &none):
-		return &exitError{exitEnvironment, fmt.Errorf("%s: %s", class, none.Reason), none.Remedy}
+		return nil, &exitError{exitEnvironment, fmt.Errorf("%s: %s", class, none.Reason), none.Remedy}
 	}
-	return environment(fmt.Errorf("%s: %w", class, err))
+	return nil, environment(fmt.Errorf("%s: %w", class, err))
 }
 
 // outlook looks ahead at what a run would do, and shows what takes long of that.
@@ -169,7 +177,7 @@ func (s *session) tellProbation(u *ui, r *pipeline.Result, quiet bool) {
 	if p.Items == 1 {
 		items = "item"
 	}
-	text := fmt.Sprintf("compared with the processor: %d %s in %.1f s, %.0f %% of the run's time; "+
+	text := fmt.Sprintf("compared with the processor: %d %s in %.1f s, %.0f%% of the run's time; "+
 		"largest deviations: %s", p.Items, items, took, 100*took/r.Summary.Took.Seconds(),
 		strings.Join(list, ", "))
 	switch {

@@ -63,7 +63,10 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	f.here = true
 	if c.gpus() {
 		s.engine.Devices = []stages.Device{{Class: "cuda"}}
-		f.here = !f.dry && usable(s.engine.Devices...) == nil
+		if f.here = !f.dry; f.here {
+			_, err := usable(s.engine.Devices...)
+			f.here = err == nil
+		}
 	}
 	o, err := f.prepare(ctx, u, s, p)
 	if err != nil {

@@ -52,8 +52,11 @@ func (r Runtime) Devices(class string) (usable, others []Adapter, err error) {
 	return r.runtime.Devices(class)
 }
 
-// Has returns nil if r can compute on these devices of one class, otherwise the reason.
-func (r Runtime) Has(devices ...stages.Device) error { return r.runtime.Has(devices...) }
+// Adapters returns those that devices of one class are, none of processors, or an error as [Runtime.Devices]
+// does.
+func (r Runtime) Adapters(devices ...stages.Device) ([]Adapter, error) {
+	return r.runtime.Adapters(devices...)
+}
 
 // NoRuntime reports whether err is caused by a missing or incompatible library, which the user has to fix.
 func NoRuntime(err error) bool {

@@ -59,22 +59,24 @@ func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error
 	return nil, nil, p.why(err, adapters, missing)
 }
 
-// Has returns nil if devices of one class can be used.
-func (r *Runtime) Has(devices ...stages.Device) error {
+// Adapters returns those that devices of one class are, none of processors, or an error as [Runtime.Devices]
+// does.
+func (r *Runtime) Adapters(devices ...stages.Device) (used []gpu.Adapter, err error) {
 	class := devices[0].Class
 	if ProviderOf(class).add == nil {
-		return nil
+		return nil, nil
 	}
 	usable, others, err := r.Devices(class)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, d := range devices {
 		if d.Index >= len(usable) {
-			return ProviderOf(class).absent(d, len(usable), others)
+			return nil, ProviderOf(class).absent(d, len(usable), others)
 		}
+		used = append(used, usable[d.Index])
 	}
-	return nil
+	return used, nil
 }
 
 // ask returns what drivers tell of a class's adapters.

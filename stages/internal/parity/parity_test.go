@@ -36,7 +36,7 @@ func device(t *testing.T) (slot stages.Slot, all bool) {
 		t.Skip("skipped: make test-gpu runs it")
 	}
 	d := stages.Device{Class: "webgpu"}
-	if err := modeltest.Runtime(t).Has(d); err != nil {
+	if _, err := modeltest.Runtime(t).Adapters(d); err != nil {
 		t.Fatal(err)
 	}
 	slot = stagetest.NewSlotOn(d)

@@ -20,7 +20,7 @@ func webGPU(t *testing.T) stages.Device {
 		t.Skip("skipped: make test-gpu runs it")
 	}
 	d := stages.Device{Class: "webgpu"}
-	if err := library(t).Has(d); err != nil {
+	if _, err := library(t).Adapters(d); err != nil {
 		t.Fatal(err)
 	}
 	return d
