@@ -209,6 +209,41 @@ func TestWebGPUPlugin(t *testing.T) {
 	w.run(exitDone, "diff", "artifacts/built-in", "artifacts/plugin")
 }
 
+// A device that is lost in the middle of a chunk ends the run in a sentence; the next run goes on, and what
+// comes out is what the processor says.
+func TestLostOnWebGPU(t *testing.T) {
+	w := newWorld(t, map[string]string{"x.yaml": strings.Replace(fmt.Sprintf(oneNet, net(t, "vgg")), "count: 1",
+		"count: 12", 1)})
+	env := webGPU(t)
+	loader := ""
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
+		if file := filepath.Join(dir, "libvulkan.so.1"); loader == "" {
+			if _, err := os.Stat(file); err == nil {
+				loader = file
+			}
+		}
+	}
+	if loader == "" {
+		t.Skip("skipped: LD_LIBRARY_PATH doesn't say where Vulkan's loader is")
+	}
+	lost := filepath.Dir(w.compiled("libvulkan.so.1", "lost.c"))
+	run := []string{"run", "x.yaml", "--devices", "webgpu", "--batch", "2", "--chunk", "2", "--out"}
+	w.env = append(env, "VULKAN_LOADER="+loader, "LD_LIBRARY_PATH="+lost, "SUBMISSIONS=20")
+	e := w.run(exitFailed, append(run, "artifacts/lost")...)
+	last := e.stderr[strings.LastIndex(strings.TrimSpace(e.stderr), "\n")+1:]
+	ending{stderr: last}.oneSentence(t, `^runexp: no device is left: webgpu:0: the device is lost: `+
+		`.*; what is done is stored, and the same command goes on from here`)
+	if !strings.Contains(e.stderr, "compared with the processor: ") {
+		t.Errorf("the device was lost before it had computed anything:\n%s", e.stderr)
+	}
+	w.env = env
+	w.run(exitDone, append(run, "artifacts/lost")...)
+	w.env = append(env, "RUNEXP_STORE="+w.path("another"))
+	run[3] = "cpu"
+	w.run(exitDone, append(run, "artifacts/cpu")...)
+	same(t, w.path("artifacts/lost"), w.path("artifacts/cpu"))
+}
+
 // What docs/devices.md quotes, commands report.
 func TestDocsDevices(t *testing.T) {
 	var sources strings.Builder

@@ -366,7 +366,7 @@ func explain(err error) error {
 	text := preamble.ReplaceAllString(err.Error(), "")
 	switch {
 	case lostDevice.MatchString(text):
-		return fmt.Errorf("%w: %s", stages.ErrDeviceLost, text)
+		return fmt.Errorf("%w: %s", stages.ErrDeviceLost, strings.TrimSuffix(plainly(err), "."))
 	case outOfMemory.MatchString(text):
 		return fmt.Errorf("%w: %s", stages.ErrOutOfMemory, text)
 	}
