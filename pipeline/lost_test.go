@@ -125,9 +125,9 @@ publish: []
 	}
 }
 
-// TestLostSlots holds that a device goes with all its slots at once: what its other slot computes may fail as it
-// likes and is computed on another device, nothing more is tried on it, and a single one that is lost tells
-// of no other.
+// TestLostSlots holds that a device goes with all its slots at once: what its other slot computes may fail as
+// it likes and is computed on another device, nothing more is tried on it, and a single one that is lost
+// tells of no other.
 func TestLostSlots(t *testing.T) {
 	for devices, left := range map[string]bool{"webgpu:0,webgpu:1": true, "webgpu": false} {
 		l := remoteLab(t, 40)
@@ -164,7 +164,8 @@ func TestLostSlots(t *testing.T) {
 				len(warnings) != 0) {
 			t.Errorf("%s: error %v, warnings %q", devices, err, warnings)
 		}
-		if state, why := fate(t, res, "maps"); left && state != pipeline.Executed || state == pipeline.Failed {
+		state, why := fate(t, res, "maps")
+		if left && state != pipeline.Executed || state == pipeline.Failed {
 			t.Errorf("%s: fate %d, %s", devices, state, why)
 		}
 		res.Close()

@@ -47,8 +47,8 @@ func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (stages.Data,
 type Forced struct {
 	Cell       string
 	Reproduced bool // every payload and fact is the same, bit for bit, or Within
-	// Within tells that other hardware or another runtime made what was stored, or a GPU, whose bits may change
-	// from run to run, and that the cell is no farther off than Tolerance, that of its stage.
+	// Within tells that other hardware or another runtime made what was stored, or a GPU, whose bits may
+	// change from run to run, and that the cell is no farther off than Tolerance, that of its stage.
 	Within    bool
 	Tolerance float64
 	Other     string // what made what was stored

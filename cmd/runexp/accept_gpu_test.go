@@ -212,8 +212,8 @@ func TestWebGPUPlugin(t *testing.T) {
 // A device that is lost in the middle of a chunk ends the run in a sentence; the next run goes on, and what
 // comes out is what the processor says.
 func TestLostOnWebGPU(t *testing.T) {
-	w := newWorld(t, map[string]string{"x.yaml": strings.Replace(fmt.Sprintf(oneNet, net(t, "vgg")), "count: 1",
-		"count: 12", 1)})
+	experiment := strings.Replace(fmt.Sprintf(oneNet, net(t, "vgg")), "count: 1", "count: 12", 1)
+	w := newWorld(t, map[string]string{"x.yaml": experiment})
 	env := webGPU(t)
 	loader := ""
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {

@@ -73,8 +73,8 @@ func elfBuildID(f io.ReaderAt) string {
 }
 
 // madeBy returns the function that names what makes the results of a device class: only what can move
-// the last bits of a number, which is the instructions that the kernels use, the runtime and its plugin. Which
-// card computes isn't told: its results are within tolerances on any.
+// the last bits of a number, which is the instructions that the kernels use, the runtime and its plugin.
+// Which card computes isn't told: its results are within tolerances on any.
 func madeBy(s *store.Store, path string) func(class string) string {
 	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
 	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })

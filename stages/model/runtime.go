@@ -26,7 +26,7 @@ func FindRuntime(path string) (string, error) {
 	return lib.Path, err
 }
 
-// FindPlugin returns the path of the plugin that webgpu computes with beside a library; "" if there is none, or
+// FindPlugin returns the path of the plugin with which a library computes on webgpu; "" if there is none, or
 // the library needs none. It opens neither, but reads the library.
 func FindPlugin(library string) string { return ort.Plugin(library) }
 

@@ -115,8 +115,8 @@ func (p *Provider) absent(d stages.Device, usable int, others []gpu.Adapter) *No
 }
 
 // blame is what libraries put before a sentence: where it arose, and the condition that wasn't met.
-var blame = regexp.MustCompile(`(?s)^.*(was false\. |Status value: \d+, message: |\[ONNXRuntimeError\] : \d+ : \w+ : |with error: |` +
-	`\.(cc|h|cpp):\d+ \S+ )`)
+var blame = regexp.MustCompile(`(?s)^.*(was false\. |Status value: \d+, message: |` +
+	`\[ONNXRuntimeError\] : \d+ : \w+ : |with error: |\.(cc|h|cpp):\d+ \S+ )`)
 
 // plainly returns what an error says, in one line, without the places where it arose.
 func plainly(err error) string {

@@ -102,8 +102,8 @@ func findPlugin(library string) (string, error) {
 	return "", &NoDevice{noWebGPU, getWebGPU}
 }
 
-// Plugin returns the file of the plugin that webgpu computes with beside a library; "" if there is none, or
-// none is needed, as WebGPU is compiled into the library. Nothing is opened.
+// Plugin returns the file of the plugin with which a library computes on webgpu; "" if there is none, or none
+// is needed, as WebGPU is compiled into the library. Nothing is opened.
 func Plugin(library string) string {
 	file, err := findPlugin(library)
 	if err != nil || os.Getenv(pluginVariable) == "" && compiledIn(library) {

@@ -113,7 +113,8 @@ func TestLostWhilePaced(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := n.Curve(t.Context(), slot, 100); !errors.Is(err, stages.ErrDeviceLost) || len(slot.found) > 0 {
+	_, err := n.Curve(t.Context(), slot, 100)
+	if !errors.Is(err, stages.ErrDeviceLost) || len(slot.found) > 0 {
 		t.Errorf("the error is %v; remembered: %s", err, slices.Collect(maps.Values(slot.found)))
 	}
 }
