@@ -342,8 +342,8 @@ func (w *worker) onDevice(n *node, f func(on *worker) error) error {
 // errNoDevice is the error of work that needs a device when none is left.
 var errNoDevice = errors.New("no device is left")
 
-// lose takes w's device, with all its slots, out of the run: whoever gets one of them takes another. If it
-// was the last, the run ends.
+// lose takes w's device out of the run, with all its slots: takeSlot and free drop them. If it was the last,
+// the run ends.
 func (w *worker) lose(err error) {
 	if w.lost = err; !w.slot.Lose() {
 		return
