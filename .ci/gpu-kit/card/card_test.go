@@ -81,7 +81,7 @@ func TestParityOfTheProcessorWithItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ""
-	for _, s := range []stages.Stage{attribute.LRPEpsilon, attribute.Saliency, model.Predict,
+	for _, s := range []stages.Stage{model.Predict, attribute.Saliency, attribute.LRPEpsilon,
 		perturb.Deletion} {
 		want += fmt.Sprintf("compared %s 0 %.2g\n", s.Name, s.Tolerance)
 	}

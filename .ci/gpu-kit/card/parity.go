@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
@@ -27,10 +26,21 @@ func parity(ctx context.Context, w io.Writer, class, net string, names []string)
 	if in, err = in.images(parityImages); err != nil {
 		return err
 	}
-	for _, s := range registry.Builtin().Family("") {
-		if slices.Contains(names, s.Name) || names[0] == "all" && s.Device && in.serves(s) {
-			in.compare(ctx, w, class, s)
+	all := registry.Builtin()
+	if names[0] == "all" {
+		names = nil
+		for _, s := range all.Family("") {
+			if s.Device && in.serves(s) {
+				names = append(names, s.Name)
+			}
 		}
+	}
+	for _, name := range names {
+		s, ok := all.Lookup(name)
+		if !ok {
+			return fmt.Errorf("no stage is called %s", name)
+		}
+		in.compare(ctx, w, class, s)
 	}
 	return ctx.Err()
 }

@@ -61,7 +61,7 @@ func (r *run) plan(ctx context.Context) []step {
 		}
 	}
 	parity := func(what, net, stages string) {
-		ours(step{what: what, net: net, limit: 30*time.Second + slack}, "parity", net, stages)
+		ours(step{what: what, net: net, limit: time.Minute + slack}, "parity", net, stages)
 	}
 	speed := func(net string, tasks ...string) {
 		limit := duration(each) + slack
