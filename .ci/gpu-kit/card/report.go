@@ -30,7 +30,7 @@ func failed(w io.Writer, what any, err error) {
 func plainly(class string, err error) error {
 	r, none := registry.OpenRuntime()
 	if none == nil {
-		none = r.Has(stages.Device{Class: class})
+		_, none = r.Adapters(stages.Device{Class: class})
 	}
 	if none == nil {
 		return err
