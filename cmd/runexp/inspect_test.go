@@ -39,7 +39,8 @@ func TestInspectedClasses(t *testing.T) {
 func TestUse(t *testing.T) {
 	u := registry.Usage{Program: `gradient of "" by derivative`, Batch: 8, Nodes: 635, Run: 0.25, Cost: 0.123,
 		Inputs: registry.Copies{Number: 2, Bytes: 393600}, Outputs: registry.Copies{Number: 3, Bytes: 786816}}
-	want := "gradient of 8 rows: 0.25 s a run\n\t635 nodes, all on the device\n\treads 393.6 kB, returns 786.8 kB"
+	want := "gradient of 8 rows: 0.25 s a run\n" +
+		"\t635 nodes, all on the device\n\treads 393.6 kB, returns 786.8 kB"
 	if got := use(u); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
