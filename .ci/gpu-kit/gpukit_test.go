@@ -96,8 +96,8 @@ func TestRunJoinsPieces(t *testing.T) {
 		t.Error("the unpacked file has other bytes")
 	}
 	readme, err := os.ReadFile(filepath.Join(k.dir, "README"))
-	for piece, do := range map[string]string{"webgpu.01": "keep", "webgpu.03": "webgpu OUT 540", "cuda.02": "keep",
-		"cuda.03": "cuda OUT 540"} {
+	for piece, do := range map[string]string{"webgpu.01": "keep", "webgpu.03": "webgpu OUT 540",
+		"cuda.02": "keep", "cuda.03": "cuda OUT 540"} {
 		if !strings.Contains(string(readme), piece+": "+filepath.Join(k.dir, "run")+" "+do+"\n") {
 			t.Errorf("README doesn't name %s: %v", piece, err)
 		}

@@ -8,10 +8,10 @@ import (
 )
 
 // The quickstart, on two images, computes on WebGPU what it computes on the processor: the run compares every
-// stage, on the same inputs, and finds none farther off than it tolerates; most of what a run on the processor
-// has published is reproduced. What isn't is of Grad-CAM on the ViT, whose map is 0 on much of an image, up to
-// the last bit, which there decides on the pixels' order. Two images are too few for a grid of four, on either
-// device.
+// stage, on the same inputs, and finds none farther off than it tolerates; most of what a run on the
+// processor has published is reproduced. What isn't is of Grad-CAM on the ViT, whose map is 0 on much of an
+// image, up to the last bit, which there decides on the pixels' order. Two images are too few for a grid of
+// four, on either device.
 func TestQuickstartOnWebGPU(t *testing.T) {
 	mode := os.Getenv("RUNEXP_WEBGPU")
 	if mode == "" {

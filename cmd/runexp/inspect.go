@@ -158,8 +158,8 @@ func use(p registry.Usage) string {
 		text += "all on the device"
 	} else {
 		text += fmt.Sprintf("%d of them on the CPU: %s\nthese, with %d copies to the CPU (%s) and "+
-			"%d back (%s), take %.2g%% of the time", onCPU, p.Operators(), p.ToHost.Number, size(p.ToHost.Bytes),
-			p.FromHost.Number, size(p.FromHost.Bytes), 100*p.Cost)
+			"%d back (%s), take %.2g%% of the time", onCPU, p.Operators(), p.ToHost.Number,
+			size(p.ToHost.Bytes), p.FromHost.Number, size(p.FromHost.Bytes), 100*p.Cost)
 	}
 	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))
 }

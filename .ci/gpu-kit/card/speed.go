@@ -55,8 +55,8 @@ const (
 )
 
 // speed measures images a second of a task, batch by batch, from encoded images to encoded results, with its
-// programs loaded. Batches are of one image's rows where it has several: of those that hold all of them, one is
-// measured. No batch begins after the time given.
+// programs loaded. Batches are of one image's rows where it has several: of those that hold all of them,
+// one is measured. No batch begins after the time given.
 func speed(ctx context.Context, w io.Writer, class, name, what string, limit time.Duration,
 	batches []int) error {
 	t, err := taskOf(what)
