@@ -152,3 +152,10 @@ func Warned(u Usage) (text string) {
 	u.warn(func(format string, args ...any) { text = fmt.Sprintf(format, args...) })
 	return text
 }
+
+// SetDear sets the share of a run from which fallbacks and copies are worth a warning, and returns what it
+// was.
+func SetDear(share float64) (was float64) {
+	was, dear = dear, share
+	return was
+}

@@ -46,7 +46,7 @@ type Copies struct {
 }
 
 // dear is the share of a run from which fallbacks and copies are worth a warning.
-const dear = 0.1
+var dear = 0.1 // tests change it
 
 // Name returns the program's name without what it answers: "gradient".
 func (u Usage) Name() string {

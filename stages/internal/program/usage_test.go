@@ -93,6 +93,7 @@ func TestFallbackOnWebGPU(t *testing.T) {
 		"images": {stagetest.Items(nil, stages.NewTensor(pixels, 3, 128, 128).Encode())}}
 	slot := stagetest.NewSlotOn(d)
 	defer stagetest.Release(slot)
+	defer program.SetDear(program.SetDear(0)) // whatever else keeps the processor
 	var warned []string
 	for range 2 {
 		got, err := stagetest.TryOn(slot, model.Predict, nil, in)

@@ -66,6 +66,12 @@ func everyRule(t *testing.T, op *Op, ex Example) []Policy {
 // relevance with the processor's.
 func TestExamplesOnWebGPU(t *testing.T) {
 	gpu := webGPU(t)
+	// The provider's compiled shaders end with its last session, so one stays.
+	held, err := prepareOn(t, opMaxPool, opMaxPool.Examples[0], Derivative(), gpu, without("webgpu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.close()
 	for _, op := range differentiable() {
 		for _, ex := range op.Examples {
 			ran := map[[sha256.Size]byte]bool{} // many rules are the same for an operator
