@@ -188,9 +188,9 @@ func (r *resolver) groupKey(m *member) stages.Digest {
 			h.facts(d.Facts)
 		}
 	}
-	if times := r.refusalHere(m.node).Times; times > 0 {
+	if at := r.refusalHere(m.node).At; at != 0 {
 		h.text("refused")
-		h.num(times)
+		h.num(int(at))
 	}
 	return h.sum()
 }

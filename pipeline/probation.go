@@ -13,6 +13,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -319,10 +320,11 @@ func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Fa
 	return worst, port
 }
 
-// A refusal is what the store remembers of a program and what makes its results.
+// A refusal is what the store remembers of a program and what makes its results. Those made before it are
+// never taken again, even when it is lifted.
 type refusal struct {
-	Times int    // that it was refused; results of items are those made since the last time
-	Why   string // the error; "" once a cell that was forced has passed
+	At  int64  // when it was last refused, in Unix nanoseconds; 0 if never
+	Why string // the error; "" once a cell that was forced has passed
 }
 
 // anyRefusal is the key of a memo of stores that have any refusal, so that nobody else looks for one.
@@ -345,6 +347,16 @@ func (r *resolver) refusalOf(n *node, madeBy string) (f refusal) {
 		_ = json.Unmarshal(b, &f) // an older value is whole, too
 	}
 	return f
+}
+
+// refusedSince reports whether what made a stored result of n was refused for its program since.
+func (r *resolver) refusedSince(n *node, hit store.Hit) bool {
+	f := r.refusalOf(n, hit.MadeBy())
+	if f.At == 0 {
+		return false
+	}
+	a, err := r.store.Action(hit)
+	return err != nil || a.At <= f.At
 }
 
 // refusalHere is refusalOf for what would make results of this engine.
@@ -380,7 +392,7 @@ func (r *resolver) setRefusal(n *node, f refusal) {
 
 // refuse has later runs take nothing that the run's class has made of n's program.
 func (r *resolver) refuse(n *node, why error) {
-	r.setRefusal(n, refusal{r.refusalHere(n).Times + 1, why.Error()})
+	r.setRefusal(n, refusal{time.Now().UnixNano(), why.Error()})
 }
 
 // refusedHere returns the error of an earlier run if the class is refused for n, and n isn't forced.
@@ -397,6 +409,6 @@ func (r *resolver) refusedHere(n *node) error {
 // passed lifts a refusal for n, which was forced and has passed.
 func (r *run) passed(n *node) {
 	if f := r.refusalHere(n); f.Why != "" && r.compares() {
-		r.setRefusal(n, refusal{Times: f.Times})
+		r.setRefusal(n, refusal{At: f.At})
 	}
 }

@@ -264,6 +264,10 @@ publish: []
 	}
 	l := remoteLab(t, 64)
 	l.chunk = 16
+	earlier := []string{"e0=700", "e1=701"}
+	l.others = earlier
+	l.mustRun(yaml("other", 2)) // passes
+	l.others = nil
 	for i := range 64 {
 		l.others = append(l.others, fmt.Sprintf("i%d=%d", i, i+500))
 	}
@@ -302,6 +306,9 @@ publish: []
 	l.force = nil
 	l.mustRun(yaml("source", 2))
 	l.want("after that", "on webgpu", 64) // not 48: the first chunk was the refused device's
+	l.others = earlier
+	l.mustRun(yaml("other", 2))
+	l.want("what was made before the refusal", "on webgpu", 2)
 }
 
 // TestFirstChunkIsOfAProgram holds that cells of one program have one first chunk, and that what isn't kept,

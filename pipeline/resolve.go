@@ -191,7 +191,7 @@ func (r *resolver) readySources(n *node) error {
 // lookUp reports whether what is stored under n's key is good enough, and takes it; else it notes why not.
 func (r *resolver) lookUp(n *node) bool {
 	hit, ok := r.store.Lookup(n.key, r.class)
-	if ok && r.refusalOf(n, hit.MadeBy()).Why != "" {
+	if ok && r.refusedSince(n, hit) {
 		hit, ok = r.store.Lookup(n.key, r.MadeBy("cpu"))
 	}
 	if !ok {
@@ -216,7 +216,7 @@ func (r *resolver) refusal(n *node, hit store.Hit) string {
 	if r.Force != nil && r.Force(n.Cell) {
 		return forcedReason
 	}
-	if r.refusalOf(n, hit.MadeBy()).Why != "" {
+	if r.refusedSince(n, hit) {
 		return "it was made by " + hit.MadeBy() + ", which was refused for it since"
 	}
 	if hit.Outputs() < n.ports {
