@@ -25,6 +25,7 @@ type (
 func UseRuntime(path string)                  { model.UseRuntime(path) }
 func FindRuntime(path string) (string, error) { return model.FindRuntime(path) }
 func FindPlugin(library string) string        { return model.FindPlugin(library) }
+func Forms(class string) int                  { return model.Forms(class) }
 func OpenRuntime() (Runtime, error)           { return model.OpenRuntime() }
 func NoRuntime(err error) bool                { return model.NoRuntime(err) }
 

@@ -73,19 +73,24 @@ func elfBuildID(f io.ReaderAt) string {
 }
 
 // madeBy returns the function that names what makes the results of a device class: only what can move
-// the last bits of a number, which is the instructions that the kernels use, the runtime and its plugin.
+// the last bits of a number and isn't in keys, which is the instructions that the kernels use, the forms of
+// programs for the class, the runtime and its plugin.
 // Which card computes isn't told: its results are within tolerances on any.
 func madeBy(s *store.Store, path string) func(class string) string {
 	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
 	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })
 	return func(class string) string {
+		made := class
+		if forms := registry.Forms(class); forms > 0 {
+			made += fmt.Sprintf(" forms %d", forms)
+		}
 		switch class {
 		case "cpu":
-			class += " " + instructions()
+			made += " " + instructions()
 		case "webgpu":
-			class += plugin()
+			made += plugin()
 		}
-		return class + ", " + version()
+		return made + ", " + version()
 	}
 }
 

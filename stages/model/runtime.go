@@ -30,6 +30,10 @@ func FindRuntime(path string) (string, error) {
 // the library needs none. It opens neither, but reads the library.
 func FindPlugin(library string) string { return ort.Plugin(library) }
 
+// Forms returns the number of what programs have for a class of devices and not for a processor; 0 is that of
+// the processor.
+func Forms(class string) int { return ort.ProviderOf(class).Forms }
+
 // OpenRuntime opens the library if it isn't open yet.
 func OpenRuntime() (Runtime, error) {
 	r, err := ort.Default()

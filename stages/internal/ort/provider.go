@@ -18,6 +18,10 @@ type Provider struct {
 	Class string // of [stages.DeviceClasses]
 	Name  string // that ONNX Runtime gives it, in profiles too
 
+	// Forms numbers what is emitted for the class and not for a processor, whose programs stand in keys: it
+	// is raised when any of that changes, and names with the class what made a result.
+	Forms int
+
 	// NoIndices says that MaxPool lacks its output Indices, or that these and ArgMax take another one of
 	// equal elements than the processor, so that gradients aren't to rely on them.
 	NoIndices bool
@@ -50,6 +54,7 @@ var Providers = []*Provider{
 	{Class: "cpu", Name: "CPUExecutionProvider"},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",
+		Forms:     1,
 		NoIndices: true,
 		Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh",
 			"Tan"},
@@ -58,6 +63,7 @@ var Providers = []*Provider{
 	},
 	{
 		Class: "webgpu", Name: webGPUName,
+		Forms:     1,
 		NoIndices: true,
 		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
 			"Sign", "Softsign", "SpaceToDepth", "Sum"},

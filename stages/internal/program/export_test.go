@@ -159,3 +159,12 @@ func SetDear(share float64) (was float64) {
 	was, dear = dear, share
 	return was
 }
+
+// DigestOn returns the digest of a gradient's program for the device of a slot.
+func DigestOn(ctx context.Context, n *Net, slot stages.Slot, q Question) (stages.Digest, error) {
+	p, err := n.compile(ctx, slot, 2, n.gradient(q))
+	if err != nil {
+		return stages.Digest{}, err
+	}
+	return digestOf(p), nil
+}
