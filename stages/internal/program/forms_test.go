@@ -22,11 +22,12 @@ import (
 
 var updateForms = flag.Bool("update-forms", false, "write testdata/forms.csv anew")
 
-// TestFrozenForms fails when what is emitted for a class of GPUs changes, while the processor's program, which
-// stands in keys, doesn't, and the provider's Forms isn't raised.
+// TestFrozenForms fails when what is emitted for a class of GPUs changes, while the processor's program,
+// which stands in keys, doesn't, and the provider's Forms isn't raised.
 func TestFrozenForms(t *testing.T) {
 	modeltest.Runtime(t)
-	const file = "testdata/forms.csv" // class, rules, forms, digests of the processor's program and the class's
+	// Its rows are class, rules, forms, and the digests of the processor's program and of the class's.
+	const file = "testdata/forms.csv"
 	n := allForms(t)
 	digest := func(class string, rules relevance.Policy) string {
 		d, err := program.DigestOn(t.Context(), n, stagetest.NewSlotOn(stages.Device{Class: class}),
@@ -81,7 +82,8 @@ func TestFrozenForms(t *testing.T) {
 			continue
 		}
 		if was[2] == now[2] && was[3] == now[3] {
-			t.Errorf("what is emitted for %s by %s changed: raise Forms in its provider's row", now[0], now[1])
+			t.Errorf("what is emitted for %s by %s changed: raise Forms in its provider's row", now[0],
+				now[1])
 		}
 		t.Errorf("%s is out of date: go test ./stages/internal/program -run FrozenForms -update-forms", file)
 	}
