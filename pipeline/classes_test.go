@@ -140,6 +140,33 @@ publish: [scores]
 	ours.want("the same device", "on webgpu", 4)
 }
 
+// TestClassesInTurns: what one class makes of what the other made isn't kept, and all slots of a device need
+// it at once. None of them waits for a slot while it holds one.
+func TestClassesInTurns(t *testing.T) {
+	const yaml = `
+name: turns
+stages:
+  images: {uses: lab/source}
+  first:  {uses: lab/far, in: {images: images}, store: none}
+  %ssecond: {uses: lab/far, in: {images: first}, with: {by: 3}, store: none}
+  %sthird:  {uses: lab/remote, in: {images: second}, with: {by: 5}}
+publish: []
+`
+	l := remoteLab(t, 24)
+	l.chunk, l.compare = 1, -1
+	far := *l.stages["lab/remote"] // whose maps are images for the next
+	far.Name, far.Outputs = "lab/far", []stages.Port{{Name: "maps", Type: stages.Images}}
+	l.stages[far.Name] = &far
+	l.mustRun(fmt.Sprintf(yaml, "#", "#"))
+	l.devices = "cpu:0"
+	l.mustRun(fmt.Sprintf(yaml, "", "#"))
+	l.devices = "webgpu"
+	l.mustRun(fmt.Sprintf(yaml, "", ""))
+	if l.ran["on cpu"] != 24 || l.ran["on webgpu"] != 48 {
+		t.Errorf("executed %v", l.ran)
+	}
+}
+
 // TestWhatAnotherClassMade: what isn't kept, or the store lost, of the processor's results is computed again
 // by the processor.
 func TestWhatAnotherClassMade(t *testing.T) {

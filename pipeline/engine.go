@@ -259,6 +259,7 @@ type worker struct {
 	room      bool              // w has taken one of those who store what they computed
 	lost      error             // the slot's device is lost: nothing is computed there any more
 	like      string            // what makes results of stages with a device; the run's class if it's empty
+	behalf    *worker           // who waits for w, and may hold a device
 }
 
 func (w *worker) giveBack() {
@@ -314,7 +315,10 @@ func (w *worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 func (w *worker) onDevice(n *node, f func(on *worker) error) error {
 	if made := n.stored().MadeBy(); n.Stage.Device && made != w.class && made == w.MadeBy("cpu") {
 		slot := w.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
-		return f(&worker{run: w.run, ctx: w.ctx, slot: slot, like: made})
+		return f(&worker{run: w.run, ctx: w.ctx, slot: slot, like: made, behalf: w})
+	}
+	if w.behalf != nil { // it may hold the only device
+		return w.behalf.onDevice(n, f)
 	}
 	if !w.slot.On(w.hostCache) {
 		if err := w.reclaim(); err != nil {
