@@ -14,8 +14,7 @@ import (
 //
 //	start BATCH                            a measurement begins
 //	rate BATCH IMAGES/S                    and ends
-//	compared STAGE DIFFERENCE TOLERANCE    of a stage's payloads from the processor's, as shares of the
-//	                                       largest magnitude
+//	compared STAGE DEVIATION TOLERANCE     of a stage's payloads from the processor's: see stages.Deviation
 //	failed WHAT why                        of a stage, or of a batch
 //	note text
 //

@@ -34,7 +34,7 @@ type figure struct {
 // A verdict compares a stage with the processor.
 type verdict struct {
 	who, net, stage       string
-	difference, tolerance float64 // shares of the largest magnitude
+	difference, tolerance float64 // see stages.Deviation
 	failed                string  // why there is no difference
 }
 
