@@ -20,9 +20,9 @@ import (
 // A Probation tells how far what a run's devices computed is off the processor's results.
 //
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
-// processor is on probation with each program: a stage, its parameters and its model. The first chunk, and
-// then one item in [Engine.Compare], chosen by its key, is computed on the processor too, before anything of
-// the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
+// processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
+// sixteen items of a large one, and then one item in [Engine.Compare], chosen by its key, is computed on the
+// processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
 // items may be: a path of discrete choices, or a kink, makes much of the last bit. So while one of the last
 // twenty items compared is off, all are compared. The class is refused for the program where at least two of
 // the last twenty and more than an eighth are off, or where one has another shape or is undefined elsewhere,
@@ -134,13 +134,21 @@ func (w *worker) enrol(x *execution) {
 	x.sample, x.made = *x.env, x.outs
 }
 
-// choose leaves of an execution what is to be compared: all of the first of its program, or of one that is
-// suspected, else what the items' keys choose.
+// firstItems is how many items of a program's first chunk are compared at most: what a processor's chunk has.
+const firstItems = 16
+
+// choose leaves of an execution what is to be compared: the beginning of the first of its program, all of one
+// that is suspected, else what the items' keys choose.
 func (w *worker) choose(x *execution, suspected bool) {
-	if x.first || suspected || x.Stage.Relation == stages.Whole {
+	calls, outs := x.sample.Calls, x.made
+	switch {
+	case suspected || x.Stage.Relation == stages.Whole:
+		return
+	case x.first:
+		n := min(len(calls), firstItems)
+		x.sample.Calls, x.made = calls[:n], outs[:n]
 		return
 	}
-	calls, outs := x.sample.Calls, x.made
 	x.sample.Calls, x.made = nil, nil
 	for i, key := range x.keys {
 		h := newHasher("compared")

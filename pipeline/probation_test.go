@@ -249,6 +249,15 @@ func TestSampleIsOfItems(t *testing.T) {
 	}
 }
 
+// TestLargeFirstChunk: of a GPU's large first chunk the processor computes no more than a chunk of its own.
+func TestLargeFirstChunk(t *testing.T) {
+	l := remoteLab(t, 64)
+	l.chunk = 64
+	if p := l.mustRun(remoteMaps).Probation; p.Items != 16 || l.ran["on cpu"] != 16 {
+		t.Errorf("compared %d items, the processor computed %d", p.Items, l.ran["on cpu"])
+	}
+}
+
 // TestRefusalsOfPrograms: a refusal is of a stage, its parameters and model, for all cells; what was stored
 // of it before isn't served, not even on the processor, until a forced cell has passed; and then what the
 // refused device stored of items isn't.
