@@ -22,12 +22,13 @@ import (
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
 // sixteen items of a large one, and then one item in [Engine.Compare], chosen by its key, is computed on the
-// processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond the stage's tolerance. Single
-// items may be: a path of discrete choices, or a kink, makes much of the last bit. So while one of the last
-// twenty items compared is off, all are compared. The class is refused for the program where at least two of
-// the last twenty and more than an eighth are off, or where one has another shape or is undefined elsewhere,
-// or that a Whole stage made. Then the cell fails, nothing that this class and runtime has stored of the
-// program is served any more, and later runs fail at once, but for cells that are forced.
+// processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond
+// the stage's tolerance. Single items may be: a path of discrete choices, or a kink, makes much of the last
+// bit. So while one of the last twenty items compared is off, all are compared. The class is refused for the
+// program where at least two of the last twenty and more than an eighth are off, or where one has another
+// shape or is undefined elsewhere, or that a Whole stage made. Then the cell fails, nothing that this class
+// and runtime has stored of the program is served any more, and later runs fail at once, but for cells that
+// are forced.
 type Probation struct {
 	Items    int           // that were compared
 	Took     time.Duration // on the processor
