@@ -94,8 +94,7 @@ stages:
 publish: []
 `
 	for _, ids := range []string{"[1]", "[1, 2]"} {
-		for _, uses := range []string{"lab/add, in: {maps: maps}", "lab/mix, in: {maps: maps}",
-			"lab/group, in: {children: images, maps: maps}"} {
+		for _, uses := range []string{"lab/add, in: {maps: maps}", "lab/mix, in: {maps: maps}"} {
 			_, err := plan.Parse("lab.yaml", []byte(fmt.Sprintf(yaml, ids, uses)), ".", newLab(t),
 				plan.Overrides{})
 			if err == nil || !strings.Contains(err.Error(), "takes the items of one cell") {

@@ -43,9 +43,9 @@ publish: [total]
 	l.want("one stream changed", "scale", 40, "mix", 20, "add", 19) // 0 is 0 as before
 }
 
-// Each of two cells whose bytes aren't kept is read together with something made from all items of the other,
-// and they can't flow together, as their items come from different places: one of them must begin without all
-// its readers.
+// Each of two cells whose bytes aren't kept is read together with something made from the other, and they
+// can't flow together, as their items come from different places: one of them must begin without all its
+// readers.
 func TestStreamsThatWaitForEachOther(t *testing.T) {
 	const yaml = `
 name: crossed
@@ -54,8 +54,8 @@ stages:
   others: {uses: lab/other}
   left:   {uses: lab/scale, in: {images: images}, with: {by: 2}, store: none}
   right:  {uses: lab/scale, in: {images: others}, with: {by: 3}, store: none}
-  leftsum:  {uses: lab/group, in: {children: images, maps: left}}
-  rightsum: {uses: lab/group, in: {children: others, maps: right}}
+  leftsum:  {uses: lab/add, in: {maps: left, images: images}}
+  rightsum: {uses: lab/add, in: {maps: right, images: others}}
   crossed:  {uses: lab/pair, in: {maps: left, scores: rightsum}}
   crossed2: {uses: lab/pair, in: {maps: right, scores: leftsum}}
 publish: []
@@ -110,7 +110,7 @@ stages:
   children: {uses: lab/expand, in: {images: images}, store: none}
   maps:     {uses: lab/scale, in: {images: children}, store: none}
   scores:   {uses: lab/add, in: {maps: maps, images: children}}
-  sums:     {uses: lab/group, in: {children: children, maps: maps}}
+  sums:     {uses: lab/add, in: {maps: maps, images: images}}
 publish: []
 `
 	l := newLab(t)

@@ -169,7 +169,7 @@ stages:
   children: {uses: lab/expand, in: {images: images}}
   maps:     {uses: lab/scale, in: {images: children}%s}
   scores:   {uses: lab/add, in: {maps: maps, images: children}}
-  sums:     {uses: lab/group, in: {children: children, maps: maps}}
+  sums:     {uses: lab/add, in: {maps: maps, images: images}}
   total:    {uses: lab/sum, in: {scores: scores}, over: all}
 publish: [total]
 `

@@ -183,14 +183,12 @@ publish: []
 	}
 }
 
-func TestExpandAndGroup(t *testing.T) {
+func TestExpand(t *testing.T) {
 	const yaml = `
 name: tree
 stages:
   images:   {uses: lab/source}
   children: {uses: lab/expand, in: {images: images}}
-  maps:     {uses: lab/scale, in: {images: images}}
-  sums:     {uses: lab/group, in: {children: children, maps: maps}}
   childmaps: {uses: lab/scale, in: {images: children}}
   mixed:    {uses: lab/add, in: {maps: childmaps, images: images}}
 publish: []
@@ -201,17 +199,14 @@ publish: []
 	if got, want := l.text(res, "children"), "a/0=1000 b/0=2000 b/1=2001 c/0=4000 "; got != want {
 		t.Errorf("children: got %q, want %q", got, want)
 	}
-	if got, want := l.text(res, "sums"), "a=1002 b=4005 c=4008 "; got != want {
-		t.Errorf("sums: got %q, want %q", got, want)
-	}
 	if got, want := l.text(res, "mixed"), "a/0=2001 b/0=4002 b/1=4004 c/0=8004 "; got != want {
 		t.Errorf("mixed: got %q, want %q", got, want)
 	}
 	l.items = []string{"n=5", "a=1", "b=2", "c=4"}
 	res = l.mustRun(yaml)
-	l.want("insert", "source", 1, "expand", 1, "group", 1)
-	if got, want := l.text(res, "sums"), "n=10011 a=1002 b=4005 c=4008 "; got != want {
-		t.Errorf("sums after an insertion: got %q, want %q", got, want)
+	l.want("insert", "source", 1, "expand", 1, "scale", 2, "add", 2)
+	if got, want := l.text(res, "mixed"), "n/0=10005 n/1=10007 a/0=2001 b/0=4002 b/1=4004 c/0=8004 "; got != want {
+		t.Errorf("mixed after an insertion: got %q, want %q", got, want)
 	}
 }
 

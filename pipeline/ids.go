@@ -82,7 +82,7 @@ func (r *resolver) makeIDs(n *node, port int) (*idList, error) {
 		}
 		return all.ownedBy(r.Share), nil
 	}
-	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group {
+	if n.Stage.Relation == stages.Each {
 		return r.ownIDs(n)
 	}
 	listing, err := r.listingLocked(n, port)
@@ -127,8 +127,7 @@ func (n *node) sourceIDs() *idList {
 }
 
 // ownIDs names the items of a stage that makes the list of them: its sources, or what the inputs have in
-// common that decide about them. Of a Group stage these are the origins, in order. Nothing may be missing
-// from one of the inputs unless the step drops it.
+// common that decide about them. Nothing may be missing from one of the inputs unless the step drops it.
 func (r *resolver) ownIDs(n *node) (*idList, error) {
 	if n.Stage.Primary() < 0 {
 		return n.sourceIDs(), nil
@@ -140,9 +139,6 @@ func (r *resolver) ownIDs(n *node) (*idList, error) {
 			l, err := r.idsOf(r.nodes[e.From.Index], e.Port)
 			if err != nil {
 				return nil, err
-			}
-			if n.Stage.Relation == stages.Group {
-				l = l.grouped()
 			}
 			lists, names = append(lists, l), append(names, inputName(n, p, e))
 		}
@@ -160,17 +156,4 @@ func (r *resolver) ownIDs(n *node) (*idList, error) {
 		}
 	}
 	return common, nil
-}
-
-// grouped returns the origins of l, each once.
-func (l *idList) grouped() *idList {
-	origins := &idList{}
-	seen := map[string]bool{}
-	for i := range l.len() {
-		if origin := l.origin(i); !seen[origin] {
-			seen[origin] = true
-			origins.add(origin, origin)
-		}
-	}
-	return origins
 }

@@ -1,10 +1,6 @@
 package pipeline
 
-import (
-	"fmt"
-
-	"github.com/runexp/runexp/stages"
-)
+import "fmt"
 
 // itemPorts returns the names of the items behind every live edge to a port of items.
 func (r *resolver) itemPorts(n *node) (lists []*idList, err error) {
@@ -48,7 +44,7 @@ func (r *resolver) joins(n *node) ([][]*join, error) {
 		}
 		for _, e := range r.live(n, p) {
 			from := r.nodes[e.From.Index]
-			if n.Stage.Relation != stages.Group && from.rootOf(e.Port) == n.calls {
+			if from.rootOf(e.Port) == n.calls {
 				out[p] = append(out[p], nil)
 				continue
 			}
@@ -62,7 +58,7 @@ func (r *resolver) joins(n *node) ([][]*join, error) {
 			if err != nil {
 				return nil, err
 			}
-			j := makeJoin(n.Stage.Relation, calls, items)
+			j := makeJoin(calls, items)
 			if call := j.lacking(); call >= 0 && (len(e.Coord) == 0 || !n.Step.Drop) {
 				return nil, lacksItem(inputName(n, p, e), calls.ids[call])
 			}
@@ -76,12 +72,18 @@ func lacksItem(input, id string) error {
 	return fmt.Errorf("input %q has nothing for the item %q", input, id)
 }
 
-func makeJoin(relation stages.Relation, calls, items *idList) *join {
+// makeJoin gives every call the item that has its id or, failing that, its origin.
+func makeJoin(calls, items *idList) *join {
 	j := &join{ends: make([]int32, calls.len())}
-	if relation == stages.Group {
-		j.group(calls, items)
-	} else {
-		j.each(calls, items)
+	for i := range j.ends {
+		k := items.find(calls.ids[i])
+		if k < 0 {
+			k = items.find(calls.origin(i))
+		}
+		if k >= 0 {
+			j.members = append(j.members, int32(k))
+		}
+		j.ends[i] = int32(len(j.members))
 	}
 	return j
 }
@@ -94,43 +96,4 @@ func (j *join) lacking() int {
 		}
 	}
 	return -1
-}
-
-// group gives every call the items that have it as their origin.
-func (j *join) group(calls, items *idList) {
-	callOf := make([]int32, items.len())
-	for i := range callOf {
-		k := calls.find(items.origin(i))
-		if callOf[i] = int32(k); k >= 0 {
-			j.ends[k]++ // how many they are, for now
-		}
-	}
-	next := make([]int32, len(j.ends))
-	total := int32(0)
-	for k, count := range j.ends {
-		next[k] = total
-		total += count
-		j.ends[k] = total
-	}
-	j.members = make([]int32, total)
-	for i, k := range callOf {
-		if k >= 0 {
-			j.members[next[k]] = int32(i)
-			next[k]++
-		}
-	}
-}
-
-// each gives every call the item that has its id or, failing that, its origin.
-func (j *join) each(calls, items *idList) {
-	for i := range j.ends {
-		k := items.find(calls.ids[i])
-		if k < 0 {
-			k = items.find(calls.origin(i))
-		}
-		if k >= 0 {
-			j.members = append(j.members, int32(k))
-		}
-		j.ends[i] = int32(len(j.members))
-	}
 }

@@ -10,7 +10,7 @@ import (
 
 // folds returns the stages that make draws and fold them.
 func (l *lab) folds() []stages.Stage {
-	return []stages.Stage{l.draw(), l.widen(), l.fold(), l.foldGroup()}
+	return []stages.Stage{l.draw(), l.widen(), l.fold(), l.foldNames()}
 }
 
 // draw adds to every image a number that depends on the draw.
@@ -100,20 +100,21 @@ func (l *lab) fold() stages.Stage {
 	})
 }
 
-// foldGroup writes the names of what belongs to an origin.
-func (l *lab) foldGroup() stages.Stage {
+// foldNames writes the names of what belongs to each child.
+func (l *lab) foldNames() stages.Stage {
 	return stages.New(stages.Def[noParams]{
-		Name: "lab/foldgroup", Doc: "members by origin", Version: 1, Relation: stages.Group, Named: true,
-		Inputs:  []stages.Port{{Name: "children", Type: stages.Images, Over: true}},
+		Name: "lab/foldnames", Doc: "members by origin", Version: 1, Named: true,
+		Inputs: []stages.Port{{Name: "children", Type: stages.Images},
+			{Name: "draws", Type: stages.Images, Over: true}},
 		Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
 		Run: func(_ context.Context, _ noParams, e *stages.Env) error {
 			for i := range e.Len() {
 				line := e.Calls[i].ID + ":"
-				for m, err := range e.All(i, "children") {
+				for m, err := range e.All(i, "draws") {
 					if err != nil {
 						return err
 					}
-					line += fmt.Sprintf(" %s/%s=%g", m[0].Coord[0].ID, m[0].ID, first(m[0].Data))
+					line += fmt.Sprintf(" %s/%s", m[0].Coord[0].ID, m[0].ID)
 				}
 				l.mu.Lock()
 				l.saw = append(l.saw, line)

@@ -119,26 +119,6 @@ func (l *lab) expand() stages.Stage {
 	})
 }
 
-// group sums what belongs to each original item.
-func (l *lab) group() stages.Stage {
-	return stages.New(stages.Def[expandParams]{
-		Name: "lab/group", Doc: "sums by origin", Version: 1, Relation: stages.Group,
-		Inputs:  []stages.Port{{Name: "children", Type: stages.Images}, {Name: "maps", Type: stages.Maps}},
-		Outputs: []stages.Port{{Name: "scores", Type: stages.Scores}},
-		Run: func(_ context.Context, _ expandParams, e *stages.Env) error {
-			for i := range e.Len() {
-				x := first(e.In("maps", i))
-				for _, m := range e.Members("children", i) {
-					x += first(m.Data)
-				}
-				e.Put("scores", i, stages.Scalar(x))
-				l.count("group", 1)
-			}
-			return nil
-		},
-	})
-}
-
 // sum writes everything it sees into a text.
 func (l *lab) sum() stages.Stage {
 	return stages.New(stages.Def[expandParams]{

@@ -59,7 +59,7 @@ func newLab(t *testing.T) *lab {
 	l := &lab{t: t, dir: scratch(t), ctx: context.Background(), ran: map[string]int{},
 		stages: map[string]*stages.Stage{}, devices: "cpu:0"}
 	for _, s := range append(append(l.odd(), l.folds()...), l.source(), l.scale(), l.add(), l.expand(),
-		l.group(), l.sum(), l.file(), l.wild(), l.shared()) {
+		l.sum(), l.file(), l.wild(), l.shared()) {
 		l.stages[s.Name] = &s
 	}
 	return l

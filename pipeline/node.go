@@ -106,7 +106,7 @@ type portOf struct {
 // rootOf returns the port whose items those of n's port correspond to one by one, in order. Ports with equal
 // roots are aligned without a look at any id.
 func (n *node) rootOf(port int) portOf {
-	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group {
+	if n.Stage.Relation == stages.Each {
 		return n.calls
 	}
 	return portOf{n, port}
@@ -116,7 +116,7 @@ func (n *node) rootOf(port int) portOf {
 // all collapsed inputs of items have in common.
 func (r *resolver) findCalls(n *node) {
 	n.calls = portOf{n, 0}
-	if n.Stage.Relation != stages.Each && n.Stage.Relation != stages.Expand {
+	if n.Stage.Relation == stages.Whole {
 		return
 	}
 	var roots []portOf

@@ -37,7 +37,8 @@ stages:
   tags:     {uses: lab/tag, in: {images: children}}
   maps:     {uses: lab/scale, matrix: [by], in: {images: images}, with: {by: "${by}"}}
   scores:   {uses: lab/add, in: {maps: maps, images: images}}
-  grouped:  {uses: lab/group, in: {children: children, maps: maps}}
+  childmaps: {uses: lab/scale, in: {images: children}, with: {by: 13}}
+  joined:   {uses: lab/add, in: {maps: childmaps, images: images}}
   draws:    {uses: lab/draw, matrix: [draw], in: {images: images}, with: {draw: "${draw}"}, store: none}
   drawmaps: {uses: lab/scale, in: {images: draws}, with: {by: 5}, store: none}
   fold:     {uses: lab/fold, in: {maps: drawmaps, original: images}, over: [draw]}
@@ -54,7 +55,7 @@ stages:
   last:     {uses: lab/add, in: {maps: fewest}}
   pairs:    {uses: lab/pairs, in: {left: children, right: others}}
   a: {uses: lab/sum, in: {scores: scores}, over: all}
-  b: {uses: lab/sum, in: {scores: grouped}, over: all}
+  b: {uses: lab/sum, in: {scores: joined}, over: all}
   c: {uses: lab/sum, in: {scores: fold}, over: all}
   d: {uses: lab/sum, in: {scores: shared, maps: wild}, over: all}
   e: {uses: lab/sum, in: {scores: notes}, over: all}

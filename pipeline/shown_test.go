@@ -46,7 +46,7 @@ axes:
 stages:
   images: {uses: lab/source}
   maps:   {uses: lab/scale, matrix: [layer, net], in: {images: images}, with: {by: "${net.n}"}, exclude: [{layer: middle, net: b}]}
-  scores: {uses: lab/group, in: {children: images, maps: maps}}
+  scores: {uses: lab/add, in: {maps: maps, images: images}}
   fused:  {uses: lab/sum, in: {scores: scores}, over: all}
   shown:  {uses: lab/show, in: {scores: scores}, over: [layer]}
   one:    {uses: lab/show, in: {scores: scores}, only: [{net: a, layer: input}]}

@@ -265,17 +265,10 @@ func (o *Outlook) calls(n *node) int {
 		if n.sources != nil && n.Stage.Primary() < 0 {
 			return n.sources.len()
 		}
-		from := before(n)
-		for n.Stage.Relation == stages.Group && from != nil && from.Stage.Relation != stages.Whole {
-			if from.Stage.Relation == stages.Expand { // of whose items each call takes those of one
-				return o.calls(o.r.nodes[from.Index])
-			}
-			from = before(o.r.nodes[from.Index])
+		if from := before(n); from != nil {
+			return o.Likely(from)
 		}
-		if from == nil {
-			return -1
-		}
-		return o.Likely(from)
+		return -1
 	}
 	total := 0
 	for p := range n.Inputs {
@@ -309,7 +302,7 @@ func (o *Outlook) Likely(c *plan.Cell) int {
 	}
 	n := o.r.nodes[c.Index]
 	calls := o.calls(n)
-	if n.Stage.Relation == stages.Each || n.Stage.Relation == stages.Group || calls < 0 {
+	if n.Stage.Relation == stages.Each || calls < 0 {
 		return calls
 	}
 	speed, ok := o.r.speedOf(n)

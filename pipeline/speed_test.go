@@ -185,10 +185,9 @@ stages:
   children: {uses: lab/expand, in: {images: images}}
   scaled: {uses: lab/scale, in: {images: children}}
   scores: {uses: lab/add, in: {maps: scaled}}
-  whole: {uses: lab/scale, in: {images: images}}
-  groups: {uses: lab/group, in: {children: children, maps: whole}}
+  joined: {uses: lab/add, in: {maps: scaled, images: images}}
   text: {uses: lab/sum, in: {scores: scores}}
-publish: [groups, text]
+publish: [joined, text]
 `
 	for _, second := range []struct{ name, machine string }{{"two", ""}, {"one", "other"}, {"two", "other"}} {
 		l := newLab(t)

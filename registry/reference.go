@@ -18,7 +18,6 @@ import (
 var relations = map[stages.Relation]string{
 	stages.Each:   "each: one item in, one item out",
 	stages.Expand: "expand: one item in, any number out",
-	stages.Group:  "group: all items of one origin in, one item out",
 	stages.Whole:  "whole: sees everything at once",
 }
 

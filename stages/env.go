@@ -102,8 +102,7 @@ type Member struct {
 }
 
 // A Call is one item of an itemwise call and its inputs. A call made from a source has the source's id and,
-// if the source is a file, the digest of the file and the note. A call of a Group stage has the origin as its
-// id and the digest of its first member.
+// if the source is a file, the digest of the file and the note.
 type Call struct {
 	// Item is that of the first port of items on which no axis is collapsed. Where all are, it is what the
 	// collapsed cells have in common, with the digest of the first. The comment of Call covers stages without
@@ -176,7 +175,7 @@ func (e *Env) Wired(port string) bool { return len(e.Ports[port]) > 0 }
 // In returns the payload of item i on an input port of items, or nil if the port isn't wired. The caller must
 // not modify it.
 func (e *Env) In(port string, i int) []byte {
-	m := e.Members(port, i)
+	m := e.members(port, i)
 	if len(m) == 0 {
 		return nil
 	}
@@ -184,16 +183,15 @@ func (e *Env) In(port string, i int) []byte {
 }
 
 // All yields what call i has on some ports with [Port.Over], loading one payload of each at a time, so that a
-// stage may fold any number of them. The members of the first port come in the order of their coordinates
-// and, in a Group stage, from one cell in the order of its items; each comes with that member of every other
-// port which has the same coordinates on the axes that both ports collapse. Where a port has none, which
-// happens only under missing: drop, nothing is yielded.
+// stage may fold any number of them. The members of the first port come in the order of their coordinates;
+// each comes with that member of every other port which has the same coordinates on the axes that both ports
+// collapse. Where a port has none, which happens only under missing: drop, nothing is yielded.
 func (e *Env) All(i int, ports ...string) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
-		for _, m := range e.Members(ports[0], i) {
+		for _, m := range e.members(ports[0], i) {
 			tuple := []Member{m}
 			for _, port := range ports[1:] {
-				others := e.Members(port, i)
+				others := e.members(port, i)
 				at := slices.IndexFunc(others, func(o Member) bool { return agree(m.Coord, o.Coord) })
 				if at < 0 {
 					break
@@ -223,10 +221,9 @@ func agree(a, b []Coord) bool {
 	})
 }
 
-// Members returns all items of a port that share the origin of call i, for a Group stage; for other stages,
-// the single item that belongs to call i. On a port with [Port.Over] it returns those of all collapsed cells,
-// without their payloads.
-func (e *Env) Members(port string, i int) []Member {
+// members returns the item of a port that belongs to call i, loaded; on a port with [Port.Over], those of all
+// collapsed cells, without their payloads.
+func (e *Env) members(port string, i int) []Member {
 	for k := range e.Stage.Inputs {
 		if e.Stage.Inputs[k].Name == port {
 			if k < len(e.Calls[i].Members) {
@@ -268,7 +265,7 @@ func (e *Env) Facts(port string) Facts {
 	return nil
 }
 
-// Put sets the result of item i. Each and Group stages put exactly one payload per item on every output port.
+// Put sets the result of item i. Each stages put exactly one payload per item on every output port.
 func (e *Env) Put(port string, i int, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, Call: i, Data: payload})
 }

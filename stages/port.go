@@ -69,7 +69,7 @@ type Port struct {
 	Doc      string
 	Optional bool // inputs: may be left unwired
 
-	// Over lets over collapse axes on this input of items of an Each or Group stage: a call then has a member
+	// Over lets over collapse axes on this input of items of an Each stage: a call then has a member
 	// from every collapsed cell, with its coordinates, and reads them by [Env.All].
 	Over bool
 

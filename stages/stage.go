@@ -22,19 +22,18 @@ import (
 	"strings"
 )
 
-// A Relation defines how output items depend on input items. Each, Expand and Group stages are incremental:
-// the engine runs them only on items whose results are unknown. On ports with [Port.Over], Each and Group
-// stages take an item from every cell along the axes that over collapses, such as random draws.
+// A Relation defines how output items depend on input items. Each and Expand stages are incremental: the
+// engine runs them only on items whose results are unknown. On ports with [Port.Over], Each stages take an
+// item from every cell along the axes that over collapses, such as random draws.
 type Relation int
 
 const (
 	Each   Relation = iota // one item in, one item out, on every output port
 	Expand                 // one item in, any number of items out
-	Group                  // all items of one origin in, one item out
 	Whole                  // the stage sees all its inputs at once
 )
 
-var relationNames = [...]string{"each", "expand", "group", "whole"}
+var relationNames = [...]string{"each", "expand", "whole"}
 
 func (r Relation) String() string { return relationNames[r] }
 
@@ -158,7 +157,7 @@ type Def[P any] struct {
 	// version, p, and the build.
 	Program func(ctx context.Context, p P, e *Env) (Digest, error)
 
-	// Run does the work. For Each, Expand and Group it is called once per chunk, for items 0 ≤ i < e.Len(),
+	// Run does the work. For Each and Expand it is called once per chunk, for items 0 ≤ i < e.Len(),
 	// concurrently for different chunks. It returns early if ctx is cancelled. If its error wraps
 	// [ErrOutOfMemory] the engine retries with half of Env.Batch, or with what a [BatchError] says, and later
 	// chunks of the cell start with that batch. If it wraps [ErrDeviceLost], the chunk is computed on another
