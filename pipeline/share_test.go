@@ -37,7 +37,7 @@ stages:
   tags:     {uses: lab/tag, in: {images: children}}
   maps:     {uses: lab/scale, matrix: [by], in: {images: images}, with: {by: "${by}"}}
   scores:   {uses: lab/add, in: {maps: maps, images: images}}
-  childmaps: {uses: lab/scale, in: {images: children}, with: {by: 13}}
+  childmaps: {uses: lab/scale, in: {images: children}, with: {by: 17}}
   joined:   {uses: lab/add, in: {maps: childmaps, images: images}}
   draws:    {uses: lab/draw, matrix: [draw], in: {images: images}, with: {draw: "${draw}"}, store: none}
   drawmaps: {uses: lab/scale, in: {images: draws}, with: {by: 5}, store: none}
