@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -112,181 +110,45 @@ func checkSelect(p SelectParams, wired func(string) bool) error {
 	return nil
 }
 
-// A criterion counts the images that it loses.
-type criterion struct {
-	name   string
-	why    string // what the images are that it loses
-	absent bool   // no row of the table tells of it
-	lost   int
-}
-
 func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
-	images := e.Ports["images"]
 	for _, port := range passed {
 		if len(e.Ports[port]) > 1 {
 			return fmt.Errorf("%s differs along %q, and what is kept is one data set: wire %s of one cell",
 				port, e.Ports[port][0].Coord[0].Axis, port)
 		}
 	}
-	keep := make([]bool, images[0].Items.Len())
-	at := make(map[string]int, len(keep)) // by id
-	for i := range keep {
-		item, err := images[0].Items.At(i)
-		if err != nil {
-			return err
-		}
-		keep[i], at[item.ID] = true, i
+	s, err := newSelection(ctx, p, e)
+	if err != nil {
+		return err
 	}
-	var labels []int64
-	if e.Wired("labels") {
-		var err error
-		if labels, err = numbersOf(ctx, e.Ports["labels"][0], "labels", at); err != nil {
-			return err
-		}
-	}
-	criteria := []criterion{
-		{name: "correct", why: "misclassified"},
-		{name: "at_least", why: "below the probability " + strconv.FormatFloat(p.AtLeast, 'g', -1, 64)},
-		{name: "maps", why: "explained by a map of zeros", absent: !e.Wired("maps")},
-		{name: "per_class", why: fmt.Sprintf("beyond %d a class", p.PerClass)},
-		{name: "count", why: fmt.Sprintf("beyond %d", p.Count)},
-	}
-	drop := func(i, k int) {
-		if keep[i] {
-			keep[i] = false
-			criteria[k].lost++
-		}
-	}
-	var predicted []int64 // by the first cell
-	for _, d := range e.Ports["targets"] {
-		classes, err := numbersOf(ctx, d, "targets", at)
-		if err != nil {
-			return err
-		}
-		if predicted == nil {
-			predicted = classes
-		}
-		for i := range keep {
-			if p.Correct && (labels == nil || classes[i] < 0 || classes[i] != labels[i]) {
-				drop(i, 0)
+	criteria := s.criteria()
+	for k := range criteria {
+		c := &criteria[k]
+		err := c.apply(ctx, func(i int) {
+			if s.keep[i] {
+				s.keep[i] = false
+				c.lost++
 			}
-		}
-	}
-	for _, d := range e.Ports["probability"] {
-		if p.AtLeast == 0 {
-			break
-		}
-		sure := make([]float64, len(keep))
-		for i := range sure {
-			sure[i] = math.NaN()
-		}
-		err := eachAt(ctx, d, at, func(i int, payload []byte) (err error) {
-			sure[i], err = stages.ScalarOf(payload)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for i, x := range sure {
-			if !(x >= p.AtLeast) {
-				drop(i, 1)
-			}
-		}
-	}
-	for _, d := range e.Ports["maps"] {
-		err := eachAt(ctx, d, at, func(i int, payload []byte) error {
-			t, err := stages.DecodeTensor(payload)
-			if err == nil && !slices.ContainsFunc(t.Float64s(), func(v float64) bool { return v != 0 }) {
-				drop(i, 2)
-			}
-			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if labels == nil {
-		labels = predicted
-	}
-	taken, kept := map[int64]int{}, 0
-	for i := range keep {
-		if !keep[i] {
-			continue
-		}
-		if p.PerClass > 0 {
-			if taken[labels[i]]++; taken[labels[i]] > p.PerClass {
-				drop(i, 3)
-				continue
-			}
-		}
-		if kept++; p.Count > 0 && kept > p.Count {
-			drop(i, 4)
-			kept--
-		}
-	}
-	counts := describeLoss(criteria, len(keep), kept)
+	kept := s.len()
+	counts := describeLoss(criteria, len(s.keep), kept)
 	if kept == 0 {
 		return fmt.Errorf("no image is left: %s", counts)
 	}
-	if kept < len(keep) {
+	if kept < len(s.keep) {
 		e.Warn("%s", counts)
 	}
-	e.Set("counts", lossTable(criteria, len(keep)).Encode())
+	e.Set("counts", lossTable(criteria, len(s.keep)).Encode())
 	for _, port := range passed {
-		for _, d := range e.Ports[port] {
-			for i := range d.Items.Len() {
-				item, err := d.Items.At(i)
-				if err != nil {
-					return err
-				}
-				if k, ok := at[item.ID]; ok && keep[k] {
-					if err := e.Pass(port, port, i); err != nil {
-						return err
-					}
-				}
-			}
+		if err := s.pass(port); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// eachAt calls use with the payloads of a port and the positions of the images that they belong to.
-func eachAt(ctx context.Context, d stages.Data, at map[string]int, use func(i int,
-	payload []byte) error) error {
-	for m, err := range d.All(ctx) {
-		if err != nil {
-			return err
-		}
-		i, ok := at[m.ID]
-		if !ok {
-			if i, ok = at[m.Origin]; !ok {
-				continue
-			}
-		}
-		if err := use(i, m.Data); err != nil {
-			return fmt.Errorf("item %q: %w", m.ID, err)
-		}
-	}
-	return nil
-}
-
-// numbersOf returns the classes on a port by image, -1 for an image without one.
-func numbersOf(ctx context.Context, d stages.Data, port string, at map[string]int) ([]int64, error) {
-	classes := make([]int64, len(at))
-	for i := range classes {
-		classes[i] = -1
-	}
-	return classes, eachAt(ctx, d, at, func(i int, payload []byte) error {
-		t, err := stages.DecodeTensor(payload)
-		if err != nil {
-			return err
-		}
-		if t.DType != stages.I64 || t.Len() != 1 {
-			return fmt.Errorf("%s: %s of shape %v isn't one class", port, t.DType, t.Shape)
-		}
-		classes[i] = t.Int64s()[0]
-		return nil
-	})
 }
 
 // describeLoss tells how many images are kept, and what became of the others.
