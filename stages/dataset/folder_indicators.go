@@ -12,7 +12,9 @@ import (
 // Indicators are what is read of a list with a column for each class, 1 for images that show it, as those of
 // CheXpert and CelebA.
 type indicators struct {
-	classes []string // in the order of the columns
+	classes []string // in the order of their columns
+	columns []int    // of the classes
+	others  []string // the names of columns that aren't read
 	entries []entry  // one a class of an image, or one without a label
 	told    []string
 }
@@ -40,32 +42,54 @@ func readIndicators(file string, b []byte) (*indicators, error) {
 		return nil, nil
 	}
 	x := &indicators{}
-	var columns []int
-	var others []string
-	shown := false
+	shown, err := x.choose(file, head, rows, at)
+	if err != nil || len(x.columns) < 2 || !shown {
+		return nil, err
+	}
+	negative, err := x.read(file, rows, at)
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Base(file)
+	x.told = append(x.told, fmt.Sprintf("%s: its %d columns %s are classes, of the images where they are 1",
+		base, len(x.columns), someOf(x.classes)))
+	if negative > 0 {
+		x.told = append(x.told, fmt.Sprintf("%s: %d values are −1, and taken for no label", base, negative))
+	}
+	if len(x.others) > 0 {
+		x.told = append(x.told, fmt.Sprintf("%s: %s not read: %s", base, counted(len(x.others), "column"),
+			someOf(x.others)))
+	}
+	return x, nil
+}
+
+// choose takes the columns of indicators for classes, and reports whether one of their values is 1. Column at
+// names the files.
+func (x *indicators) choose(file string, head []string, rows [][]string, at int) (shown bool, err error) {
 	for k, name := range head {
 		switch all, any := indicates(rows, k); {
 		case k == at:
 		case !all || strings.TrimSpace(name) == "":
-			others = append(others, name)
+			x.others = append(x.others, name)
 		case slices.Contains(x.classes, strings.TrimSpace(name)):
-			return nil, fmt.Errorf("%s:1: two columns are called %q", file, name)
+			return false, fmt.Errorf("%s:1: two columns are called %q", file, name)
 		default:
-			columns, x.classes = append(columns, k), append(x.classes, strings.TrimSpace(name))
+			x.columns, x.classes = append(x.columns, k), append(x.classes, strings.TrimSpace(name))
 			shown = shown || any
 		}
 	}
-	if len(columns) < 2 || !shown {
-		return nil, nil
-	}
-	negative := 0
+	return shown, nil
+}
+
+// read makes entries of the rows, and returns the number of values that are −1.
+func (x *indicators) read(file string, rows [][]string, at int) (negative int, err error) {
 	for i, row := range rows {
 		e := entry{file: strings.TrimSpace(row[at]), line: i + 2}
 		if e.file == "" {
-			return nil, fmt.Errorf("%s:%d: missing file or label", file, e.line)
+			return 0, fmt.Errorf("%s:%d: missing file or label", file, e.line)
 		}
 		none := true
-		for c, k := range columns {
+		for c, k := range x.columns {
 			switch indicated(row[k]) {
 			case 1:
 				e.label, none = x.classes[c], false
@@ -79,17 +103,7 @@ func readIndicators(file string, b []byte) (*indicators, error) {
 			x.entries = append(x.entries, e)
 		}
 	}
-	base := filepath.Base(file)
-	x.told = append(x.told, fmt.Sprintf("%s: its %d columns %s are classes, of the images where they are 1",
-		base, len(columns), someOf(x.classes)))
-	if negative > 0 {
-		x.told = append(x.told, fmt.Sprintf("%s: %d values are −1, and taken for no label", base, negative))
-	}
-	if len(others) > 0 {
-		x.told = append(x.told, fmt.Sprintf("%s: %s not read: %s", base, counted(len(others), "column"),
-			someOf(others)))
-	}
-	return x, nil
+	return negative, nil
 }
 
 // indicates reports whether a column has values of indicators alone, and whether one is 1.
