@@ -128,54 +128,96 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes := names
-	entries, told, err := parseEntries(p, text)
-	if columns, wrong := readIndicators(p.List, text); wrong != nil {
-		return nil, wrong
-	} else if columns != nil {
-		entries, told, err = columns.entries, columns.told, nil
-		if classes == nil && !allNumbers(columns.classes) {
-			classes = columns.classes
-		}
-	}
+	entries, classes, told, err := parseList(p, text, names)
 	if err != nil {
 		return nil, err
-	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("%q lists no files", p.List)
 	}
 	entries, none, several, said, err := severalLabels(p.List, entries, classes)
 	if err != nil {
 		return nil, err
 	}
-	told = append(told, said...)
-	if p.IDs != "" {
-		if classes, err = renumber(p, entries, names); err != nil {
-			return nil, err
-		}
+	l := &listing{told: append(told, said...), listed: true}
+	if l.classes, l.named, err = classesOfList(p, entries, classes, names); err != nil {
+		return nil, err
 	}
-	numbers, err := checkLabels(p.List, entries, classes)
+	find := finder{folder: p.Path, list: p.List, entries: entries}
+	lost, err := l.add(p, &find, several)
 	if err != nil {
 		return nil, err
 	}
-	var named []string
-	if classes == nil && !numbers {
-		if err := checkCommas(p.List, entries); err != nil {
-			return nil, err
-		}
-		named = namesOf(entries)
-		if _, classes, err = p.numbered(named); err != nil {
-			return nil, err
+	for _, e := range none {
+		if id, err := find.find(e); err == nil {
+			l.empty = append(l.empty, id)
 		}
 	}
-	l := &listing{classes: classes, named: named, told: told, listed: true}
-	find := finder{folder: p.Path, list: p.List, entries: entries}
-	var gone []error
-	var first entry // of gone
+	l.told = append(l.told, find.told...)
+	if len(lost) == 0 {
+		return l, nil
+	}
+	const count = "%d of %d files that %s lists aren't in the folder"
+	many := fmt.Sprintf(count, len(lost), len(entries), filepath.Base(p.List))
+	if p.Absent == "fail" || len(l.sources) == 0 {
+		return nil, fmt.Errorf("%w (%s; absent: skip leaves such files out)", lost[0].err, many)
+	}
+	l.told = append(l.told, fmt.Sprintf("%s and are left out, first %q on line %d", many, lost[0].file,
+		lost[0].line))
+	return l, nil
+}
+
+// parseList reads the entries of a list, and the names of its classes: those given, or those of its columns.
+func parseList(p FolderParams, text []byte, names []string) (entries []entry, classes, told []string,
+	err error) {
+	columns, err := readIndicators(p.List, text)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	classes = names
+	if columns != nil {
+		if classes == nil && !allNumbers(columns.classes) {
+			classes = columns.classes
+		}
+		entries, told = columns.entries, columns.told
+	} else if entries, told, err = parseEntries(p, text); err != nil {
+		return nil, nil, nil, err
+	}
+	if len(entries) == 0 {
+		return nil, nil, nil, fmt.Errorf("%q lists no files", p.List)
+	}
+	return entries, classes, told, nil
+}
+
+// classesOfList returns the names of classes by number, nil if labels are numbers, and those that are numbered
+// in the order of the list.
+func classesOfList(p FolderParams, entries []entry, classes, names []string) (all, named []string, err error) {
+	if p.IDs != "" {
+		if classes, err = renumber(p, entries, names); err != nil {
+			return nil, nil, err
+		}
+	}
+	numbers, err := checkLabels(p.List, entries, classes)
+	if err != nil || classes != nil || numbers {
+		return classes, nil, err
+	}
+	if err := checkCommas(p.List, entries); err != nil {
+		return nil, nil, err
+	}
+	named = namesOf(entries)
+	_, all, err = p.numbered(named)
+	return all, named, err
+}
+
+// A lostEntry is an entry whose file isn't in the folder.
+type lostEntry struct {
+	entry
+	err error
+}
+
+// add makes sources of the entries, whose images may have several labels, and returns those without a file.
+func (l *listing) add(p FolderParams, find *finder, several bool) (lost []lostEntry, err error) {
 	seen := map[string]int{}
 	byName := map[string]int{} // classes that were looked up
-	for _, e := range entries {
-		label, err := p.classOf(e, classes, byName)
+	for _, e := range find.entries {
+		label, err := p.classOf(e, l.classes, byName)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", p.List, e.line, err)
 		}
@@ -184,10 +226,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 			err = fmt.Errorf("%s:%d: %w", p.List, e.line, err)
 		}
 		if errors.As(err, new(absent)) {
-			if gone == nil {
-				first = e
-			}
-			gone = append(gone, err)
+			lost = append(lost, lostEntry{e, err})
 			continue
 		}
 		if err != nil {
@@ -195,7 +234,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		}
 		file := filepath.Join(p.Path, filepath.FromSlash(id))
 		if several {
-			id = itemOf(id, label, classes)
+			id = itemOf(id, label, l.classes)
 		}
 		if before := seen[id]; before > 0 {
 			return nil, fmt.Errorf("%s:%d: duplicate file %q: first on line %d", p.List, e.line, e.file,
@@ -204,22 +243,7 @@ func readList(p FolderParams, names []string) (*listing, error) {
 		seen[id] = e.line
 		l.sources = append(l.sources, stages.Source{ID: id, File: file, Note: noteOf(label)})
 	}
-	for _, e := range none {
-		if id, err := find.find(e); err == nil {
-			l.empty = append(l.empty, id)
-		}
-	}
-	l.told = append(l.told, find.told...)
-	if len(gone) > 0 {
-		const count = "%d of %d files that %s lists aren't in the folder"
-		text := fmt.Sprintf(count, len(gone), len(entries), filepath.Base(p.List))
-		if p.Absent == "fail" || len(l.sources) == 0 {
-			return nil, fmt.Errorf("%w (%s; absent: skip leaves such files out)", gone[0], text)
-		}
-		l.told = append(l.told, fmt.Sprintf("%s and are left out, first %q on line %d", text, first.file,
-			first.line))
-	}
-	return l, nil
+	return lost, nil
 }
 
 // classNamed finds a class by its name, or else by what [classname.Is] takes for it, or else by one of its
