@@ -56,54 +56,79 @@ func annotate(p FolderParams, sources []stages.Source, classes []string) error {
 	}
 	for i := range sources {
 		s := &sources[i]
-		label, err := noteLabel(*s)
+		class, err := p.countedClass(s, classes)
 		if err != nil {
 			return err
 		}
-		class := ""
-		if p.Objects == "class" {
-			if label < 0 || label >= int64(len(classes)) {
-				return fmt.Errorf("%q has no class whose objects could count", s.ID)
-			}
-			class = classes[label]
-		}
-		for _, kind := range []struct {
-			from, suffix       string
-			digest, file, what string
-			at                 int
-		}{
+		for _, r := range []regionFiles{
 			{p.Masks, p.MaskSuffix, noteMask, notePNG, "mask", withMask},
 			{p.Boxes, extXML, noteBoxes, noteXML, "file of boxes", withBoxes},
 		} {
-			switch c := files[kind.from]; {
-			case kind.from == "":
-			case c != nil:
-				m, err := imageIn(c, kind.from, imageOf(*s), class)
-				if err != nil {
-					return err
-				}
-				d, err := m.Digest()
-				if err != nil {
-					return fmt.Errorf("%s: %w", kind.from, err)
-				}
-				s.Note += kind.digest + d.String()
-			default:
-				file := filepath.Join(kind.from, filepath.FromSlash(withoutExt(imageOf(*s))+kind.suffix))
-				info, err := os.Stat(file)
-				if err != nil {
-					const format = "%q has no %s, and every image needs one: %q: %w"
-					return fmt.Errorf(format, s.ID, kind.what, file, plain(err))
-				}
-				if !info.Mode().IsRegular() {
-					return fmt.Errorf("the %s of %q, %q, isn't a regular file", kind.what, s.ID, file)
-				}
-				s.With[kind.at], s.Note = file, s.Note+kind.file
+			if r.from == "" {
+				continue
+			}
+			if c := files[r.from]; c != nil {
+				err = r.noteImage(s, c, class)
+			} else {
+				err = r.noteFile(s)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		if class != "" {
 			s.Note += noteClass + class
 		}
 	}
+	return nil
+}
+
+// countedClass returns the name of the class whose objects count for a source, "" if all count.
+func (p FolderParams) countedClass(s *stages.Source, classes []string) (string, error) {
+	label, err := noteLabel(*s)
+	if err != nil || p.Objects != "class" {
+		return "", err
+	}
+	if label < 0 || label >= int64(len(classes)) {
+		return "", fmt.Errorf("%q has no class whose objects could count", s.ID)
+	}
+	return classes[label], nil
+}
+
+// regionFiles are the masks or the boxes of images: a file of COCO's annotations, or a folder with a file for
+// each image.
+type regionFiles struct {
+	from, suffix string // the suffix of a file in a folder
+	digest, file string // the parts of notes
+	what         string
+	at           int // index into [stages.Source.With]
+}
+
+// noteImage notes the digest of a source's objects in COCO's annotations.
+func (r regionFiles) noteImage(s *stages.Source, c *annotation.COCO, class string) error {
+	m, err := imageIn(c, r.from, imageOf(*s), class)
+	if err != nil {
+		return err
+	}
+	d, err := m.Digest()
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.from, err)
+	}
+	s.Note += r.digest + d.String()
+	return nil
+}
+
+// noteFile notes the file of a source in a folder.
+func (r regionFiles) noteFile(s *stages.Source) error {
+	file := filepath.Join(r.from, filepath.FromSlash(withoutExt(imageOf(*s))+r.suffix))
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("%q has no %s, and every image needs one: %q: %w", s.ID, r.what, file, plain(err))
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("the %s of %q, %q, isn't a regular file", r.what, s.ID, file)
+	}
+	s.With[r.at], s.Note = file, s.Note+r.file
 	return nil
 }
 
