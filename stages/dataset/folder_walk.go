@@ -17,38 +17,15 @@ import (
 // walkFolder lists class folders, or, if the folder itself contains images, unlabelled images.
 func walkFolder(p FolderParams, names []string) (*listing, error) {
 	w, folder := walker{skip: p.annotates}, p.Path
-	top, err := w.entries(folder)
+	found, classes, err := w.top(folder, names)
 	if err != nil {
 		return nil, err
 	}
-	var found []found
-	var classes []string
 	loose := 0
-	for _, e := range top {
-		if !e.dir {
-			if w.image(e) {
-				loose++
-				found = append(found, e.at(-1))
-			}
-			continue
+	for _, f := range found {
+		if f.label < 0 {
+			loose++
 		}
-		label := len(classes)
-		if names != nil {
-			if label = classNamed(names, e.name); label < 0 {
-				return nil, fmt.Errorf("names has no class for the folder %q", e.file)
-			}
-		}
-		before, elsewhere := len(found), w.left
-		w.left = nil
-		if found, err = w.below(found, e, label); err != nil {
-			return nil, err
-		}
-		if len(found) == before && names == nil {
-			return nil, fmt.Errorf("the class folder %q contains no %s file%s", e.file, picture.Formats,
-				others(w.left))
-		}
-		w.left = elsewhere.with(w.left)
-		classes = append(classes, e.name)
 	}
 	switch {
 	case len(found) == 0:
@@ -84,7 +61,7 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 
 type found struct {
 	id, file string
-	label    int
+	label    int // −1 for an image that is in no class folder
 }
 
 // annotates reports whether a file is a mask that lies next to its image, the folder of masks or boxes, or
@@ -157,6 +134,41 @@ func (w *walker) entries(folder string) ([]node, error) {
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+// top lists a folder of images, class folders or both. The names of classes are those of the folders, or
+// given.
+func (w *walker) top(folder string, names []string) (images []found, classes []string, err error) {
+	entries, err := w.entries(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		if !e.dir {
+			if w.image(e) {
+				images = append(images, e.at(-1))
+			}
+			continue
+		}
+		label := len(classes)
+		if names != nil {
+			if label = classNamed(names, e.name); label < 0 {
+				return nil, nil, fmt.Errorf("names has no class for the folder %q", e.file)
+			}
+		}
+		before, elsewhere := len(images), w.left
+		w.left = nil
+		if images, err = w.below(images, e, label); err != nil {
+			return nil, nil, err
+		}
+		if len(images) == before && names == nil {
+			return nil, nil, fmt.Errorf("the class folder %q contains no %s file%s", e.file, picture.Formats,
+				others(w.left))
+		}
+		w.left = elsewhere.with(w.left)
+		classes = append(classes, e.name)
+	}
+	return images, classes, nil
 }
 
 // below appends the images in the folder n and its subfolders.
