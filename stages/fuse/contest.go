@@ -56,47 +56,12 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 	for _, d := range cells {
 		c.scores += d.Items.Len()
 	}
-	var every []scoreCase
-	distinct := 0
-	for i := range all.Cases {
-		k := scoreCase{name: caseName(all.Others, all.Cases[i].IDs, label), ids: all.Cases[i].IDs,
-			measure: all.Cases[i].Measure}
-		if k.Means, err = all.Cases[i].Means(); err != nil {
-			return nil, fmt.Errorf("case %s: %w", k.name, err)
-		}
-		every = append(every, k)
-		for _, cell := range all.Cases[i].Cells {
-			if cell != nil {
-				distinct++
-			}
-		}
+	every, err := casesWithMeans(all, label, len(cells))
+	if err != nil {
+		return nil, err
 	}
-	if distinct < len(cells) {
-		return nil, fmt.Errorf("%d cells have the ids of others", len(cells)-distinct)
-	}
-	alone := len(all.Competitors) == 1
-	var wins [][]float64
-	for _, k := range every {
-		present := k.Present()
-		switch {
-		case len(present) > 1 || alone && len(present) == 1:
-			c.cases = append(c.cases, k)
-			wins = append(wins, k.Quality)
-			continue
-		case len(present) == 1:
-			c.leftOut = append(c.leftOut, omission{name: k.name,
-				reason: fmt.Sprintf("only %s has scores", all.Names[present[0]])})
-		case allUndefined(k):
-			c.leftOut = append(c.leftOut, omission{name: k.name, reason: "no score is defined"})
-		default:
-			c.leftOut = append(c.leftOut, omission{name: k.name,
-				reason: "no image has a score of every method"})
-		}
-	}
-	ranked := make([]bool, len(all.Competitors))
-	if len(wins) > 0 {
-		ranked = largest(stat.Parts(stat.Wins(wins)), c.cases)
-	}
+	c.compare(all, every)
+	ranked := c.largestPart(len(all.Competitors))
 	twins := slices.DeleteFunc(all.Twins(), func(t scores.Twins) bool {
 		return slices.ContainsFunc(t.Competitors, func(i int) bool { return !ranked[i] })
 	})
@@ -105,18 +70,9 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 		if ranked[i] {
 			c.methods, c.names = append(c.methods, method), append(c.names, all.Names[i])
 			c.at = append(c.at, i)
-			continue
+		} else {
+			c.unranked = append(c.unranked, unranked(method, all.Names[i], i, every))
 		}
-		undefined, defined := 0, 0
-		for _, k := range every {
-			undefined += k.Undefined[i]
-			defined += k.Scores[i] - k.Undefined[i]
-		}
-		o := omission{id: method, name: all.Names[i], reason: "no case compares it with the others"}
-		if defined == 0 && undefined > 0 {
-			o.reason, o.undefined = fmt.Sprintf("all %d scores are undefined", undefined), undefined
-		}
-		c.unranked = append(c.unranked, o)
 	}
 	c.cases = slices.DeleteFunc(c.cases, func(k scoreCase) bool {
 		if ranked[k.Present()[0]] {
@@ -133,6 +89,76 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 		c.quality = append(c.quality, quality)
 	}
 	return c, nil
+}
+
+// casesWithMeans returns all cases of a contest, and an error if two of its cells have the same ids.
+func casesWithMeans(all *scores.Contest, label func(axis, id string) string, cells int) ([]scoreCase, error) {
+	every := make([]scoreCase, len(all.Cases))
+	distinct := 0
+	for i := range all.Cases {
+		from, k := &all.Cases[i], &every[i]
+		k.name, k.ids, k.measure = caseName(all.Others, from.IDs, label), from.IDs, from.Measure
+		var err error
+		if k.Means, err = from.Means(); err != nil {
+			return nil, fmt.Errorf("case %s: %w", k.name, err)
+		}
+		for _, cell := range from.Cells {
+			if cell != nil {
+				distinct++
+			}
+		}
+	}
+	if distinct < cells {
+		return nil, fmt.Errorf("%d cells have the ids of others", cells-distinct)
+	}
+	return every, nil
+}
+
+// compare takes the cases that compare methods, and leaves out the others. Where there is one method, all that
+// score it do.
+func (c *contest) compare(all *scores.Contest, every []scoreCase) {
+	alone := len(all.Competitors) == 1
+	for _, k := range every {
+		present := k.Present()
+		o := omission{name: k.name}
+		switch {
+		case len(present) > 1 || alone && len(present) == 1:
+			c.cases = append(c.cases, k)
+			continue
+		case len(present) == 1:
+			o.reason = fmt.Sprintf("only %s has scores", all.Names[present[0]])
+		case allUndefined(k):
+			o.reason = "no score is defined"
+		default:
+			o.reason = "no image has a score of every method"
+		}
+		c.leftOut = append(c.leftOut, o)
+	}
+}
+
+// largestPart reports which of n methods are ranked: those of the largest part that the cases compare.
+func (c *contest) largestPart(n int) []bool {
+	if len(c.cases) == 0 {
+		return make([]bool, n)
+	}
+	var wins [][]float64
+	for _, k := range c.cases {
+		wins = append(wins, k.Quality)
+	}
+	return largest(stat.Parts(stat.Wins(wins)), c.cases)
+}
+
+// unranked returns why method i takes no part.
+func unranked(id, name string, i int, every []scoreCase) omission {
+	undefined, defined := 0, 0
+	for _, k := range every {
+		undefined += k.Undefined[i]
+		defined += k.Scores[i] - k.Undefined[i]
+	}
+	if defined == 0 && undefined > 0 {
+		return omission{id, name, fmt.Sprintf("all %d scores are undefined", undefined), undefined}
+	}
+	return omission{id: id, name: name, reason: "no case compares it with the others"}
 }
 
 func caseName(axes, ids []string, label func(axis, id string) string) string {
