@@ -147,20 +147,7 @@ func (l *loader) experiment(root *yamlNode) {
 		l.report(stageMap, "", "the experiment has no stages")
 		return
 	}
-	for i, k := range stageMap.keys {
-		s := &stageDecl{name: k.text, key: k, body: stageMap.vals[i]}
-		if !validName(k.text) {
-			l.report(k, nameHint, "%q can't be the name of a stage", k.text)
-		}
-		e.stages = append(e.stages, s)
-		e.stageOf[s.name] = s
-	}
-	for _, s := range e.stages {
-		if i := strings.LastIndexByte(s.name, '.'); i > 0 && e.stageOf[s.name[:i]] != nil {
-			l.report(s.key, "rename one of them",
-				"%q could also be the port %q of the stage %q", s.name, s.name[i+1:], s.name[:i])
-		}
-	}
+	l.stageDecls(stageMap)
 	for _, s := range e.stages {
 		l.inputs(s, s.body.get("in"))
 	}
@@ -173,6 +160,25 @@ func (l *loader) experiment(root *yamlNode) {
 	}
 	if publish != nil {
 		l.publish(publish)
+	}
+}
+
+// stageDecls declares the stages by their names.
+func (l *loader) stageDecls(n *yamlNode) {
+	e := l.exp
+	for i, k := range n.keys {
+		s := &stageDecl{name: k.text, key: k, body: n.vals[i]}
+		if !validName(k.text) {
+			l.report(k, nameHint, "%q can't be the name of a stage", k.text)
+		}
+		e.stages = append(e.stages, s)
+		e.stageOf[s.name] = s
+	}
+	for _, s := range e.stages {
+		if i := strings.LastIndexByte(s.name, '.'); i > 0 && e.stageOf[s.name[:i]] != nil {
+			l.report(s.key, "rename one of them",
+				"%q could also be the port %q of the stage %q", s.name, s.name[i+1:], s.name[:i])
+		}
 	}
 }
 
