@@ -80,13 +80,11 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 	combos := []combo{{inputs: make([][]Edge, len(stage.Inputs))}}
 	for k := range stage.Inputs {
 		q := &stage.Inputs[k]
-		var from []Edge
-		switch same := portNamed(to.Inputs, q.Name); {
-		case k == in:
-			from = slices.Clone(edges)
-		case same >= 0 && (!via || len(wired[same].Edges) == 1):
-			from = slices.Clone(wired[same].Edges)
+		from := edges
+		if k != in {
+			from = edgesOf(to.Inputs, wired, q.Name, via)
 		}
+		from = slices.Clone(from)
 		if len(from) == 0 {
 			if via || q.Optional || q.Else != "" {
 				continue
@@ -111,6 +109,16 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 		implied[i] = Edge{Coord: m.coord, From: x.impliedCell(c, stage, m.inputs, out, keep), Port: out}
 	}
 	return implied
+}
+
+// edgesOf returns the edges of the input with a name, nil if there is none, or if one is needed and it has
+// several.
+func edgesOf(ports []stages.Port, wired []Input, name string, one bool) []Edge {
+	k := portNamed(ports, name)
+	if k < 0 || one && len(wired[k].Edges) != 1 {
+		return nil
+	}
+	return wired[k].Edges
 }
 
 // combined gives each combination each edge that agrees with it, on input k.
