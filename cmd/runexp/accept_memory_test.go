@@ -26,8 +26,8 @@ func TestHungryModel(t *testing.T) {
 		under func(t *testing.T) bounded
 		says  string
 	}{
-		"ulimit":        {underUlimit, `what (ulimit -v leaves|the machine has left|the control group)`},
-		"control group": {underGroup, `what the control group \S+ has left of its`},
+		"ulimit":        {underUlimit, `all that (ulimit -v leaves|the machine has left|the control group)`},
+		"control group": {underGroup, `all that the control group \S+ has left of its`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := c.under(t)

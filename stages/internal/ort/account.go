@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Short is the error of a run that doesn't begin, or doesn't end, because memory is short: the kernel
-// would end the process instead, and this one with it. It is [stages.ErrOutOfMemory].
+// A Short is the error of a run that isn't started, or is ended, because memory is short: otherwise the
+// kernel would kill the process that runs it, and perhaps this one. It is [stages.ErrOutOfMemory].
 type Short struct {
 	Need int64 // bytes
 	Free int64
@@ -22,7 +22,7 @@ type Short struct {
 }
 
 func (s *Short) Error() string {
-	return fmt.Sprintf("%v: it needs %s, and %s is what %s", stages.ErrOutOfMemory, size(s.Need),
+	return fmt.Sprintf("%v: it needs %s, and %s is all that %s", stages.ErrOutOfMemory, size(s.Need),
 		size(s.Free),
 		s.why)
 }
@@ -30,7 +30,7 @@ func (s *Short) Error() string {
 // Is reports that memory is short.
 func (*Short) Is(err error) bool { return err == stages.ErrOutOfMemory }
 
-// size tells bytes.
+// size returns a number of bytes in words.
 func size(bytes int64) string {
 	if bytes < 1e9 {
 		return fmt.Sprintf("%.3g MB", float64(bytes)/1e6)
@@ -38,46 +38,46 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.3g GB", gb(bytes))
 }
 
-// An account admits the runs of programs that this process has memory for. A run that others leave no room
-// for waits for them; one that the room is too small for is refused.
+// An account admits the runs of programs for which this process has memory. A run waits while others use
+// the memory it needs, and is refused if it doesn't fit even alone.
 //
-// What runs took, the library keeps for others, if they are small: that is free for them as well. What large
-// ones took the system has again.
+// The library keeps the memory of small runs and uses it for the next ones, so such runs take nothing new.
+// The memory of large runs goes back to the system.
 type account struct {
 	room    func() Room
-	process func() int64 // bytes of the process that aren't Go's or a loaded model's
-	release func()       // gives back to the system what nobody uses
-	busy    func() bool  // whether others than runs take memory, for now
-	most    int64        // bytes that a run may need, 0 if that doesn't matter
+	process func() int64 // bytes of the process besides Go's memory and loaded models
+	release func()       // returns unused memory to the system
+	busy    func() bool  // whether something other than runs takes memory now
+	most    int64        // bytes that a run may need; 0: any number
 	loaded  atomic.Int64 // bytes of loaded models
 
-	turn chan struct{} // holds one while somebody waits for room
+	turn chan struct{} // holds one while a run waits for room
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	runs    map[*ticket]bool
-	pooled  int64         // bytes that small runs under way may take
-	others  int64         // bytes that the others may take
-	highest int64         // that pooled has been
+	pooled  int64         // bytes that the current small runs may take
+	others  int64         // bytes that the current other runs may take
+	highest int64         // the largest value of pooled so far
 	ended   chan struct{} // closed when the next run ends
-	last    Room          // when it was last looked at
+	last    Room          // the room when it was last measured
 	looked  time.Time
 	watched bool
 }
 
-// A ticket is that of a run under way.
+// A ticket is an admitted run.
 type ticket struct {
 	need int64
 	kind runKind
 	end  context.CancelCauseFunc
 }
 
-// A runKind says where a run takes its memory from.
+// A runKind is the source of a run's memory.
 type runKind int
 
 const (
-	pooledRun runKind = iota // from what the library keeps for others
-	largeRun                 // from the system, which has it again when the run ends
-	apartRun                 // of a process of its own, which ends where more is taken
+	pooledRun runKind = iota // memory that the library keeps and reuses
+	largeRun                 // memory of the system, returned when the run ends
+	apartRun                 // memory of a worker process, which ends if it takes more than it may
 )
 
 func newAccount(room func() Room, process func() int64) *account {
@@ -86,11 +86,11 @@ func newAccount(room func() Room, process func() int64) *account {
 		ended: make(chan struct{})}
 }
 
-// fresh is how long a look at the room is good for where there is plenty.
+// fresh is how long a measured room stays valid while there is plenty.
 const fresh = 100 * time.Millisecond
 
-// admit waits until there is room for a run that needs so many bytes. leave is to be called when it ends; ctx
-// is that of the run, which ends with a [Short] if memory gets short all the same.
+// admit waits until there is room for a run that needs this many bytes. The caller calls leave when the run
+// ends. The returned context is the run's; it ends with a [Short] if memory gets short nevertheless.
 func (a *account) admit(ctx context.Context, need int64, kind runKind) (_ context.Context, leave func(),
 	err error) {
 	t := &ticket{need: need, kind: kind}
@@ -109,7 +109,7 @@ func (a *account) admit(ctx context.Context, need int64, kind runKind) (_ contex
 	return ctx, func() { a.leave(t); end(nil) }, nil
 }
 
-// wait enters t when enough of the others have left, one waiting run after the other.
+// wait admits t when enough of the other runs have ended. One run waits at a time.
 func (a *account) wait(ctx context.Context, t *ticket) error {
 	select {
 	case a.turn <- struct{}{}:
@@ -144,8 +144,9 @@ func (a *account) wait(ctx context.Context, t *ticket) error {
 	}
 }
 
-// How much room a run asks for: twice of what all may take, so that a look from before is good enough; as
-// much as they may take; or, alone, as much as it is likely to take.
+// A roominess is how much free room a run demands: twice the most that all runs may take, so that an
+// earlier measurement is good enough; the most that they may take; or, if the run is alone, as much as it
+// is likely to take.
 type roominess int
 
 const (
@@ -181,15 +182,15 @@ func (a *account) enter(t *ticket, asks roominess) bool {
 	return true
 }
 
-// look looks at the room, unless it has lately and that is good enough.
+// look measures the room, unless lately is set and the last measurement is fresh.
 func (a *account) look(lately bool) {
 	if now := time.Now(); !lately || now.Sub(a.looked) > fresh {
 		a.last, a.looked = a.room(), now
 	}
 }
 
-// kept returns how many bytes the library keeps for small runs, at least: no more than these ever needed at
-// once, and no more than the process takes that nothing else explains.
+// kept returns a lower bound of the bytes that the library keeps for small runs: at most what these ever
+// needed at once, and at most the memory of the process that nothing else explains.
 func (a *account) kept() int64 { return max(0, min(a.highest, a.process())) }
 
 func (a *account) leave(t *ticket) {
@@ -205,8 +206,8 @@ func (a *account) leave(t *ticket) {
 	a.ended = make(chan struct{})
 }
 
-// watch looks at the room while programs run, and ends the largest run if nothing is left. A run ends between
-// two nodes.
+// watch measures the room while programs run, and ends the largest run if nothing is left. A run can end
+// between two nodes.
 func (a *account) watch() {
 	for range time.Tick(fresh) {
 		a.mu.Lock()
@@ -216,7 +217,7 @@ func (a *account) watch() {
 			return
 		}
 		a.look(false)
-		// Where others take the memory, it's no use.
+		// If other processes take the memory, ending a run doesn't help.
 		if a.last.Free < a.last.reserve()/2 && a.process() > a.last.Size/4 {
 			a.endLargest()
 		}
@@ -236,7 +237,7 @@ func (a *account) endLargest() {
 	}
 }
 
-// goMemory returns the bytes that Go's own memory takes.
+// goMemory returns how many bytes Go's runtime takes.
 func goMemory() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}}
@@ -244,21 +245,21 @@ func goMemory() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// Needs are the bytes that a program needs at least: in a run, apart from what is loaded, and for good once
-// it is loaded. The zero value is a program of which nothing is known.
+// Needs are lower bounds of the bytes that a program takes: Run during a run, in addition to the loaded
+// model, and Kept as long as it is loaded. The zero value means that nothing is known.
 type Needs struct{ Run, Kept int64 }
 
-// How many times as much as the values that live at once a run takes at most, as measured: kernels have
-// memory of their own, and what is kept for other runs is in pieces.
+// Upper bounds, as measured, of a run's memory relative to that of the values which are live at once:
+// kernels allocate memory of their own, and the memory that is kept for other runs is fragmented.
 const (
 	overLarge = 3
 	overSmall = 3.5
 )
 
-// usual is how many times as much it is.
+// usual is the same ratio for most runs.
 const usual = 1.5
 
-// most returns how many bytes the run takes at most.
+// most returns an upper bound of the bytes that the run takes.
 func (t *ticket) most() int64 {
 	switch t.kind {
 	case pooledRun:
@@ -267,7 +268,7 @@ func (t *ticket) most() int64 {
 	return overLarge * t.need
 }
 
-// likely returns how many bytes the run probably takes.
+// likely returns how many bytes the run usually takes.
 func (t *ticket) likely() int64 {
 	if t.kind == apartRun {
 		return t.need
@@ -275,8 +276,8 @@ func (t *ticket) likely() int64 {
 	return int64(usual * float64(t.need))
 }
 
-// Surely reports whether there is room for a run whatever it takes beyond what it needs. If not, it is to run
-// in a process of its own, which ends instead of this one.
+// Surely reports whether a run fits even if it takes the most that a program with these needs can take. If
+// not, the program is to run in a worker process, which then ends instead of this one.
 func Surely(n Needs) (bool, error) {
 	a, err := theAccount()
 	if err != nil {
@@ -288,7 +289,7 @@ func Surely(n Needs) (bool, error) {
 	return (&ticket{need: n.Run, kind: largeRun}).most()+n.Kept <= a.last.Free-a.last.reserve(), nil
 }
 
-// Needing returns the runtime for a program that needs so much. Its runs wait until there is as much, or fail
+// Needing returns the runtime for a program with these needs. Its runs wait until there is room, or fail
 // with a [Short].
 func (r *Runtime) Needing(n Needs) *Runtime {
 	own := *r
@@ -310,7 +311,7 @@ func theAccount() (*account, error) {
 	native := func() int64 { return ofProcess("RssAnon:") - goMemory() }
 	before := native()
 	a := newAccount(newRoomer("").room, nil)
-	// ONNX Runtime packs weights, so that they are there twice.
+	// ONNX Runtime packs weights, so that a loaded model takes its size twice.
 	a.process, a.most = func() int64 { return native() - before - 2*a.loaded.Load() }, most
 	a.release = func() {
 		endIdle()
@@ -321,8 +322,8 @@ func theAccount() (*account, error) {
 	return a, nil
 }
 
-// memoryLimit returns the limit of memory for a process of its own that has so many bytes already: it may
-// take what is free too, or what $RUNEXP_MODEL_MEMORY says in all.
+// memoryLimit returns the limits of a worker process that already takes this many bytes: it may also take
+// what is free, or as much in all as $RUNEXP_MODEL_MEMORY allows.
 func memoryLimit(has int64) (l Limits, err error) {
 	most, err := mostMemory()
 	if err != nil || most > 0 {
@@ -335,12 +336,12 @@ func memoryLimit(has int64) (l Limits, err error) {
 	return Limits{Memory: has + max(r.Free-r.reserve(), r.little()), Of: r.Of}, nil
 }
 
-// little is how much memory a process of its own may take in any case. Where less is free others are taking
-// it, and the system ends the largest.
+// little is the memory that a worker process may always take. If less is free, other processes are taking
+// it, and the system kills the largest.
 func (r Room) little() int64 { return min(256<<20, r.Size/8) }
 
-// kind returns whether a run of this process that needs so much is small or large: to keep for others what
-// small ones took costs a small part of the memory.
+// kind returns whether a run in this process is small or large: the memory that the library keeps for small
+// runs must remain a small part of the whole.
 func (a *account) kind(need int64) runKind {
 	if a == nil {
 		return pooledRun
@@ -354,7 +355,7 @@ func (a *account) kind(need int64) runKind {
 	return pooledRun
 }
 
-// load admits the loading of a model of so many bytes: the library's own weights, and these packed.
+// load admits the loading of a model of this size: the library's copy of the weights, and the packed one.
 func (a *account) load(model, kept int64) (leave func(), err error) {
 	if a == nil {
 		return func() {}, nil

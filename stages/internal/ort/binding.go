@@ -11,36 +11,36 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Binding is a session with the tensors that its runs read and fill. On a device that has memory of its own
-// an input crosses the bus when it was written since the last run, and not again; outputs come back after
-// every run.
+// A Binding is a session together with the tensors that its runs read and fill. On a device with its own
+// memory an input is uploaded only if it was written since the last run; outputs are downloaded after every
+// run.
 type Binding struct {
-	// Took is how long the last run had the device.
+	// Took is how long the last run occupied the device.
 	Took time.Duration
 
 	session *Session
 	in, out []Value
-	carrier Carrier  // nil on a processor and in a process of its own: both are handed the tensors themselves
-	sent    []uint64 // versions of the inputs that the device has
+	carrier Carrier  // nil on a processor and in a worker process, which use the tensors' own memory
+	sent    []uint64 // versions of the inputs that are on the device
 }
 
 // A Carrier copies tensors to the memory of a session's device, and results back.
 type Carrier interface {
-	// Upload copies input number i to the device; v may be overwritten afterwards.
+	// Upload copies input i to the device; v may be overwritten afterwards.
 	Upload(i int, v Value) error
-	// Compute runs the session on what was uploaded, and fills the outputs.
+	// Compute runs the session on the uploaded inputs and fills the outputs.
 	Compute(ctx context.Context) error
 	Close() error
 }
 
-// Carried reports whether the session's device has memory of its own, and this process copies tensors there.
+// Carried reports whether the session's device has its own memory and this process copies tensors to it.
 func (s *Session) Carried() bool { return s.carry != nil && s.worker == nil }
 
 // Inputs returns the names of the session's inputs.
 func (s *Session) Inputs() []string { return s.inputs }
 
-// Bind binds a session to the tensors in, and to out, which its runs fill. An output of a session that is
-// [Session.Carried] may be nil, and is left on the device.
+// Bind binds a session to the tensors in and out; its runs read the first and fill the second. If the
+// session is [Session.Carried], an output may be nil; it then stays on the device.
 func (s *Session) Bind(in, out []Value) (*Binding, error) {
 	if err := s.takes(len(in), len(out)); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (s *Session) Bind(in, out []Value) (*Binding, error) {
 	return b, nil
 }
 
-// Run uploads what the device lacks, computes, and fills the outputs. On a device a run that has begun ends
-// before ctx's cause is returned: the library can't be told to stop, and runs are short.
+// Run uploads the inputs that have changed, computes, and fills the outputs. On a device it returns ctx's
+// cause only after a run that has begun: the library can't cancel it, and runs are short.
 func (b *Binding) Run(ctx context.Context) error {
 	if b.carrier == nil {
 		began := time.Now()
@@ -98,7 +98,7 @@ func (b *Binding) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close frees what the device holds of the tensors. So does closing the session.
+// Close frees the device's copies of the tensors. Closing the session does so, too.
 func (b *Binding) Close() error {
 	if b.carrier == nil {
 		return nil
@@ -114,7 +114,7 @@ func (b *Binding) close() error {
 	return b.carrier.Close()
 }
 
-// closeBindings closes all bindings of a session, which hold memory that its provider made.
+// closeBindings closes all bindings of a session, whose memory belongs to its provider.
 func (s *Session) closeBindings() error {
 	var errs []error
 	s.bindings.Range(func(b, _ any) bool {
@@ -124,7 +124,8 @@ func (s *Session) closeBindings() error {
 	return errors.Join(errs...)
 }
 
-// An ioBinding is ONNX Runtime's own carrier. It copies an input when that is bound, and outputs after a run.
+// An ioBinding is ONNX Runtime's own carrier. It copies an input when this is bound, and outputs after a
+// run.
 type ioBinding struct {
 	session *Session
 	b       *onnxruntime.IoBinding
@@ -154,14 +155,14 @@ func (b ioBinding) Compute(context.Context) error {
 
 func (b ioBinding) Close() error { return b.b.Destroy() }
 
-// Turns order the calls that sessions of one device make: one run has the device at a time, and so all of its
-// memory. While one slot's runs, others decode, fill buffers and upload.
+// turns serialise the calls that sessions make to one device: one run has the device at a time, and thereby
+// all of its memory. Meanwhile other slots decode, fill buffers and upload.
 type turns struct {
-	alone       bool // nothing else is done during a run, an upload or a loading
+	alone       bool // during a run, an upload or a loading nothing else is done
 	calls, runs sync.Mutex
 }
 
-// call waits until the device can be called; the result ends the call.
+// call waits until the device accepts a call; the result ends the call.
 func (t *turns) call() (end func()) {
 	if t == nil || !t.alone {
 		return func() {}
@@ -170,7 +171,7 @@ func (t *turns) call() (end func()) {
 	return t.calls.Unlock
 }
 
-// run waits for the end of the run before; the result ends this one.
+// run waits for the end of the previous run; the result ends this one.
 func (t *turns) run() (end func()) {
 	if t == nil {
 		return func() {}
@@ -179,13 +180,13 @@ func (t *turns) run() (end func()) {
 	return t.runs.Unlock
 }
 
-// turnsOf returns the turns of a device, nil for a processor's.
+// turnsOf returns the turns of a device, nil for a processor.
 func turnsOf(d stages.Device) *turns {
 	p := ProviderOf(d.Class)
 	if p.Carry == nil {
 		return nil
 	}
-	d.Threads = 0 // which slots of one device needn't share
+	d.Threads = 0 // slots of one device may differ in it
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	t := process.turns[d]

@@ -2,13 +2,13 @@ package ort
 
 // #include <signal.h>
 //
-// enum { least = 1, most = 31 }; // the signals that aren't of real time
+// enum { least = 1, most = 31 }; // without real-time signals
 //
 // static struct sigaction kept[most + 1];
 // static int any;
 //
-// // Go's own handlers have SA_ONSTACK, also where they are none, and are one function: that
-// // of SIGURG, since those of faults may be [CatchFaults]'s.
+// // Go sets SA_ONSTACK even for default actions, and has one function for all signals. SIGURG
+// // shows it, since faults may be handled by [CatchFaults].
 // static int ours(const struct sigaction *a) {
 // 	return (a->sa_flags & SA_ONSTACK) &&
 // 		(a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN ||
@@ -34,12 +34,11 @@ import "C"
 
 import "sync"
 
-var handlers sync.Mutex // guards kept
+var handlers sync.Mutex // guards the C variable kept
 
-// keepingHandlers calls f and puts back the handlers of signals that f put others in the
-// place of. The CUDA provider does so, with handlers that don't run on the stack that Go
-// has for them: the next Ctrl-C, or Slurm's SIGTERM, would end the process with a fatal
-// error of Go's instead of letting it finish its work.
+// keepingHandlers calls f and restores Go's signal handlers if f replaced them. The CUDA provider replaces
+// them by handlers that don't run on Go's signal stack: the next Ctrl-C, or Slurm's SIGTERM, would crash Go
+// instead of letting the process finish its work.
 func keepingHandlers(f func() error) error {
 	handlers.Lock()
 	C.keep_handlers()

@@ -9,24 +9,24 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// inUse records which models this process uses, in a file that exists while it does. A crashed process leaves
-// its file; so the next one knows which models may be the reason, and runs their programs in processes of
-// their own. Whether the process crashed or was killed doesn't matter: results are the same, and models of
-// which no further process ends are forgotten.
+// inUse records the models that this process uses, in a file that is deleted at the end. A crashed process
+// leaves its file; so the next process knows which models may be the reason, and runs them in worker
+// processes. It doesn't matter whether the earlier process crashed or was killed: the results are the same,
+// and a model is forgotten when it has run without another crash.
 type inUse struct {
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	dir       string
 	build     func() string
-	open      bool            // what others left has been read
-	file      *os.File        // locked as long as this process lives; nil if there can't be one
-	left      []string        // files of processes that are no more
+	open      bool            // the files of earlier processes have been read
+	file      *os.File        // locked as long as this process lives; nil if it can't be made
+	left      []string        // files of processes that have ended
 	noted     map[string]bool // lines of models in file
-	suspects  map[string]bool // lines of models in these
-	used, bad map[string]bool // suspects that ran here; of which a process ended
+	suspects  map[string]bool // lines of models in the files of left
+	used, bad map[string]bool // suspects that ran here; suspects whose process ended
 }
 
-// Watch has this process note in a folder which models it uses, until [Unwatch]. build names all that decides
-// what a program does, but for its model.
+// Watch has this process record in a folder which models it uses, until [Unwatch]. The string that build
+// returns names everything else that decides how a program behaves.
 func Watch(dir string, build func() string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -38,8 +38,8 @@ func newInUse(dir string, build func() string) *inUse {
 		used: map[string]bool{}, bad: map[string]bool{}}
 }
 
-// Unwatch says that all went well with the models that this process used, but for those of which a process
-// ended.
+// Unwatch records that this process ended well: no model that it used is a suspect, except those whose
+// worker process ended.
 func Unwatch() {
 	process.mu.Lock()
 	u := process.inUse
@@ -50,10 +50,9 @@ func Unwatch() {
 	}
 }
 
-// For returns the runtime for programs of a model: in a process of its own, which Close ends, if an earlier
-// process ended while it used the model, or if this one can't record its use.
-//
-// So is a program if it isn't sure that what it takes is there: see [Surely].
+// For returns the runtime for programs of a model. It is a worker process, which Close ends, if an earlier
+// process ended while it used the model, or if this process can't record that it uses the model. It is also
+// a worker process if sure is false: see [Surely].
 func For(model stages.Digest, sure bool) (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
@@ -77,7 +76,8 @@ func For(model stages.Digest, sure bool) (*Runtime, error) {
 	return r, nil
 }
 
-// suspect notes that a model is in use and reports whether it was when another process ended.
+// suspect records that a model is in use and reports whether it is a suspect, as an earlier process ended
+// while it used it.
 func (u *inUse) suspect(model stages.Digest) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,7 +89,7 @@ func (u *inUse) suspect(model stages.Digest) bool {
 	}
 	if u.file != nil && !u.noted[line] {
 		u.noted[line] = true
-		_, _ = u.file.WriteString(line) // if it can't, the next process doesn't know it
+		_, _ = u.file.WriteString(line) // if it fails, the next process lacks this suspect
 	}
 	if u.suspects[line] {
 		u.used[line] = true
@@ -97,21 +97,21 @@ func (u *inUse) suspect(model stages.Digest) bool {
 	return u.suspects[line]
 }
 
-// ended says that a process ended that ran a program of a model.
+// ended records that a worker process ended while it ran a program of the model.
 func (u *inUse) ended(model stages.Digest) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.bad[u.line(model)] = true
 }
 
-// line is what stands in a file for a model.
+// line returns the line that stands for a model in a file.
 func (u *inUse) line(model stages.Digest) string { return u.build() + " " + model.String() + "\n" }
 
-// read finds the files of processes that are no more, and the suspects in them. Another build says nothing
-// about this one.
+// read finds the files of processes that have ended, and the suspects in them. Lines of other builds are
+// ignored.
 func (u *inUse) read() {
 	build := u.build() + " "
-	entries, _ := os.ReadDir(u.dir) // no folder has no files
+	entries, _ := os.ReadDir(u.dir) // if there is no folder, there are no files
 	for _, e := range entries {
 		path, text, ok := abandoned(u.dir, e)
 		if !ok {
@@ -126,7 +126,7 @@ func (u *inUse) read() {
 	}
 }
 
-// end leaves what the next process has to know: the suspects that weren't tried, and those of which a process
+// end leaves a file for the next process: the suspects that weren't tried, and those whose worker process
 // ended again.
 func (u *inUse) end() {
 	u.mu.Lock()
@@ -146,7 +146,7 @@ func (u *inUse) end() {
 		_, _ = u.file.WriteAt([]byte(rest), 0)
 	}
 	for _, path := range u.left {
-		_ = os.Remove(path) // another process may have
+		_ = os.Remove(path) // another process may have removed it
 	}
 	if rest == "" {
 		_ = os.Remove(u.file.Name())

@@ -4,7 +4,7 @@ package ort
 
 import "io/fs"
 
-// Without file locks, live processes can't be told from dead ones.
+// Without file locks a file of a live process can't be told from one of a dead process, so none are made.
 func (u *inUse) create() {}
 
 func abandoned(string, fs.DirEntry) (path, text string, ok bool) { return "", "", false }

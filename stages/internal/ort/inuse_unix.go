@@ -13,20 +13,20 @@ import (
 	"syscall"
 )
 
-// largestInUse bounds what is read of such a file.
+// largestInUse bounds how much of such a file is read.
 const largestInUse = 1 << 20
 
-// beginningName is what the name of a file begins with that isn't locked yet.
+// beginningName is the prefix of a file's name until the file is locked.
 const beginningName = ".begun-"
 
-// create makes the file of this process. It has its name only once it is locked, so that no process takes it
-// for that of a process that is no more.
+// create makes the file of this process. The file gets its name only once it is locked, so that no process
+// takes it for a file of a dead process.
 func (u *inUse) create() {
 	if os.MkdirAll(u.dir, 0o777) != nil {
 		return
 	}
 	if info, err := os.Lstat(u.dir); err != nil || !info.IsDir() {
-		return // a link leads to what isn't ours
+		return // a link leads to a file that isn't ours
 	}
 	name := fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
 	begun, path := filepath.Join(u.dir, beginningName+name), filepath.Join(u.dir, name)
@@ -43,7 +43,7 @@ func (u *inUse) create() {
 	u.file = f
 }
 
-// abandoned returns the path of a file whose process is no more, and what stands in it.
+// abandoned returns the path and the text of a file whose process has ended.
 func abandoned(dir string, e fs.DirEntry) (path, text string, ok bool) {
 	path = filepath.Join(dir, e.Name())
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !e.Type().IsRegular() ||

@@ -9,7 +9,7 @@ import (
 
 func ignoreSignals() {}
 
-// What a process takes is left to the system.
+// Elsewhere the system alone limits processes.
 func processorTime() time.Duration { return 0 }
 
 func signalOf(*os.ProcessState) string { return "" }

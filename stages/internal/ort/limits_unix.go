@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ignoreSignals leaves it to the process that started this one what a terminal's signals mean, and makes this
-// one the first that goes when the system's memory is short.
+// ignoreSignals leaves a terminal's signals to the process that started this one, and makes this one the
+// first that the kernel kills when memory is short.
 func ignoreSignals() {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // where there is such
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // only Linux has it
 }
 
-// processorTime returns what this process took of one.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // which can't fail
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it can't fail
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// signalOf names the signal that ended a process, "" if none did.
+// signalOf returns the name of the signal that ended a process, or "".
 func signalOf(s *os.ProcessState) string {
 	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return unix.SignalName(status.Signal())
@@ -35,7 +35,7 @@ func signalOf(s *os.ProcessState) string {
 	return ""
 }
 
-// limits returns what ulimit leaves of the addresses and of the data of a process that has so much of both.
+// limits returns what ulimit leaves for a process with these sizes of its address space and its data.
 func limits(addresses, data int64) (rooms []Room) {
 	for _, l := range []struct {
 		of    int

@@ -13,23 +13,23 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// A message is a request to a [worker], or its reply. It travels as its length, itself in JSON, and then the
-// bytes of blobs as they are.
+// A message is a request to a [worker], or the reply. It is sent as its length, the message in JSON, and
+// then the bytes of its blobs.
 type message struct {
 	ID       uint64
-	Do       string         `json:",omitempty"` // what a request is for
+	Do       string         `json:",omitempty"` // the kind of request
 	Session  int            `json:",omitempty"`
-	Library  string         `json:",omitempty"` // a file, or a folder that has it
+	Library  string         `json:",omitempty"` // a file, or the folder that contains it
 	Inputs   []string       `json:",omitempty"`
 	Outputs  []string       `json:",omitempty"`
-	Disabled []string       `json:",omitempty"` // optimisers
-	Plain    bool           `json:",omitempty"` // nothing is optimised
+	Disabled []string       `json:",omitempty"` // fusions
+	Plain    bool           `json:",omitempty"` // without optimisation
 	Device   *stages.Device `json:",omitempty"`
-	Class    string         `json:",omitempty"` // of devices
+	Class    string         `json:",omitempty"` // of the device
 	Limits   *Limits        `json:",omitempty"`
-	Profiled bool           `json:",omitempty"` // the session records, or is to tell what it recorded
+	Profiled bool           `json:",omitempty"` // the session records a profile, or is asked for it
 	Profile  *Profile       `json:",omitempty"`
-	Alone    bool           `json:",omitempty"` // the session refuses what its device can't compute
+	Alone    bool           `json:",omitempty"` // the session fails if its device can't compute all
 	Arrays   []array        `json:",omitempty"`
 	Infos    []Info         `json:",omitempty"`
 	Adapters []gpu.Adapter  `json:",omitempty"`
@@ -37,23 +37,23 @@ type message struct {
 
 	Resident int64  `json:",omitempty"` // bytes of memory that the worker takes
 	Error    string `json:",omitempty"`
-	Memory   bool   `json:",omitempty"` // the error is a lack of memory
-	Lost     bool   `json:",omitempty"` // the error is the loss of a device
-	Sizes    []int  `json:",omitempty"` // of blobs
+	Memory   bool   `json:",omitempty"` // the error is [stages.ErrOutOfMemory]
+	Lost     bool   `json:",omitempty"` // the device is lost
+	Sizes    []int  `json:",omitempty"` // bytes of each blob
 
-	NoDevice *NoDevice `json:",omitempty"` // the error is this one
+	NoDevice *NoDevice `json:",omitempty"` // the error itself, if it is of this type
 
 	blobs [][]byte
 }
 
-// An array is what a message says of a tensor. Its numbers are a blob, but for an output whose shape the
-// caller knows.
+// An array describes a tensor in a message. Its elements are a blob, except for an output whose shape the
+// caller already knows.
 type array struct {
 	Shape []int
-	Of    string // the Go type of its numbers
+	Of    string // the Go type of the elements
 }
 
-// largestHead bounds what a message says of its blobs.
+// largestHead bounds the JSON part of a message.
 const largestHead = 1 << 26
 
 func (m *message) write(w io.Writer) error {
@@ -103,14 +103,14 @@ func readMessage(r *bufio.Reader) (*message, error) {
 	return m, nil
 }
 
-// fail makes m a reply about an error.
+// fail makes m the reply that reports err.
 func (m *message) fail(err error) {
 	m.Error, m.Memory = err.Error(), errors.Is(err, stages.ErrOutOfMemory)
 	errors.As(err, &m.NoDevice)
 	m.Lost = errors.Is(err, stages.ErrDeviceLost)
 }
 
-// failure returns the error of a reply, nil if it has none.
+// failure returns the error that a reply reports, or nil.
 func (m *message) failure() error {
 	switch {
 	case m.Error == "":
@@ -125,7 +125,7 @@ func (m *message) failure() error {
 	return errors.New(m.Error)
 }
 
-// A remoteError is an error of a worker that wraps one which callers look for.
+// A remoteError is an error of a worker that wraps one of the errors for which callers test.
 type remoteError struct {
 	text string
 	is   error
@@ -134,17 +134,17 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.is }
 
-// bytesOf returns the memory of numbers.
+// bytesOf returns the memory of the elements of v.
 func bytesOf[T Element](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-// numbersOf returns a copy of numbers that travelled as bytes.
+// numbersOf returns a copy of the elements that were sent as b.
 func numbersOf[T Element](b []byte) []T {
 	v := make([]T, len(b)/int(unsafe.Sizeof(*new(T))))
 	copy(bytesOf(v), b)
 	return v
 }
 
-// typeName returns the name of the numbers' Go type.
+// typeName returns the name of T.
 func typeName[T Element]() string { return fmt.Sprintf("%T", *new(T)) }

@@ -1,10 +1,23 @@
-// Package ort runs ONNX models. It is the only importer of onnxruntime_go, and hides what is delicate about
-// it: finding the library, its one environment per process, tensors whose memory the library keeps,
-// cancelling a run.
+// Package ort runs ONNX models. It alone imports onnxruntime_go, and hides the delicate parts: finding the
+// library, the single environment of a process, memory that the library owns, cancelling a run.
 //
-// ONNX Runtime allows one environment per process, so this package has what no other here has: state of its
-// own. [Use] says where the library is, [Default] opens it the first time that somebody needs it. Nothing
-// happens before.
+// ort.go finds and opens the library, also in Python's packages (wheel.go). session.go loads a model and
+// runs it, on the values of tensor.go; binding.go keeps tensors on a device between runs; simplify.go has
+// the library optimise a model and infer shapes; profile.go has it measure a session.
+//
+// provider.go, provider_cuda.go and provider_webgpu.go describe the classes of devices, and probe.go tries
+// whether they compute.
+//
+// account.go admits runs as far as memory allows, which room.go measures. A model that may crash, hang or
+// exhaust memory runs in a worker process: worker.go is the caller's side, serve.go the process's,
+// message.go the protocol between them, and limits_*.go bound what it takes. inuse.go and inuse_*.go
+// remember which models were in use when a process crashed.
+//
+// signals_*.go, handlers.go, streams_*.go and scratch_*.go protect this process from what libraries do to
+// its signals, its stderr and its temporary folder.
+//
+// ONNX Runtime allows one environment per process, so this package has global state, as no other here has.
+// [Use] sets the library's path, and the first call of [Default] opens it; nothing happens before.
 package ort
 
 import (
@@ -22,8 +35,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Version is the oldest release of ONNX Runtime that serves the binding's interface, as newer ones do. It is
-// the last one with a package for CUDA 12.
+// Version is the oldest release of ONNX Runtime with the interface that the binding needs; newer ones have
+// it too. It is the last release with a package for CUDA 12.
 const Version = "1.26.0"
 
 // A Runtime is the opened library.
@@ -32,34 +45,34 @@ type Runtime struct {
 	// Version is the library's own version.
 	Version string
 
-	worker   *worker // does what is asked for; nil is this process
-	reusable bool    // Isolated may use it again
+	worker   *worker // the process that uses the library; nil: this one
+	reusable bool    // Isolated may use the worker again
 	needs    Needs   // of the programs that it loads
-	profiled bool    // its sessions record what they do
-	alone    bool    // its sessions refuse what their device can't compute
+	profiled bool    // its sessions record profiles
+	alone    bool    // its sessions fail if their device can't compute all
 }
 
 var process struct {
-	mu      sync.Mutex // guards the rest
-	path    string     // what Use was told
-	workers []string   // what UseWorkers was told
-	idle    []*worker  // that wait for something to do
-	inUse   *inUse     // what Watch was told
+	mu      sync.Mutex // guards the fields below
+	path    string     // the argument of Use
+	workers []string   // the argument of UseWorkers
+	idle    []*worker  // workers that wait for a call of Isolated
+	inUse   *inUse     // set by Watch
 	account *account
 	turns   map[stages.Device]*turns
 	runtime *Runtime
 }
 
-// Use says where the library is, as --onnxruntime does: a file, or a folder that has it. It has no effect
-// once the library is open.
+// Use sets the path of the library, a file or the folder that contains it, as --onnxruntime does. It has no
+// effect once the library is open.
 func Use(path string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.path = path
 }
 
-// Default returns the process's runtime and opens it if need be. Its error says where the library was looked
-// for, or which version was found and which is needed. After an error it may be called again.
+// Default returns the process's runtime, which the first call opens. Its error says where the library was
+// looked for, or which version was found and which is needed. After an error it may be called again.
 func Default() (*Runtime, error) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -78,7 +91,7 @@ func Default() (*Runtime, error) {
 	return r, nil
 }
 
-// ErrNoRuntime is the error of a library that is missing or doesn't fit, which is the user's to mend.
+// ErrNoRuntime is the error of a library that is missing or unsuitable, which the user can correct.
 type ErrNoRuntime struct{ Reason string }
 
 func (e *ErrNoRuntime) Error() string { return e.Reason }
@@ -99,8 +112,7 @@ func open(lib Library) (*Runtime, error) {
 	return &Runtime{Library: lib, Version: onnxruntime.GetVersion()}, nil
 }
 
-// shareArena makes one pool of memory for the activations of all sessions, which would otherwise each keep
-// their own.
+// shareArena makes one arena for the activations of all sessions, which would otherwise have one each.
 func shareArena() error {
 	info, err := onnxruntime.GetMemoryInfo()
 	if err != nil {
@@ -117,11 +129,10 @@ func shareArena() error {
 var versionMark = regexp.MustCompile(`VERS_(\d+\.\d+\.\d+)`)
 var versionName = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// maxLibrary bounds the file that is searched for a version.
+// maxLibrary bounds the size of a file that is searched for a version.
 const maxLibrary = 1 << 31
 
-// versionIn returns the version that a library file shows without being loaded, in its symbols or in its
-// name, or "".
+// versionIn returns the version of a library that isn't loaded, from its symbols or from its name, or "".
 func versionIn(path string) string {
 	if b, err := stages.ReadFile(path, maxLibrary); err == nil {
 		if m := versionMark.FindSubmatch(b); m != nil {
@@ -134,7 +145,7 @@ func versionIn(path string) string {
 	return versionName.FindString(filepath.Base(path))
 }
 
-// older compares versions of the form 1.24.1.
+// older compares two versions such as 1.24.1.
 func older(a, b string) bool {
 	var x, y [3]int
 	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
@@ -150,12 +161,12 @@ func older(a, b string) bool {
 // A Library is a file that should be ONNX Runtime.
 type Library struct {
 	Path string
-	How  string // what led to it: "$ONNXRUNTIME_LIB", "the user's cache folder"
+	How  string // how it was found: "$ONNXRUNTIME_LIB", "the user's cache folder"
 }
 
 // Find looks for the library: at the path given, at $ONNXRUNTIME_LIB, in lib next to the program, in the
-// Python packages of the program's environment, in the user's cache folder, and where systems keep theirs.
-// The first two, when given, are the only ones looked at.
+// Python packages of the program's environment, in the user's cache folder, and in the system's folders. If
+// one of the first two is given, no other place is searched.
 func Find(path string) (Library, error) {
 	if path != "" {
 		return at(path, "--onnxruntime")
@@ -213,7 +224,7 @@ func at(path, how string) (Library, error) {
 	return Library{abs, how}, err
 }
 
-// ownPlaces are the folders that come with the program.
+// ownPlaces returns the folders that come with the program.
 func ownPlaces() (out []Library) {
 	if exe, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(exe); err == nil {
@@ -226,7 +237,7 @@ func ownPlaces() (out []Library) {
 	return out
 }
 
-// commonPlaces are the folders that all programs of the user, or of the system, share.
+// commonPlaces returns the folders that all programs of the user, or of the system, share.
 func commonPlaces() (out []Library) {
 	if dir, err := os.UserCacheDir(); err == nil {
 		out = append(out, Library{filepath.Join(dir, "runexp", "lib"), "the user's cache folder"})
@@ -257,8 +268,8 @@ func fileName() string {
 	return "libonnxruntime.so"
 }
 
-// inFolder returns the library in a folder: under its plain name, else the newest of those that carry a
-// version in theirs, or "".
+// inFolder returns the library in a folder: the one without a version in its name, or else the newest, or
+// "".
 func inFolder(dir string) string {
 	plain := filepath.Join(dir, fileName())
 	if info, err := os.Stat(plain); err == nil && info.Mode().IsRegular() {
@@ -267,7 +278,7 @@ func inFolder(dir string) string {
 	return newest(dir)
 }
 
-// newest returns the library of the highest version in a folder, of those whose names have one, or "".
+// newest returns the library of a folder with the highest version in its name, or "".
 func newest(dir string) (best string) {
 	found, _ := filepath.Glob(filepath.Join(dir, "libonnxruntime*")) // the pattern is well-formed
 	for _, f := range found {

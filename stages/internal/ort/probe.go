@@ -16,10 +16,10 @@ import (
 // patience is how long a driver may take to answer. The first start of a GPU takes seconds.
 var patience = time.Minute
 
-// Devices returns the adapters of a class, by the indices of its devices. If the class has a single device,
-// others are those that it takes where it can't use the first. That device has computed something. Drivers
-// are asked in a process of its own, if [UseWorkers] has set a command, since they may crash, hang or print.
-// The error is a [NoDevice] if it is the machine's.
+// Devices returns the adapters of a class, in the order of its devices' indices. If the class has a single
+// device, others are the adapters that it takes when it can't use the first. Each usable device has
+// computed a product. If [UseWorkers] has set a command, a worker process asks the drivers, since they may
+// crash, hang or print. The error is a [NoDevice] if the machine is the reason.
 func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error) {
 	p := ProviderOf(class)
 	if p.add == nil {
@@ -38,7 +38,7 @@ func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error
 	var known *NoDevice
 	var gone *Fault
 	switch {
-	case err == nil && len(adapters) == 0: // only the provider tells of it
+	case err == nil && len(adapters) == 0: // only the provider knows the adapter
 		return []gpu.Adapter{{Name: "the system's GPU"}}, nil, nil
 	case err == nil && p.most > 0:
 		n := min(p.most, len(adapters))
@@ -59,8 +59,8 @@ func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error
 	return nil, nil, p.why(err, adapters, missing)
 }
 
-// Adapters returns those that devices of one class are, none of processors, or an error as [Runtime.Devices]
-// does.
+// Adapters returns the adapters of devices of one class, none for processors, or an error as
+// [Runtime.Devices] does.
 func (r *Runtime) Adapters(devices ...stages.Device) (used []gpu.Adapter, err error) {
 	class := devices[0].Class
 	if ProviderOf(class).add == nil {
@@ -79,7 +79,7 @@ func (r *Runtime) Adapters(devices ...stages.Device) (used []gpu.Adapter, err er
 	return used, nil
 }
 
-// ask returns what drivers tell of a class's adapters.
+// ask returns the adapters that a class's drivers list.
 func (r *Runtime) ask(ctx context.Context, p *Provider) ([]gpu.Adapter, error) {
 	if r.worker == nil {
 		return p.adapters()
@@ -94,8 +94,8 @@ func (r *Runtime) ask(ctx context.Context, p *Provider) ([]gpu.Adapter, error) {
 	return reply.Adapters, nil
 }
 
-// try computes on the first device of a class: 2 × 3, as a convolution, for which providers have libraries
-// of their own.
+// try computes on the first device of a class: 2 × 3, as a convolution, since providers use separate
+// libraries for these.
 func (r *Runtime) try(ctx context.Context, p *Provider) error {
 	if r.worker != nil {
 		_, err := r.worker.call(ctx, &message{Do: doTry, Class: p.Class})

@@ -17,32 +17,32 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Profile is what ONNX Runtime recorded of a session's runs: the mean of all but the first, in which a
+// A Profile is what ONNX Runtime recorded of a session's runs: the mean of all except the first, in which a
 // provider compiles.
 type Profile struct {
 	Run time.Duration // from the call of a run to its end
-	// Device is how long the provider's device computed of that; 0 where it doesn't tell.
+	// Device is how long the provider's device computed in that time; 0 if the provider doesn't record it.
 	Device time.Duration
-	Parts  []Part // of operators, by provider and name
+	Parts  []Part // one for each operator and provider
 }
 
-// A Part is what the nodes of one operator take in a run.
+// A Part sums the nodes of one operator in a run.
 type Part struct {
 	Provider, Operator string
 	Nodes              int
-	Bytes              int64 // of their outputs
-	// Time is how long they took while the device didn't compute. Where it doesn't tell when it did, it is
-	// 0 for copies from it, which wait for it.
+	Bytes              int64 // bytes of the outputs
+	// Time is how long the nodes took while the device didn't compute. If the device's own times aren't
+	// recorded, it is 0 for copies from the device, which wait for it.
 	Time time.Duration
 }
 
-// The operators that ONNX Runtime adds between nodes of different providers.
+// ONNX Runtime adds these operators between nodes of different providers.
 const (
 	toHost   = "MemcpyToHost"
 	fromHost = "MemcpyFromHost"
 )
 
-// Copies returns what copies between the provider's device and the host take within the graph, without those
+// Copies returns the copies between the provider's device and the host within the graph, without the copies
 // of the run's inputs and outputs.
 func (p Profile) Copies() (out, in Part) {
 	for _, u := range p.Parts {
@@ -56,8 +56,8 @@ func (p Profile) Copies() (out, in Part) {
 	return out, in
 }
 
-// Fallbacks returns the operators that the CPU computed in a session on devices of a class, those that take
-// longest first.
+// Fallbacks returns the operators that the CPU computed in a session on a class's device, the slowest
+// first.
 func (p Profile) Fallbacks(class string) []Part {
 	if class == "cpu" {
 		return nil
@@ -73,8 +73,8 @@ func (p Profile) Fallbacks(class string) []Part {
 	return list
 }
 
-// Cost returns which share of a run fallbacks and copies took in a session on devices of a class. It is at
-// least that: where the device doesn't tell when it computed, copies from it count as free.
+// Cost returns the fraction of a run that fallbacks and copies took in a session on a class's device. It is
+// a lower bound: if the device's own times aren't recorded, copies from it count as free.
 func (p Profile) Cost(class string) float64 {
 	if p.Run == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (u *Part) add(v Part) {
 	u.Time += v.Time
 }
 
-// Profiled returns the runtime for sessions that record what they do. They are to be ended by
+// Profiled returns the runtime for sessions that record a profile. The caller ends them by
 // [Session.EndProfile].
 func (r *Runtime) Profiled() *Runtime {
 	own := *r
@@ -102,23 +102,23 @@ func (r *Runtime) Profiled() *Runtime {
 	return &own
 }
 
-// Alone returns the runtime for sessions whose device computes all, without the CPU. One that can't fails
-// with an error that [FallsBack].
+// Alone returns the runtime for sessions whose device computes everything, without the CPU. A session that
+// can't fails with an error that [FallsBack].
 func (r *Runtime) Alone() *Runtime {
 	own := *r
 	own.alone = true
 	return &own
 }
 
-// FallsBack reports whether an error is that of a session that would need the CPU as well.
+// FallsBack reports whether err means that a session would need the CPU as well.
 func FallsBack(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "fallback to CPU EP has been explicitly disabled")
 }
 
-// A recording is the folder of what a session records, "" if it doesn't.
+// A recording is the folder of a session's profile, "" without one.
 type recording string
 
-// record has the session with these options record, if the runtime is for such.
+// record makes a session with these options record a profile, if the runtime is [Runtime.Profiled].
 func (r *Runtime) record(o *onnxruntime.SessionOptions) (recording, error) {
 	if !r.profiled {
 		return "", nil
@@ -140,7 +140,7 @@ func (r recording) remove() error {
 	return os.RemoveAll(string(r))
 }
 
-// EndProfile closes the session and returns what it recorded; an error if it ran less than twice.
+// EndProfile closes the session and returns its profile. It is an error if the session ran less than twice.
 func (s *Session) EndProfile() (p Profile, err error) {
 	if s.worker != nil {
 		reply, err := s.worker.call(context.Background(), &message{Do: doUnload, Session: s.number,
@@ -151,7 +151,7 @@ func (s *Session) EndProfile() (p Profile, err error) {
 		return *reply.Profile, nil
 	}
 	r := s.recording
-	s.recording = "" // for Close, which lets the library write the file
+	s.recording = "" // Close lets the library write the file, which must stay
 	defer func() { err = errors.Join(err, r.remove()) }()
 	if err := s.Close(); err != nil {
 		return Profile{}, err
@@ -159,7 +159,7 @@ func (s *Session) EndProfile() (p Profile, err error) {
 	return r.read()
 }
 
-// maxProfile bounds the file of a recording: a node of a run takes some 1000 bytes.
+// maxProfile bounds the file of a profile: a node of a run takes some 1000 bytes.
 const maxProfile = 1 << 30
 
 func (r recording) read() (Profile, error) {
@@ -187,10 +187,10 @@ type event struct {
 	}
 }
 
-// holders are operators whose nodes consist of others, which are recorded, too.
+// holders are operators whose nodes contain others, which are recorded too.
 var holders = []string{"If", "Loop", "Scan"}
 
-// profileOf reads the library's file.
+// profileOf parses the library's file.
 func profileOf(b []byte) (Profile, error) {
 	var events []event
 	if err := json.Unmarshal(b, &events); err != nil {
@@ -202,7 +202,7 @@ func profileOf(b []byte) (Profile, error) {
 		case e.Cat == "Session" && e.Name == "model_run":
 			runs = append(runs, s)
 		case e.Cat != "Session" && e.Cat != "Node":
-			device = append(device, s) // a kernel, at the times at which the device computed it
+			device = append(device, s) // a kernel, at the times when the device computed it
 		}
 	}
 	if len(runs) < 2 {
@@ -255,7 +255,7 @@ type span struct{ from, to int64 }
 
 func (s span) compare(t span) int { return cmp.Compare(s.from, t.from) }
 
-// merged returns the spans in order, those joined that meet.
+// merged returns the spans in order, with adjoining ones joined.
 func merged(list []span) (out []span) {
 	slices.SortFunc(list, span.compare)
 	for _, s := range list {
@@ -268,7 +268,7 @@ func merged(list []span) (out []span) {
 	return out
 }
 
-// covered returns how much of a span the merged ones cover.
+// covered returns how much of s the merged spans cover.
 func covered(list []span, s span) (sum int64) {
 	first, _ := slices.BinarySearchFunc(list, s, func(a, s span) int { return cmp.Compare(a.to, s.from) })
 	for _, a := range list[first:] {

@@ -13,43 +13,46 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// A Provider is what ONNX Runtime calls an execution provider: it computes on the devices of a class.
+// A Provider describes one of ONNX Runtime's execution providers, which computes on the devices of a class.
 type Provider struct {
-	Class string // of [stages.DeviceClasses]
-	Name  string // that ONNX Runtime gives it, in profiles too
+	Class string // one of [stages.DeviceClasses]
+	Name  string // ONNX Runtime's name of the provider, also in profiles
 
-	// Forms numbers what is emitted for the class and not for a processor, whose programs stand in keys: it
-	// is raised when any of that changes, and names with the class what made a result.
+	// Forms is a version of the programs that are emitted for the class but not for a processor. Keys hold
+	// a processor's programs, so this number and the class stand for the difference: it is raised when any
+	// of these programs changes.
 	Forms int
 
-	// NoIndices says that MaxPool lacks its output Indices, or that these and ArgMax take another one of
-	// equal elements than the processor, so that gradients aren't to rely on them.
+	// NoIndices means that MaxPool lacks its output Indices, or that Indices or ArgMax choose another one
+	// of equal elements than on a processor, so that gradients can't rely on them.
 	NoIndices bool
-	// Lacks are operators that programs may have and the provider has no kernel for. Either others are
-	// emitted in their place, or the processor computes them, which costs copies.
+	// Lacks lists the operators that programs may have and the provider has no kernel for. Either other
+	// operators are emitted in their place, or the processor computes them, which costs copies.
 	Lacks []string
-	// Wrong are operators whose kernel is wrong in some cases. Others are emitted in their place.
+	// Wrong lists the operators whose kernel is wrong in some cases. Other operators are emitted in their
+	// place.
 	Wrong []string
 
-	// Carry makes a carrier for a session, whose outputs are out; nil if its memory is the processor's.
+	// Carry makes a session's carrier, with out as its outputs; it returns nil if the provider computes in
+	// the processor's memory.
 	Carry func(s *Session, out []Value) (Carrier, error)
-	// OneQueue says that all sessions use one queue, which isn't safe for several threads.
+	// OneQueue means that all sessions use one queue, which isn't safe for several threads.
 	OneQueue bool
 
-	// add adds the provider to a session's options, on one of its devices; nil for the one that is always
-	// there.
+	// add adds the provider to a session's options, on the device of this index; nil for the CPU provider,
+	// which every session has.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
-	// adapters returns those that drivers tell of, in the order of their indices.
+	// adapters returns the adapters that drivers list, in the order of their indices.
 	adapters func() ([]gpu.Adapter, error)
-	// most is how many adapters the provider can use, 0 if all.
+	// most is how many adapters the provider can use; 0: all
 	most int
-	// why explains a failure to compute, given what adapters returned.
+	// why explains a failure to compute, given the results of adapters.
 	why func(err error, adapters []gpu.Adapter, missing error) *NoDevice
-	// others says how an adapter beyond most is chosen.
+	// others explains how to choose an adapter beyond most.
 	others string
 }
 
-// Providers has one provider for each class of devices.
+// Providers lists one provider for each class of devices.
 var Providers = []*Provider{
 	{Class: "cpu", Name: "CPUExecutionProvider"},
 	{
@@ -89,11 +92,11 @@ func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) er
 	return keepingHandlers(func() error { return p.add(r, o, d.Index) })
 }
 
-// started has the classes of which this process has made a session.
+// started holds the classes of which this process has made a session.
 var started sync.Map
 
-// starting is called before a session of a class is made, and what it returns behind that. The first one
-// starts the class's drivers, which is done quietly.
+// starting is called before a session of a class is made, and its result after that. The first session of a
+// class starts its drivers, whose messages are muted.
 func starting(class string) (done func()) {
 	if _, before := started.LoadOrStore(class, true); before || ProviderOf(class).add == nil {
 		return func() {}
@@ -101,15 +104,15 @@ func starting(class string) (done func()) {
 	return mute()
 }
 
-// A NoDevice is the error of a device that can't be had: a sentence for people.
+// A NoDevice is the error of a device that can't be used, for people to read.
 type NoDevice struct {
 	Reason string // "there is no Vulkan driver"
-	Remedy string // a command, or what else would help
+	Remedy string // a command, or another remedy
 }
 
 func (e *NoDevice) Error() string { return strings.TrimSuffix(e.Reason+": "+e.Remedy, ": ") }
 
-// absent is the error of a device that a class lacks which has the given number of them.
+// absent returns the error for a device of the class whose index is too high.
 func (p *Provider) absent(d stages.Device, usable int, others []gpu.Adapter) *NoDevice {
 	switch {
 	case len(others) > 0:
@@ -120,11 +123,12 @@ func (p *Provider) absent(d stages.Device, usable int, others []gpu.Adapter) *No
 	return &NoDevice{Reason: fmt.Sprintf("there is no %s, only %s:0 to %[2]s:%d", d, p.Class, usable-1)}
 }
 
-// blame is what libraries put before a sentence: where it arose, and the condition that wasn't met.
+// blame matches the beginning of a library's message: the place in its source, and the condition that
+// failed.
 var blame = regexp.MustCompile(`(?s)^.*(was false\. |Status value: \d+, message: |` +
 	`\[ONNXRuntimeError\] : \d+ : \w+ : |with error: |\.(cc|h|cpp):\d+ \S+ )`)
 
-// plainly returns what an error says, in one line, without the places where it arose.
+// plainly returns an error's first line without such a beginning.
 func plainly(err error) string {
 	text, _, _ := strings.Cut(strings.TrimSpace(blame.ReplaceAllString(err.Error(), "")), "\n")
 	return text

@@ -16,8 +16,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// addCUDA asks for float32 as it is written, and for algorithms that aren't chosen by timing, so that a card
-// computes alike from run to run. Sums of atomic additions may still differ in the last bits.
+// addCUDA adds the provider with plain float32 and with algorithms that aren't chosen by timing, so that a
+// card computes the same in every run. Only sums by atomic additions may still differ in the last bits.
 func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	r.prepareCUDA()
 	c, err := onnxruntime.NewCUDAProviderOptions()
@@ -27,10 +27,11 @@ func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	defer c.Destroy()
 	err = c.Update(map[string]string{
 		"device_id": strconv.Itoa(index),
-		"use_tf32":  "0", // which has a shorter mantissa
-		// By rules from the shapes. With cuDNN 9, DEFAULT takes what computes anything, slowly.
+		"use_tf32":  "0", // TF32 has a shorter mantissa
+		// Rules choose by the shapes. With cuDNN 9, DEFAULT takes the first algorithm that works, which is
+		// slow.
 		"cudnn_conv_algo_search": "HEURISTIC",
-		// Each session has a pool of memory, which doubles otherwise and doesn't shrink.
+		// Otherwise each session's arena doubles when it grows, and never shrinks.
 		"arena_extend_strategy": "kSameAsRequested",
 	})
 	if err != nil {
@@ -39,18 +40,20 @@ func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	return o.AppendExecutionProviderCUDA(c)
 }
 
-// prepareCUDA opens CUDA's libraries where pip has put them, in which the provider doesn't look, and forbids
-// all of them TF32: where cuDNN has no plan without it, convolutions take one with it in spite of the option.
+// prepareCUDA opens CUDA's libraries in the folders of pip, which the provider doesn't search, and forbids
+// TF32 to all of them: where cuDNN has no plan without TF32, convolutions would use one with it in spite of
+// the option.
 func (r *Runtime) prepareCUDA() {
 	cudaPrepared.Do(func() {
 		const override = "NVIDIA_TF32_OVERRIDE"
 		if os.Getenv(override) == "" {
-			_ = os.Setenv(override, "0") // an error only for names and values that these aren't
+			_ = os.Setenv(override, "0") // only other names and values would be an error
 		}
 		var folders []string
 		for _, environment := range pythons() {
 			for _, site := range sitePackages(environment) {
-				found, _ := filepath.Glob(filepath.Join(site, "nvidia", "*", "lib")) // it is well-formed
+				// the pattern is well-formed
+				found, _ := filepath.Glob(filepath.Join(site, "nvidia", "*", "lib"))
 				folders = append(folders, found...)
 			}
 		}
@@ -83,7 +86,7 @@ func whyNoCUDA(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 	case errors.Is(missing, gpu.NoAdapter) && limited:
 		return &NoDevice{"NVIDIA's driver shows no GPU", fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q", visible)}
 	case errors.Is(missing, gpu.NoAdapter):
-		return &NoDevice{"NVIDIA's driver has no GPU", "nvidia-smi tells what it sees"}
+		return &NoDevice{"NVIDIA's driver has no GPU", "nvidia-smi shows the GPUs that it finds"}
 	case strings.Contains(text, "cuDNN is not available"):
 		return &NoDevice{"CUDA's provider needs cuDNN, which isn't found", getCUDA}
 	case lib != nil:

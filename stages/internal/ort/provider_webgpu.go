@@ -17,17 +17,18 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// webGPUOptions are what results depend on; that they are the library's defaults today may change.
+// webGPUOptions are the options on which results depend. Today they are the library's defaults, which may
+// change.
 var webGPUOptions = map[string]string{
-	// Of several adapters a discrete one is preferred.
+	// A discrete adapter is preferred.
 	"powerPreference": "high-performance",
-	// A buffer beyond a limit of the device is an error. Without validation it would be undefined results;
-	// "full" checks the library's own shaders, too, at each call.
+	// A buffer beyond a limit of the device is an error; without validation its results would be undefined.
+	// "full" would check the library's own shaders at each call, too.
 	"validationMode": "basic",
 }
 
-// addWebGPU adds the provider that is compiled into the library, or else the plugin, which a variable may
-// prefer. Both have one adapter a process, which Dawn, their implementation of WebGPU, chooses.
+// addWebGPU adds the provider that is compiled into the library, or else the plugin, which an environment
+// variable may prefer. Either has one adapter a process, chosen by Dawn, their implementation of WebGPU.
 func addWebGPU(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	if index > 0 {
 		return fmt.Errorf("a process has one adapter, webgpu:0")
@@ -46,19 +47,20 @@ func addWebGPU(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	return o.AppendExecutionProviderV2([]onnxruntime.EpDevice{device}, webGPUOptions)
 }
 
-// quietDrivers sets what keeps Vulkan's drivers from complaining on stderr, and has the plugin look for
-// adapters where the system lists no graphics card, as in containers, or where the processor is one.
+// quietDrivers sets environment variables that keep Vulkan's drivers from printing warnings on stderr, and
+// that have the plugin look for adapters even if the system lists no graphics card, as in containers, or if
+// the adapter is a processor.
 var quietDrivers = sync.OnceFunc(func() {
 	for name, value := range map[string]string{
 		"XDG_RUNTIME_DIR": os.TempDir(), "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1",
 	} {
 		if os.Getenv(name) == "" {
-			_ = os.Setenv(name, value) // an error only for names and values that these aren't
+			_ = os.Setenv(name, value) // only other names and values would be an error
 		}
 	}
 })
 
-// pluginVariable is the environment variable that says where the plugin is: its file, or its folder.
+// pluginVariable is the environment variable that holds the path of the plugin or of its folder.
 const pluginVariable = "ONNXRUNTIME_EP_WEBGPU"
 
 const webGPUName = "WebGpuExecutionProvider"
@@ -75,8 +77,8 @@ func pluginName() string {
 	return "libonnxruntime_providers_webgpu.so"
 }
 
-// findPlugin looks for WebGPU's plugin: where the variable says, next to the library, and in the Python
-// environments that the program may belong to.
+// findPlugin looks for WebGPU's plugin: at the variable's path, next to the library, and in the Python
+// environments to which the program may belong.
 func findPlugin(library string) (string, error) {
 	if path := os.Getenv(pluginVariable); path != "" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -102,8 +104,8 @@ func findPlugin(library string) (string, error) {
 	return "", &NoDevice{noWebGPU, getWebGPU}
 }
 
-// Plugin returns the file of the plugin with which a library computes on webgpu; "" if there is none, or none
-// is needed, as WebGPU is compiled into the library. Nothing is opened.
+// Plugin returns the plugin with which a library computes on webgpu; "" if there is none, or if WebGPU is
+// compiled into the library. It opens neither file.
 func Plugin(library string) string {
 	file, err := findPlugin(library)
 	if err != nil || os.Getenv(pluginVariable) == "" && compiledIn(library) {
@@ -112,7 +114,8 @@ func Plugin(library string) string {
 	return file
 }
 
-// compiledIn reports whether a library's file shows that WebGPU is compiled in: the name of an option.
+// compiledIn reports whether a library's file contains the name of a WebGPU option, so that WebGPU is
+// compiled in.
 func compiledIn(library string) bool {
 	b, err := stages.ReadFile(library, maxLibrary)
 	return err == nil && bytes.Contains(b, []byte("ep.webgpuexecutionprovider.powerPreference"))
@@ -123,15 +126,15 @@ func regular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// plugin is registered once a process.
+// A process registers the plugin once.
 var plugin struct {
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	device onnxruntime.EpDevice
 	found  bool
 }
 
-// webGPUPlugin registers the plugin and returns its device. It may have one for each GPU, but computes on the
-// same adapter with all of them.
+// webGPUPlugin registers the plugin and returns its device. The plugin may offer one for each GPU, but
+// computes on the same adapter with all of them.
 func (r *Runtime) webGPUPlugin() (device onnxruntime.EpDevice, err error) {
 	plugin.mu.Lock()
 	defer plugin.mu.Unlock()
@@ -179,7 +182,7 @@ func whyNoWebGPU(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 		return known
 	case errors.Is(missing, gpu.NoLoader):
 		return &NoDevice{"there is no Vulkan loader, libvulkan.so.1",
-			"apt install libvulkan1, or what other systems call vulkan-loader"}
+			"apt install libvulkan1, or the package vulkan-loader on other systems"}
 	case errors.Is(missing, gpu.NoDriver):
 		for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
 			if files := os.Getenv(name); files != "" {
@@ -196,7 +199,7 @@ func whyNoWebGPU(err error, adapters []gpu.Adapter, missing error) *NoDevice {
 	}
 	text := plainly(err)
 	if strings.HasSuffix(text, "No supported adapters") {
-		text = "it is too old for WebGPU, or lacks what WebGPU needs"
+		text = "it is too old for WebGPU, or lacks a feature that WebGPU needs"
 	}
 	return &NoDevice{fmt.Sprintf("ONNX Runtime doesn't compute on %s: %s",
 		cmp.Or(describe(adapters), "this GPU"), text), "a newer driver may help"}

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A Room is how much more memory this process may take, in bytes, and by which limit.
+// A Room is how much more memory this process may take, in bytes, and the limit that says so.
 type Room struct {
-	Free int64 // math.MaxInt64 where nothing says
-	Size int64 // with what is taken of it
+	Free int64 // math.MaxInt64 if the system doesn't say
+	Size int64 // the limit itself
 	Of   string
 }
 
-// unbounded is the room where the system says nothing.
+// unbounded is the room if the system doesn't say.
 var unbounded = Room{Free: math.MaxInt64, Size: math.MaxInt64}
 
-// least returns the smallest of some rooms.
+// least returns the smallest room.
 func least(rooms ...Room) Room {
 	least := unbounded
 	for _, r := range rooms {
@@ -32,24 +32,24 @@ func least(rooms ...Room) Room {
 	return least
 }
 
-// reserve is what is left alone of a room, for all that isn't a program.
+// reserve is the part of a room that no program may take: it is left for everything else.
 func (r Room) reserve() int64 { return min(r.Size/32, 256<<20) }
 
-// A roomer finds the room of this process.
+// A roomer measures the room of this process.
 type roomer struct {
-	root   string // of the file system, "" but in tests
+	root   string // of the file system; "" except in tests
 	groups []group
 }
 
 // A group is a control group that bounds this process.
 type group struct {
 	name string
-	dir  string // with its files
+	dir  string // the group's folder
 	*hierarchy
 }
 
-// A hierarchy is a version of control groups: its files of limits, and of what is taken, and the rows of
-// memory.stat that the system takes back when others need it.
+// A hierarchy is a version of control groups: its files for the limit and for the memory taken, and the
+// rows of memory.stat that the system reclaims when other processes need memory.
 type hierarchy struct {
 	limits  []string
 	taken   string
@@ -64,8 +64,8 @@ var (
 		[]string{"inactive_file", "active_file"}, 2}
 )
 
-// newRoomer finds the control groups that bound this process: its own of each hierarchy with a controller of
-// memory, and all above it that it can see. Elsewhere than on Linux there are none.
+// newRoomer finds the control groups that bound this process: in each hierarchy with a memory controller
+// its own group and all groups above that it can see. There are none outside Linux.
 func newRoomer(root string) *roomer {
 	r := &roomer{root: root}
 	mine := map[*hierarchy]string{}
@@ -101,8 +101,8 @@ func newRoomer(root string) *roomer {
 	return r
 }
 
-// add adds the group called name and those above it, given that what is mounted at a folder is the group
-// called top. In a container the name may be one that isn't below top: then top is all that it can see.
+// add adds the group of a name and those above it. The group top is mounted at the folder mounted. In a
+// container the name may not be below top; then the process sees only top.
 func (r *roomer) add(h *hierarchy, mounted, top, name string) {
 	below, ok := strings.CutPrefix(path.Clean(name)+"/", strings.TrimSuffix(path.Clean(top), "/")+"/")
 	if !ok {
@@ -116,13 +116,14 @@ func (r *roomer) add(h *hierarchy, mounted, top, name string) {
 	}
 }
 
-// inGroups returns the least that any group has left; unbounded if none has a limit.
+// inGroups returns the least room of all groups; unbounded if none has a limit.
 func (r *roomer) inGroups() Room {
 	least := unbounded
 	for _, g := range r.groups {
 		for _, file := range g.limits {
 			limit, err := strconv.ParseInt(strings.TrimSpace(r.read(path.Join(g.dir, file))), 10, 64)
-			if err != nil || limit >= math.MaxInt64>>1 { // "max", or as much as the system can count
+			// "max", or the largest number that the system can count
+			if err != nil || limit >= math.MaxInt64>>1 {
 				continue
 			}
 			taken, err := strconv.ParseInt(strings.TrimSpace(r.read(path.Join(g.dir, g.taken))), 10, 64)
@@ -142,7 +143,7 @@ func (r *roomer) inGroups() Room {
 	return least
 }
 
-// ofMachine returns what all processes together may take.
+// ofMachine returns the room of all processes together.
 func (r *roomer) ofMachine() Room {
 	info := r.read("/proc/meminfo")
 	free, size := number(info, "MemAvailable:")<<10, number(info, "MemTotal:")<<10
@@ -152,30 +153,30 @@ func (r *roomer) ofMachine() Room {
 	return Room{free, size, "the machine has left"}
 }
 
-// shared returns the room that this process and its workers have together.
+// shared returns the room of this process and its workers together.
 func (r *roomer) shared() Room { return least(r.ofMachine(), r.inGroups()) }
 
-// room returns the room that this process has.
+// room returns the room of this process.
 func (r *roomer) room() Room {
 	status := r.read("/proc/self/status")
 	return least(append(limits(number(status, "VmSize:")<<10, number(status, "VmData:")<<10), r.shared())...)
 }
 
-// residentMemory returns how many bytes this process takes, 0 where the system doesn't say.
+// residentMemory returns how many bytes this process takes, 0 if the system doesn't say.
 func residentMemory() int64 { return ofProcess("VmRSS:") }
 
-// ofProcess returns the bytes in a row of what the system tells of this process.
+// ofProcess returns the bytes in a row of the process's /proc/self/status.
 func ofProcess(row string) int64 {
 	b, _ := os.ReadFile("/proc/self/status")
 	return number(string(b), row) << 10
 }
 
 func (r *roomer) read(file string) string {
-	b, _ := os.ReadFile(filepath.Join(r.root, file)) // what isn't there says nothing
+	b, _ := os.ReadFile(filepath.Join(r.root, file)) // a missing file has no rows
 	return string(b)
 }
 
-// number returns the number of a row of one of the system's tables, 0 if it isn't there.
+// number returns the number in a row of one of the system's tables, 0 without such a row.
 func number(table, row string) (n int64) {
 	for line := range strings.Lines(table) {
 		if after, ok := strings.CutPrefix(line, row); ok {
@@ -195,7 +196,7 @@ func listed(list, name string) bool {
 	return false
 }
 
-// unescaped returns a path of mountinfo, where white space and backslashes are octal numbers.
+// unescaped decodes a path of mountinfo, which has white space and backslashes as octal numbers.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -160,7 +160,7 @@ func TestAccount(t *testing.T) {
 		_, _, err := a.admit(t.Context(), 900<<20, largeRun)
 		var s *Short
 		if !errors.As(err, &s) || !errors.Is(err, stages.ErrOutOfMemory) || s.Need != 900<<20 ||
-			!strings.Contains(err.Error(), "it needs 944 MB, and 1.02 GB is what it has left") {
+			!strings.Contains(err.Error(), "it needs 944 MB, and 1.02 GB is all that it has left") {
 			t.Errorf("a run that doesn't fit: %v", err)
 		}
 		if _, leave, err := a.admit(t.Context(), 600<<20, largeRun); err != nil {

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newScratch returns an empty file that lies in memory and has no name, and a path that leads to it within
-// this process. The library takes some things by path only; this way it needs no temporary folder, and a
-// killed process leaves nothing there.
+// newScratch returns an empty file in memory, and a path by which this process can open it. The library
+// takes some inputs only by path; a file in memory needs no temporary folder and vanishes with the process.
 func newScratch() (f *os.File, path string, remove func(), err error) {
 	fd, err := unix.MemfdCreate("runexp", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// newScratch returns an empty file in the temporary folder, for what the library takes by path only.
+// newScratch returns an empty file in the temporary folder, for inputs that the library takes only by path.
 func newScratch() (f *os.File, path string, remove func(), err error) {
 	f, err = os.CreateTemp("", "runexp-*.onnx")
 	if err != nil {

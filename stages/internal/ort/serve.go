@@ -13,14 +13,14 @@ import (
 	onnxruntime "github.com/yalue/onnxruntime_go"
 )
 
-// The exit codes of a worker that went beyond its limits.
+// The exit codes of a worker that exceeded its limits.
 const (
 	exitTime   = 121
 	exitMemory = 122
 )
 
-// Serve makes this process a [worker]: it does what in asks for and replies on out until in ends, with which
-// the process that started it has.
+// Serve makes this process a [worker]: it executes the requests of in and replies on out, until in ends
+// because the process that started it closed it or ended.
 func Serve(in io.Reader, out io.Writer) {
 	ignoreSignals()
 	talkative.Store(true)
@@ -50,15 +50,15 @@ func Serve(in io.Reader, out io.Writer) {
 			writing.Lock()
 			defer writing.Unlock()
 			if reply.write(out) != nil {
-				os.Exit(0) // nobody reads it
+				os.Exit(0) // nobody reads replies any more
 			}
 		}()
 	}
 }
 
-// A bound is what this process may take, and what it had taken of a processor's time when that was said.
+// A bound is the limits of this process, and the processor time that it had used when they were set.
 type bound struct {
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	limits Limits
 	before time.Duration
 }
@@ -69,7 +69,7 @@ func (b *bound) set(l Limits) {
 	b.limits, b.before = l, processorTime()
 }
 
-// watch ends this process when it goes beyond what it may take.
+// watch ends this process when it exceeds its limits.
 func watch(b *bound) {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		b.mu.Lock()
@@ -84,9 +84,9 @@ func watch(b *bound) {
 	}
 }
 
-// A server is what a worker has loaded.
+// A server holds a worker's loaded models.
 type server struct {
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	runtime  *Runtime
 	sessions map[int]*Session
 	last     int
@@ -160,8 +160,8 @@ func (s *server) load(r *Runtime, m *message) (*message, error) {
 	return &message{Session: s.last}, nil
 }
 
-// serve runs the session for another process. The message's arrays are the outputs, if their shapes are
-// known, and then the inputs.
+// serve runs the session for another process. The arrays of the message are the outputs, if their shapes
+// are known, and then the inputs.
 func (s *Session) serve(m *message) (*message, error) {
 	var in, out []Value
 	defer func() {
@@ -216,7 +216,7 @@ func (m *message) add(a array, b []byte) {
 	m.Arrays, m.blobs = append(m.Arrays, a), append(m.blobs, b)
 }
 
-// whole returns m with blobs of its own, since those of tensors end with these.
+// whole returns m with copies of its blobs, since the memory of tensors is freed with them.
 func (m *message) whole() *message {
 	for i, b := range m.blobs {
 		m.blobs[i] = append([]byte(nil), b...)

@@ -16,31 +16,31 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Session is a loaded model. Several runs may go through it at a time; they share its threads, but for the
-// one each was called on.
+// A Session is a loaded model. Several runs may use it at a time; each uses its caller's thread, and all
+// share the session's other threads.
 type Session struct {
 	session *onnxruntime.DynamicAdvancedSession
 	inputs  []string
 	outputs []string
-	fresh   atomic.Bool // it hasn't run, and its provider may yet start what it needs
+	fresh   atomic.Bool // it hasn't run, so its provider may still start drivers
 
-	carry    func(s *Session, out []Value) (Carrier, error) // of its provider
-	turns    *turns                                         // of its device
+	carry    func(s *Session, out []Value) (Carrier, error) // the provider's
+	turns    *turns                                         // the device's
 	bindings sync.Map                                       // the open ones
 
-	account *account // that admits its runs, nil if nobody does
+	account *account // admits the session's runs; nil if nothing does
 	need    int64    // bytes that a run needs
 	kind    runKind
 	loaded  int64 // bytes that the model takes
 
-	worker *worker // that has loaded it instead; nil is this process
-	number int     // there
+	worker *worker // the process that has loaded the model; nil: this one
+	number int     // the session's number there
 
 	recording recording
 }
 
-// NewSession loads a model onto a device. Names fix the order of inputs and of outputs. The library's fusions
-// in disabled aren't done.
+// NewSession loads a model onto a device, with inputs and outputs in the order of the names. The fusions in
+// disabled are switched off.
 func (r *Runtime) NewSession(model []byte, inputs, outputs []string, d stages.Device,
 	disabled ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, disabled)
@@ -54,9 +54,9 @@ var readerDependent = append([]string{
 	"QuickGeluFusion", "SkipLayerNormFusion",
 }, ruleDependent...)
 
-// NewCanonicalSession is NewSession for models that hold the same nodes among different others: what those
-// compute has the same bits in every model. One exception is known, a Conv whose only reader is an Add: where
-// something else reads it too, the sum's last bits may differ.
+// NewCanonicalSession is NewSession for models that contain the same nodes among different others: these
+// nodes give the same bits in every model. One exception is known: a Conv whose only reader is an Add. If
+// something else reads the Conv too, the sum's last bits may differ.
 func (r *Runtime) NewCanonicalSession(model []byte, inputs, outputs []string, d stages.Device,
 	disabled ...string) (*Session, error) {
 	return r.newSession(model, inputs, outputs, d, DisabledFusions(true, disabled...))
@@ -70,8 +70,8 @@ func DisabledFusions(canonical bool, disabled ...string) []string {
 	return disabled
 }
 
-// NewPlainSession loads a model onto the CPU without any optimisation. Unknown models are to be loaded so:
-// kernels check their inputs, where optimisers rely on them and may crash the process.
+// NewPlainSession loads a model onto the CPU without any optimisation. Unknown models must be loaded like
+// this: kernels check their inputs, whereas optimisers rely on them and may crash the process.
 func (r *Runtime) NewPlainSession(model []byte, inputs, outputs []string) (*Session, error) {
 	if r.worker != nil {
 		return r.worker.load(&message{Plain: true, Inputs: inputs, Outputs: outputs}, model)
@@ -161,8 +161,8 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	return s, nil
 }
 
-// sessionOptions returns the options of a program on a device. Its memory, if it isn't pooled, is the
-// system's again after every run.
+// sessionOptions returns the options of a program on a device. Unless its memory is pooled, it goes back to
+// the system after every run.
 func (r *Runtime) sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
@@ -174,8 +174,7 @@ func (r *Runtime) sessionOptions(d stages.Device, pooled bool) (*onnxruntime.Ses
 		func() error { return o.SetIntraOpNumThreads(d.Threads) },
 		func() error { return o.SetInterOpNumThreads(1) },
 		func() error { return o.SetLogSeverityLevel(onnxruntime.LoggingLevelFatal) },
-		// Between runs the session's threads leave the processor to others, instead of waiting in a loop for
-		// the next.
+		// Between runs the session's threads sleep instead of spinning until the next run.
 		func() error { return o.AddSessionConfigEntry("session.force_spinning_stop", "1") },
 	}
 	if pooled {
@@ -198,7 +197,7 @@ func (r *Runtime) sessionOptions(d stages.Device, pooled bool) (*onnxruntime.Ses
 }
 
 // Run feeds in and fills out. It returns the context's cause soon after ctx is cancelled, and an error that
-// wraps [stages.ErrOutOfMemory] for lack of memory.
+// wraps [stages.ErrOutOfMemory] if memory runs out.
 func (s *Session) Run(ctx context.Context, in, out []Value) error {
 	if s.account != nil {
 		admitted, leave, err := s.account.admit(ctx, s.need, s.kind)
@@ -231,7 +230,7 @@ func (s *Session) Run(ctx context.Context, in, out []Value) error {
 	return nil
 }
 
-// takes refuses another number of inputs and outputs than the model has.
+// takes returns an error if the model has another number of inputs or outputs.
 func (s *Session) takes(in, out int) error {
 	if in != len(s.inputs) || out != len(s.outputs) {
 		return fmt.Errorf("the model has %d inputs and %d outputs, not %d and %d", len(s.inputs),
@@ -240,7 +239,7 @@ func (s *Session) takes(in, out int) error {
 	return nil
 }
 
-// run does the same, and makes what is nil in out.
+// run is Run with ONNX Runtime's values, and creates the outputs that are nil.
 func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) error {
 	if err := s.takes(len(in), len(out)); err != nil {
 		return err
@@ -252,8 +251,8 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 	if err != nil {
 		return err
 	}
-	// AfterFunc's function may still be running when stop returns, so the options are destroyed under a mutex
-	// that it takes too.
+	// AfterFunc's function may still be running when stop returns, so it and the destruction of the options
+	// take a mutex.
 	var mu sync.Mutex // guards o
 	stop := context.AfterFunc(ctx, func() {
 		mu.Lock()
@@ -274,7 +273,8 @@ func (s *Session) run(ctx context.Context, in []Value, out []onnxruntime.Value) 
 	return explain(err)
 }
 
-// first runs a session, with more care if it is the first time.
+// first runs a session, and restores the signal handlers if the first run, which may start a provider,
+// replaces them.
 func (s *Session) first(run func() error) error {
 	if !s.fresh.Load() {
 		return run()
@@ -283,13 +283,13 @@ func (s *Session) first(run func() error) error {
 	return keepingHandlers(run)
 }
 
-// A Result is what a session returned, of the shape that it found out.
+// A Result is an output whose shape the session determined.
 type Result[T Element] struct {
 	Data  []T // in C order
 	Shape []int
 }
 
-// Fetch runs a session on a processor and returns its outputs, which must consist of T.
+// Fetch runs a session on a processor and returns its outputs, whose elements must be of type T.
 func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T], error) {
 	if s.worker != nil {
 		reply, err := s.worker.run(ctx, s.number, in, nil)
@@ -345,21 +345,23 @@ func (s *Session) Close() error {
 	return errors.Join(s.closeBindings(), s.session.Destroy(), s.recording.remove())
 }
 
-// outOfMemory is what libraries say where fewer rows would fit: the last three are Dawn's, of a buffer that
-// couldn't be had, one beyond a limit of the device, and one in so many parts that no shader takes them.
+// outOfMemory matches the messages of libraries for which fewer rows would fit. The last three are Dawn's:
+// a buffer that couldn't be allocated, a buffer beyond a limit of the device, and one in so many parts that
+// no shader takes them.
 var outOfMemory = regexp.MustCompile(`(?i)failed to allocate memory|bad_alloc|out of ` +
 	`memory|ALLOC_FAILED|AllocateRawInternal|` +
 	`\[Invalid Buffer.*\] is invalid due to a previous error|exceeds the max buffer size limit|` +
 	`Too many storage buffers in shader`)
 
-// lostDevice is what CUDA, Dawn and the libraries below it say of a device that this process can't use any
-// more: a driver that was reset, a card that is gone, or a kernel's fault, which no context of CUDA outlives.
+// lostDevice matches the messages of CUDA, Dawn and the libraries below for a device that this process
+// can't use any more: after a driver's reset, the loss of a card, or a kernel's fault, which no CUDA
+// context survives.
 var lostDevice = regexp.MustCompile(`CUDA (?:failure|error) (?:46|214|220|700|702|709|71[04-9]|999)\b|` +
 	`cudaErrorDevicesUnavailable|unspecified launch failure|\bXid\b|fallen off the bus|` +
 	`(?i:device (?:is |was )?lost|\[device[^\]]*\] is lost)|` +
 	`DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)|VK_ERROR_DEVICE_LOST`)
 
-// preamble is what the library and its wrapper put before what happened.
+// preamble is the beginning of every message of the library and its wrapper.
 var preamble = regexp.MustCompile(`^(Error (running network|creating C session): )+`)
 
 func explain(err error) error {
@@ -373,8 +375,8 @@ func explain(err error) error {
 	return fmt.Errorf("ONNX Runtime: %s", text)
 }
 
-// destroy releases what the library made. Where its wrapper can't hold a value, such as one without elements,
-// it leaves a nil pointer.
+// destroy releases the library's values. The wrapper leaves a nil pointer for a value that it can't hold,
+// such as an empty one.
 func destroy(values []onnxruntime.Value) {
 	for _, v := range values {
 		if v != nil && !reflect.ValueOf(v).IsNil() {

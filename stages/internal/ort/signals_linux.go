@@ -30,21 +30,21 @@ static uintptr_t place(void *context) {
 #endif
 }
 
-static int told = 2;
+static int out = 2;
 
-static void tell(const char *text) {
-	if (write(told, text, strlen(text)) < 0) {} // there is nobody else to tell
+static void print(const char *text) {
+	if (write(out, text, strlen(text)) < 0) {} // there is nowhere else to report it
 }
 
-static void tell_to(int file) { told = file; }
+static void print_to(int file) { out = file; }
 
 static void on_fault(int number, siginfo_t *info, void *context) {
 	uintptr_t at = place(context);
-	// A call of no function is taken for Go's.
+	// A call of a null function is taken for Go's.
 	int own = at == 0 || (at >= (uintptr_t)&__executable_start && at < (uintptr_t)&etext);
-	// Go has said what is wrong, and aborts.
+	// Go has printed the reason, and aborts.
 	if (own && number == SIGABRT && info->si_code == SI_TKILL) _exit(exit_code);
-	// Only the kernel and the process itself send what a fault is.
+	// A fault is a signal from the kernel, or this process's own abort; others were sent.
 	int sent = info->si_code == SI_USER || info->si_code == SI_QUEUE ||
 		(number != SIGABRT && info->si_code == SI_TKILL);
 	for (int i = 0; i < kinds; i++) {
@@ -59,8 +59,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
 			syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 			return;
 		}
-		tell(caught[i].name);
-		tell(sentence);
+		print(caught[i].name);
+		print(sentence);
 		_exit(exit_code);
 	}
 }
@@ -82,14 +82,13 @@ import "C"
 
 import "runtime/debug"
 
-// CatchFaults has this process end with a sentence and an exit code where a fault in a
-// library would end it with a list of goroutines. The sentence begins with the signal's
-// name. Of what happens in the program's own code Go tells; what ends the process there,
-// such as a lack of memory, ends it with the same code.
+// CatchFaults makes a fault in a library end this process with a sentence and an exit code instead of a
+// list of goroutines. The signal's name is put before the sentence. Go still reports faults of the
+// program's own code; if Go ends the process, for lack of memory for example, the exit code is the same.
 func CatchFaults(sentence string, code int) {
-	debug.SetTraceback("crash") // or else Go chooses the code
+	debug.SetTraceback("crash") // otherwise Go chooses the exit code
 	C.catch_faults(C.CString(sentence), C.int(code))
 }
 
-// tellFaultsTo says which file gets the sentence.
-func tellFaultsTo(file int) { C.tell_to(C.int(file)) }
+// printFaultsTo sets the file to which the sentence is written.
+func printFaultsTo(file int) { C.print_to(C.int(file)) }

@@ -5,4 +5,4 @@ package ort
 // CatchFaults leaves faults in libraries to Go.
 func CatchFaults(string, int) {}
 
-func tellFaultsTo(int) {}
+func printFaultsTo(int) {}

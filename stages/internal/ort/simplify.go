@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// ruleDependent are the library's fusions that [Runtime.Simplify] disables: some attribution rules treat a
+// ruleDependent are the fusions that [Runtime.Simplify] disables: some attribution rules treat a
 // normalisation or a scaling differently from the layer before it, and a Relu differently from a Clip.
 var ruleDependent = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip",
 	"MatMul_BatchNormalization_Fusion"}
@@ -20,13 +20,13 @@ var ruleDependent = []string{"ConvBNFusion", "ConvMulFusion", "FuseReluClip",
 // disable is the session entry that names disabled fusions.
 const disable = "optimization.disable_specified_optimizers"
 
-// maxModel is the size up to which protobuf can hold a model.
+// maxModel is the largest size of a protobuf message.
 const maxModel = math.MaxInt32
 
-// Simplify returns a model that computes the same with fewer nodes: constants are folded, and nodes that do
-// nothing are removed; the more of the input's shape is known, the more. BatchNormalization isn't fused with
-// the layer before it, and the fusions in disabled aren't done either. The error is the library's for a model
-// that it can't load.
+// Simplify returns a model that computes the same with fewer nodes: constants are folded, and nodes without
+// effect are removed; the more of the input's shape is known, the more. BatchNormalization isn't fused with
+// the layer before it, and the fusions in disabled are switched off. If the library can't load the model,
+// the error is the library's.
 func (r *Runtime) Simplify(model []byte, disabled ...string) ([]byte, error) {
 	if r.worker != nil {
 		reply, err := r.worker.call(context.Background(),
@@ -54,7 +54,7 @@ func (r *Runtime) Simplify(model []byte, disabled ...string) ([]byte, error) {
 		return nil, err
 	}
 	defer o.Destroy()
-	// The wrapper wants names, and looks them up only when the session runs.
+	// The wrapper requires names, and looks them up only when the session runs.
 	s, err := onnxruntime.NewDynamicAdvancedSessionWithONNXData(model, []string{"input"}, []string{"output"},
 		o)
 	if err != nil {
@@ -70,14 +70,14 @@ func (r *Runtime) Simplify(model []byte, disabled ...string) ([]byte, error) {
 	return b, err
 }
 
-// An Info is what the library infers of an output of a model.
+// An Info is the type and the shape that the library infers for an output.
 type Info struct {
 	Name string
-	Elem int   // the number that ONNX gives the type of its elements
-	Dims []int // -1 where the library can't tell
+	Elem int   // ONNX's number of the element type
+	Dims []int // -1 if it can't be inferred
 }
 
-// Outputs returns what the library infers of a model's outputs, without running it.
+// Outputs infers the types and shapes of a model's outputs, without running it.
 func (r *Runtime) Outputs(model []byte) ([]Info, error) {
 	if r.worker != nil {
 		reply, err := r.worker.call(context.Background(), &message{Do: doOutputs, blobs: [][]byte{model}})
@@ -115,7 +115,7 @@ func (r *Runtime) Outputs(model []byte) ([]Info, error) {
 	return infos, nil
 }
 
-// cpuOptions returns options of a session on one thread that isn't meant to run often, with steps applied.
+// cpuOptions returns the options, with steps applied, of a session that runs seldom and on one thread.
 func cpuOptions(steps ...func(*onnxruntime.SessionOptions) error) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 var talkative atomic.Bool
 
-// ownStdout returns out: what a library prints is mixed with replies there.
+// ownStdout returns out: here, what a library prints is mixed with replies.
 func ownStdout(out *os.File) *os.File { return out }
 
 func mute() (done func()) { return func() {} }

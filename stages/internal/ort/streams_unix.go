@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownStdout returns a file that writes where out does, and has out lead to stderr from now on: replies aren't
-// mixed with what a library prints. out itself is returned if that fails.
+// ownStdout returns a file that writes to out's destination, and redirects out to stderr, so that a
+// library's output isn't mixed with replies. It returns out itself if that fails.
 func ownStdout(out *os.File) *os.File {
 	fd, err := unix.FcntlInt(out.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil || unix.Dup2(int(os.Stderr.Fd()), int(out.Fd())) != nil {
@@ -21,14 +21,15 @@ func ownStdout(out *os.File) *os.File {
 	return os.NewFile(uintptr(fd), out.Name())
 }
 
-// speaking is held for reading while this program writes to stderr, for writing while libraries are muted.
+// speaking is locked for reading while this program writes to stderr, and for writing while libraries are
+// muted.
 var speaking sync.RWMutex
 
-// talkative is a worker, whose stderr tells why it ends.
+// talkative is set in a worker, whose stderr explains why it ends.
 var talkative atomic.Bool
 
-// mute has what libraries print on stderr go nowhere until done is called: drivers of GPUs warn when they
-// start of what a user can't change. What ends the process is told nevertheless.
+// mute discards what libraries print on stderr until done is called: drivers of GPUs start with warnings
+// about things that a user can't change. The message of a fault that ends the process is still printed.
 func mute() (done func()) {
 	const stderr = 2
 	if talkative.Load() {
@@ -40,21 +41,21 @@ func mute() (done func()) {
 	}
 	defer nowhere.Close()
 	was, err := unix.FcntlInt(stderr, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil { // it is closed
+	if err != nil { // stderr is closed
 		return func() {}
 	}
 	speaking.Lock()
-	tellFaultsTo(was)
+	printFaultsTo(was)
 	_ = unix.Dup2(int(nowhere.Fd()), stderr) // both are open
 	return func() {
 		_ = unix.Dup2(was, stderr)
-		tellFaultsTo(stderr)
+		printFaultsTo(stderr)
 		_ = unix.Close(was)
 		speaking.Unlock()
 	}
 }
 
-// Unmuted returns a writer to stderr that waits while libraries are muted there.
+// Unmuted returns a writer to stderr that waits while libraries are muted.
 func Unmuted(stderr io.Writer) io.Writer { return unmuted{stderr} }
 
 type unmuted struct{ to io.Writer }

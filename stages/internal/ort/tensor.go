@@ -10,32 +10,32 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Value is something that a session is fed or fills: a [Tensor].
+// A Value is an input or output of a session: a [Tensor].
 type Value interface {
 	value() onnxruntime.Value
 	// array returns the tensor's shape and its memory.
 	array() (array, []byte)
-	// written returns how often the tensor was written; fill says that a session does.
+	// written returns how often the tensor was written; a session that fills it passes fill.
 	written() uint64
 	fill()
-	// Close releases what the library holds of it.
+	// Close releases the library's memory.
 	Close() error
 }
 
-// An Element is a number that tensors are made of.
+// An Element is the type of a tensor's elements.
 type Element interface {
 	float32 | float64 | int64 | int32 | uint16 | uint8
 }
 
 // A Tensor is memory that a session reads or writes. It is meant to be filled and used again and again.
 type Tensor[T Element] struct {
-	Data  []T // in C order; to be written as [Tensor.Write] and [Tensor.Set] do
+	Data  []T // in C order; only [Tensor.Write] and [Tensor.Set] may change it
 	t     *onnxruntime.Tensor[T]
 	write uint64
 }
 
-// Write returns the elements, to be written before the next run of a session that reads them: its device gets
-// them again then.
+// Write returns the elements, for the caller to change before the next run of a session that reads them;
+// that run uploads them again.
 func (t *Tensor[T]) Write() []T {
 	t.write++
 	return t.Data
@@ -48,15 +48,14 @@ func (t *Tensor[T]) Set(elements []T) {
 	}
 }
 
-// alignment is that of the library's own memory. Some kernels add numbers in an order that depends on where
-// they start.
+// alignment is the library's own. The start of an array decides in which order some kernels add numbers.
 const alignment = 64
 
 // largest is how many elements a tensor may have.
 const largest = 1 << 31
 
-// NewTensor returns a tensor of zeros; the runtime stands for the opened library. One that no memory holds is
-// an error that wraps [stages.ErrOutOfMemory].
+// NewTensor returns a tensor of zeros. The runtime proves that the library is open. If memory runs out, the
+// error wraps [stages.ErrOutOfMemory].
 func NewTensor[T Element](_ *Runtime, shape ...int) (*Tensor[T], error) {
 	n := 1
 	dims := make(onnxruntime.Shape, len(shape))
@@ -100,7 +99,7 @@ func (t *Tensor[T]) array() (array, []byte) {
 	return array{t.Shape(), typeName[T]()}, bytesOf(t.Data)
 }
 
-// Close releases what the library holds of t; Data must not be used any more.
+// Close releases the library's memory; Data must not be used any more.
 func (t *Tensor[T]) Close() error {
 	t.Data = nil
 	return t.t.Destroy()

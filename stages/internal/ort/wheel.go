@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// inWheels returns the library of Python's package onnxruntime, or onnxruntime-gpu, in the environments that
-// the program may belong to, and the folders of environments that were looked into. The package needn't be
-// installed where the program is: a virtual environment can show the packages of the Python that made it.
+// inWheels looks for the library of Python's package onnxruntime or onnxruntime-gpu in the environments to
+// which the program may belong, and returns the folders of the environments it searched. The package
+// needn't be in the program's own environment: a virtual environment can show the packages of the Python
+// that made it.
 func inWheels() (lib string, environments []string) {
 	for _, environment := range pythons() {
 		for _, site := range sitePackages(environment) {
@@ -25,8 +26,8 @@ func inWheels() (lib string, environments []string) {
 	return "", environments
 }
 
-// pythons returns the folders of Python environments: the program's own, the activated ones, and those whose
-// packages they show.
+// pythons returns the folders of Python environments: the program's own, the activated ones, and the ones
+// whose packages these show.
 func pythons() (list []string) {
 	add := func(dirs ...string) {
 		for _, dir := range dirs {
@@ -64,7 +65,7 @@ func basePython(dir string) (base string, virtual bool) {
 	for s := bufio.NewScanner(f); s.Scan(); {
 		name, value, _ := strings.Cut(s.Text(), "=")
 		switch value = strings.TrimSpace(value); strings.TrimSpace(name) {
-		case "home": // the folder of its python
+		case "home": // the folder of that Python
 			base = filepath.Dir(value)
 		case "include-system-site-packages":
 			shows = strings.EqualFold(value, "true")
@@ -76,8 +77,8 @@ func basePython(dir string) (base string, virtual bool) {
 	return base, true
 }
 
-// sitePackages returns the folders in which an environment may have packages: for each of its Python versions
-// pip's, and Debian's; and the environment itself, which is one if pip had --target.
+// sitePackages returns the folders in which an environment may have packages: pip's and Debian's for each
+// of its Python versions; and the environment itself, into which pip --target installs.
 func sitePackages(environment string) []string {
 	list := []string{environment}
 	for _, pattern := range []string{"lib/python3*/site-packages", "lib64/python3*/site-packages",
@@ -89,11 +90,11 @@ func sitePackages(environment string) []string {
 	return list
 }
 
-// versionedName is the name of the library itself; its providers' libraries begin alike.
+// versionedName matches the library itself; the names of its providers' libraries have the same beginning.
 var versionedName = regexp.MustCompile(`^libonnxruntime(\.so\.\d+(\.\d+)*|(\.\d+)+\.dylib)$`)
 
-// isLibrary reports whether a file has the function that ONNX Runtime is entered by. What can't be read as an
-// ELF file isn't one on Linux; other systems' files are told by their names.
+// isLibrary reports whether a file exports ONNX Runtime's entry point. On Linux a file must be readable as
+// ELF; on other systems the name decides.
 func isLibrary(file string) bool {
 	if strings.HasSuffix(file, ".dylib") {
 		return true

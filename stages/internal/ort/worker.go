@@ -19,41 +19,41 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A worker is a process of its own that uses the library for this one. What a file makes ONNX Runtime do
-// there, a fault or a loop without an end, doesn't end this process. Several calls may be under way at once.
+// A worker is a process that uses the library for this one. If a model makes ONNX Runtime crash or loop
+// there, this process goes on. Several calls may be in progress at once.
 type worker struct {
 	cmd    *exec.Cmd
 	stderr *beginning
 
-	mu       sync.Mutex // guards the rest, and writing
+	mu       sync.Mutex // guards the fields below, and writing
 	in       io.WriteCloser
 	limits   Limits
 	last     uint64
 	pending  map[uint64]chan *message
-	resident int64 // bytes of memory, when it last told
+	resident int64 // bytes of memory, as of the last reply
 	fault    error // why the process ended
 	closed   bool
 }
 
-// Limits are what a worker may take; 0 is no limit.
+// Limits bound what a worker takes; 0 is no limit.
 type Limits struct {
-	Time   time.Duration // of processor
+	Time   time.Duration // processor time
 	Memory int64         // bytes of resident memory
-	Of     string        // what Memory is, as in "the machine has left"
+	Of     string        // the source of Memory, as in "the machine has left"
 }
 
-// The environment variables that say what a file may take that is met for the first time, for one batch: how
-// much of a processor's time, and how many GB of memory.
+// These environment variables limit what one batch of an unknown model may take: the processor time, and
+// the memory in GB.
 const (
 	timeVariable   = "RUNEXP_MODEL_TIME"
 	memoryVariable = "RUNEXP_MODEL_MEMORY"
 )
 
-// usualTime is far more than any classifier takes, and it's the processor's time: it doesn't pass while other
+// usualTime is far more than any classifier needs. It is processor time, so it doesn't pass while other
 // processes run.
 const usualTime = 5 * time.Minute
 
-// cautious returns the limits for a file that is met for the first time.
+// cautious returns the limits for an unknown model.
 func cautious() (Limits, error) {
 	l, err := memoryLimit(0)
 	if err != nil {
@@ -83,8 +83,9 @@ func mostMemory() (int64, error) {
 	return int64(min(n*1e9, 1<<62)), nil
 }
 
-// Isolated returns a runtime for a file that may crash or hang it: in a process of its own, which does
-// nothing else until Close, within the usual limits; or in this process if [UseWorkers] hasn't set a command.
+// Isolated returns a runtime for a model that may crash or hang the process: it uses a worker with the
+// usual limits, which does nothing else until Close. If [UseWorkers] hasn't set a command, it uses this
+// process.
 func Isolated() (*Runtime, error) {
 	r, err := Default()
 	if err != nil {
@@ -108,7 +109,7 @@ func Isolated() (*Runtime, error) {
 	return r, err
 }
 
-// isolating bounds the processes of [Isolated]; a caller that has one must not ask for another.
+// isolating bounds the number of workers of [Isolated]; a caller that has one must not ask for another.
 var isolating = make(chan struct{}, 4)
 
 func (r *Runtime) isolated(l Limits) (*Runtime, error) {
@@ -130,8 +131,8 @@ func (r *Runtime) isolated(l Limits) (*Runtime, error) {
 	return own, err
 }
 
-// inProcess returns a runtime in a process of its own, within limits, which Close ends; a copy of r if
-// [UseWorkers] hasn't set a command. It calls ended, unless that's nil, if the process ends before Close.
+// inProcess returns a runtime that uses a new worker with these limits, which Close ends; a copy of r if
+// [UseWorkers] hasn't set a command. Unless ended is nil, it is called if the process ends before Close.
 func (r *Runtime) inProcess(l Limits, ended func()) (*Runtime, error) {
 	process.mu.Lock()
 	command := process.workers
@@ -164,7 +165,7 @@ func (w *worker) open(r *Runtime, l Limits) error {
 // small is how much memory an idle process may keep.
 const small = 256 << 20
 
-// Close ends the process of a runtime that has one of its own, or keeps it for the next call of [Isolated].
+// Close ends the process of a runtime that has its own, or keeps it for the next call of [Isolated].
 func (r *Runtime) Close() error {
 	w := r.worker
 	if w == nil {
@@ -186,7 +187,7 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// endIdle ends the processes that wait for something to do.
+// endIdle ends the idle processes.
 func endIdle() {
 	process.mu.Lock()
 	idle := process.idle
@@ -197,15 +198,15 @@ func endIdle() {
 	}
 }
 
-// UseWorkers says which command starts a worker: a program and its arguments, which calls [Serve]. Without it
-// everything is done in this process.
+// UseWorkers sets the command that starts a worker: a program and its arguments, which calls [Serve].
+// Without a command this process does everything.
 func UseWorkers(command ...string) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	process.workers = command
 }
 
-// What a request is for.
+// The kinds of requests.
 const (
 	doOpen     = "open"
 	doLoad     = "load"
@@ -213,7 +214,7 @@ const (
 	doUnload   = "unload"
 	doSimplify = "simplify"
 	doOutputs  = "outputs"
-	doAsk      = "ask" // the drivers of a class
+	doAsk      = "ask" // to list a class's adapters
 	doTry      = "try" // to compute on a class
 )
 
@@ -242,7 +243,7 @@ func startWorker(command []string, ended func()) (*worker, error) {
 	return w, nil
 }
 
-// receive hands replies to their callers until the process ends.
+// receive passes replies to their callers until the process ends.
 func (w *worker) receive(out io.Reader, onEnd func()) {
 	var err error
 	for r := bufio.NewReaderSize(out, 1<<16); err == nil; {
@@ -261,7 +262,7 @@ func (w *worker) receive(out io.Reader, onEnd func()) {
 		}
 	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		_ = w.cmd.Process.Kill() // it writes something else
+		_ = w.cmd.Process.Kill() // it writes something other than messages
 	}
 	ended := w.cmd.Wait()
 	w.mu.Lock()
@@ -276,8 +277,8 @@ func (w *worker) receive(out io.Reader, onEnd func()) {
 	}
 }
 
-// call sends a request and returns the reply. The error is the reply's, that of a process that ended, a
-// [Fault], or the cause of ctx, which ends the process.
+// call sends a request and returns the reply. Its error is the reply's, a [Fault] if the process ended, or
+// the cause of ctx, whose end ends the process.
 func (w *worker) call(ctx context.Context, m *message) (*message, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -309,7 +310,7 @@ func (w *worker) send(m *message, reply chan *message) error {
 	w.last++
 	m.ID = w.last
 	w.pending[m.ID] = reply
-	// If the process has ended, receive returns that error to all that wait.
+	// If the process has ended, receive returns that error to all callers.
 	_ = m.write(w.in)
 	return nil
 }
@@ -325,13 +326,13 @@ func (w *worker) close() {
 	}
 }
 
-// A Fault is the error of a process of its own that ended while it used the library. On any device it is the
-// model's fault and no loss of the device: the context there ended with the process, and another process has
-// its own; what crashes one device's library would crash the next one's.
+// A Fault is the error of a worker process that ended while it used the library. On any device the model is
+// at fault and the device isn't lost: its context ended with the process, and another process has its own.
+// A model that crashes the library on one device would crash it on the next one.
 type Fault struct {
 	reason string
 	memory bool
-	how    string // it ended: "SIGSEGV, an access to memory that isn't its own"
+	how    string // how it ended: "SIGSEGV, an access to memory that isn't its own"
 }
 
 func (f *Fault) Error() string { return f.reason }
@@ -345,17 +346,17 @@ var (
 		`failed`)
 )
 
-// faults says what the signals of native faults mean.
+// faults explains the signals of native faults.
 var faults = map[string]string{
 	"SIGFPE":  "an integer division by zero, or one whose result is out of range",
 	"SIGSEGV": "an access to memory that isn't its own",
 	"SIGBUS":  "an access to memory that isn't there",
 	"SIGILL":  "an instruction that the processor doesn't have",
-	"SIGABRT": "which says that it gave up",
-	"SIGTRAP": "which says that it gave up",
+	"SIGABRT": "an abort of its own",
+	"SIGTRAP": "an abort of its own",
 }
 
-// reason says why the process ended.
+// reason returns why the process ended.
 func (w *worker) reason(ended error) error {
 	said := w.stderr.String()
 	var exit *exec.ExitError
@@ -370,12 +371,12 @@ func (w *worker) reason(ended error) error {
 	switch {
 	case code == exitTime:
 		return &Fault{reason: fmt.Sprintf("the model takes more than %v of processor time for one batch: "+
-			"if it ends at all, a longer time in $%s lets it", w.limits.Time, timeVariable)}
+			"if it would end, a longer time in $%s lets it", w.limits.Time, timeVariable)}
 	case code == exitMemory:
 		return &Fault{reason: fmt.Sprintf("the model takes more than %.3g GB of memory for one batch, and "+
-			"that is what %s", gb(w.limits.Memory), w.limits.Of), memory: true}
+			"that is all that %s", gb(w.limits.Memory), w.limits.Of), memory: true}
 	case noMemory.MatchString(said):
-		return &Fault{reason: "the model takes more memory for one batch than there is", memory: true,
+		return &Fault{reason: "the model takes more memory for one batch than is available", memory: true,
 			how: "memory ran out"}
 	case name == "SIGKILL" && !w.closed:
 		return &Fault{reason: "the process that ran the model was killed, by the system if memory was short",
@@ -412,7 +413,7 @@ func (b *beginning) String() string {
 	return b.b.String()
 }
 
-// load loads a model, as [openSession] does here.
+// load loads a model, as [openSession] does in this process.
 func (w *worker) load(m *message, model []byte) (*Session, error) {
 	if len(m.Inputs) == 0 || len(m.Outputs) == 0 {
 		return nil, errNoEnds
@@ -425,12 +426,12 @@ func (w *worker) load(m *message, model []byte) (*Session, error) {
 	return &Session{worker: w, number: reply.Session, inputs: m.Inputs, outputs: m.Outputs}, nil
 }
 
-// run feeds in and returns the reply, whose blobs are the outputs: of the shapes in out, or, if that is nil,
-// of those that the library finds out.
+// run feeds in and returns the reply. Its blobs are the outputs, of the shapes in out, or, if out is nil,
+// of the shapes that the library determines.
 func (w *worker) run(ctx context.Context, session int, in []Value, out []array) (*message, error) {
 	m := &message{Do: doRun, Session: session, Arrays: slices.Clone(out)}
 	w.mu.Lock()
-	if w.limits.Time == 0 { // what it may take is what is free now
+	if w.limits.Time == 0 { // this worker may take what is free now
 		l, err := memoryLimit(w.resident)
 		if err != nil {
 			w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package standin has a device for tests that stands in for a card: it computes on the processor, but from
-// memory of its own, as a card does. What isn't copied there isn't seen there.
+// Package standin has a test device that stands for a graphics card: it computes on the processor, but in
+// memory of its own. Code that forgets to copy an input there computes with the old one.
 package standin
 
 import (
@@ -13,22 +13,22 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Device counts what crosses its bus.
+// A Device counts the transfers to and from its memory.
 type Device struct {
 	Class string
 	Most  int                      // rows that its memory holds, 0 for any number
-	Spent func(rows int)           // is called by every run, if it isn't nil
-	Fail  func(rows int) error     // returns what the library says of a run, if it isn't nil
-	mu    sync.Mutex               // guards what follows
-	count map[string]int           // uploads by input; runs, under "run"
-	bytes struct{ up, down int64 } // that crossed
+	Spent func(rows int)           // if set, called by every run
+	Fail  func(rows int) error     // if set, returns the library's error of a run
+	mu    sync.Mutex               // guards the fields below
+	count map[string]int           // uploads of each input; and runs, under "run"
+	bytes struct{ up, down int64 } // bytes transferred
 }
 
-// errMemory is what ONNX Runtime says where memory is short.
+// errMemory is ONNX Runtime's error if memory runs out.
 var errMemory = errors.New("BFCArena::AllocateRawInternal: Available memory of 0 is smaller than requested " +
 	"bytes of 4096")
 
-// New adds the device's class to those that there are, until the test ends.
+// New adds the device's class to the classes until the test ends.
 func New(t testing.TB) *Device {
 	d := &Device{Class: "standin", count: map[string]int{}}
 	classes, providers := stages.DeviceClasses, ort.Providers
@@ -42,8 +42,8 @@ func New(t testing.TB) *Device {
 // Device returns the device as it is listed.
 func (d *Device) Device() stages.Device { return stages.Device{Class: d.Class, Threads: 1} }
 
-// Crossed returns how often each input was uploaded since the last call, and under "run" how often a session
-// ran, and how many bytes crossed each way.
+// Crossed returns, since its last call, how often each input was uploaded and, under "run", how often a
+// session ran, and how many bytes were transferred each way.
 func (d *Device) Crossed() (count map[string]int, up, down int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *Device) carry(s *ort.Session, out []ort.Value) (ort.Carrier, error) {
 	return &carrier{d, s, make([]ort.Value, len(s.Inputs())), out}, nil
 }
 
-// A carrier holds copies of what was uploaded.
+// A carrier holds copies of the uploaded inputs.
 type carrier struct {
 	*Device
 	session *ort.Session
