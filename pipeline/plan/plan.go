@@ -1,6 +1,11 @@
 package plan
 
-import "github.com/runexp/runexp/stages"
+import (
+	"iter"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+)
 
 // A Plan is an experiment expanded into cells: checked, with every parameter decoded and every edge resolved.
 // It's immutable.
@@ -57,6 +62,33 @@ func (c *Cell) Primary() int {
 	return -1
 }
 
+// Leading returns the inputs that decide which items c is called for: its primary one or, where over collapses
+// all inputs of items, all of these.
+func (c *Cell) Leading() (ports []int) {
+	if p := c.Primary(); p >= 0 {
+		return []int{p}
+	}
+	for p := range c.Inputs {
+		if c.Stage.Inputs[p].Type.Items && len(c.Inputs[p].Edges) > 0 {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// Edges yields c's edges, input by input.
+func (c *Cell) Edges() iter.Seq[Edge] {
+	return func(yield func(Edge) bool) {
+		for p := range c.Inputs {
+			for _, e := range c.Inputs[p].Edges {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // An Input is what's wired to one port: nothing, one edge, or one for every combination of the collapsed and
 // stacked axes, sorted by coordinate.
 type Input struct{ Edges []Edge }
@@ -75,6 +107,45 @@ func (e Edge) Base() (base Edge, ok bool) {
 	}
 	in := portNamed(e.From.Stage.Inputs, e.From.Stage.Outputs[e.Port].Base)
 	return e.From.Inputs[in].Edges[0], true
+}
+
+// An Output is an output port of a cell, as the place that items come from.
+type Output struct {
+	From *Cell
+	Port int
+}
+
+// Calls returns, by the index of a cell, the output whose items the cell is called for, one by one and in order:
+// its own where it makes the list of them. Cells with equal ones are aligned without a look at any id.
+func (p *Plan) Calls() []Output {
+	calls := make([]Output, len(p.Cells))
+	for i, c := range p.Cells {
+		calls[i] = Output{c, 0}
+		if c.Stage.Relation != stages.Each && c.Stage.Relation != stages.Expand {
+			continue
+		}
+		var roots []Output // that all inputs which decide about the items have in common
+		for _, in := range c.Leading() {
+			for _, e := range c.Inputs[in].Edges {
+				if root := e.Root(calls); !slices.Contains(roots, root) {
+					roots = append(roots, root)
+				}
+			}
+		}
+		if len(roots) == 1 {
+			calls[i] = roots[0]
+		}
+	}
+	return calls
+}
+
+// Root returns the output whose items those of the edge correspond to one by one, in order, given
+// [Plan.Calls].
+func (e Edge) Root(calls []Output) Output {
+	if e.From.Stage.Relation == stages.Each {
+		return calls[e.From.Index]
+	}
+	return Output{e.From, e.Port}
 }
 
 // String returns the cell's name, maps[method=ig,model=vgg].

@@ -1,0 +1,228 @@
+// Package schedule decides which cells of a plan a run works on next. It is pure: it knows neither store nor
+// context, and starts no goroutine. Its caller takes cells that are due, says what the store has of them, takes
+// work while slots are free, and says how that ended.
+//
+// A cell goes through these states; the arrows are the methods of [Schedule]:
+//
+//		            ┌──────────────── the other cell with its key Finished ◄───────────────┐
+//		            ▼                                                                      │
+//		Waiting ─► Due ──── Missing ────► Ready or Held ── Next ─► Running ── Again ─► (Waiting)
+//		  inputs    │ ▲                        │                      │
+//		Finished    │ └─ Compiled ─┐           └─ its key is being    └─ Finished ─► Done, Failed, Blocked, Postponed
+//		            │              │              executed: Waiting
+//		            ├─ Uncompiled ─► Uncompiled ── Next ─► Compiling
+//		            └─ Finished ─► Cached, Failed, Blocked, Postponed
+//
+//	  - state: the states.
+//	  - schedule: the queues, and what is next.
+//	  - together: the cells that one job executes together.
+//	  - live: the inputs that hand something over where a step drops what is missing.
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Schedule knows how far a run is with each cell of a plan. Its methods are for one goroutine.
+type Schedule struct {
+	cells []*cell // by index in the plan
+	calls []plan.Output
+
+	due        []*cell // the last one is next
+	uncompiled []*cell // in the order in which they are compiled
+	compiling  []*cell
+	ready      []*cell                 // the last of the plan first, so that what is begun is finished early
+	held       []*cell                 // in the order in which they became so
+	executing  map[stages.Digest]*cell // by key: those that are ready or run, or did
+	begun      []*Job                  // with chunks left to start, by their first cells
+	active     int                     // pieces of work that were handed out and haven't returned
+}
+
+// A cell is what a schedule knows of a cell.
+type cell struct {
+	plan    *plan.Cell
+	state   State
+	waits   int // edges from cells that haven't finished
+	unread  int // edges to cells that haven't finished
+	readers []*cell
+	twins   []*cell // cells with the same key, which wait for this one
+}
+
+// kept reports whether the bytes of a cell's results are kept.
+func (c *cell) kept() bool { return c.plan.Step.Keep || c.plan.Stage.Relation == stages.Whole }
+
+// A Job is cells that are executed together, in the order in which they are.
+type Job struct {
+	Cells  []*plan.Cell
+	Device bool // one of them computes on a device
+}
+
+// Work is one piece of work: a program to compile, a job to open, or a chunk of a job that is open.
+type Work struct {
+	Compile *plan.Cell
+	Open    *Job
+	Chunk   *Job
+}
+
+// New returns the schedule of a plan's cells, those without inputs due. calls is what [plan.Plan.Calls]
+// returns.
+func New(cells []*plan.Cell, calls []plan.Output) *Schedule {
+	s := &Schedule{calls: calls, cells: make([]*cell, len(cells)), executing: map[stages.Digest]*cell{}}
+	all := make([]cell, len(cells))
+	for i, c := range cells {
+		s.cells[i] = &all[i]
+		all[i].plan = c
+		for e := range c.Edges() {
+			from := s.cells[e.From.Index]
+			from.unread++
+			from.readers = append(from.readers, &all[i])
+			all[i].waits++
+		}
+		if all[i].waits == 0 {
+			s.makeDue(&all[i])
+		}
+	}
+	return s
+}
+
+// State returns that of a cell.
+func (s *Schedule) State(c *plan.Cell) State { return s.cells[c.Index].state }
+
+// Idle reports whether no work is handed out.
+func (s *Schedule) Idle() bool { return s.active == 0 }
+
+func (s *Schedule) makeDue(c *cell) {
+	c.state = Due
+	s.due = append(s.due, c)
+}
+
+// Due takes a cell whose inputs have all finished, or returns nil if there is none. The caller finds out what
+// becomes of it, and calls Uncompiled, Missing or Finished.
+func (s *Schedule) Due() *plan.Cell {
+	if len(s.due) == 0 {
+		return nil
+	}
+	c := s.due[len(s.due)-1]
+	s.due = s.due[:len(s.due)-1]
+	return c.plan
+}
+
+// Uncompiled has c wait until its program is compiled, without which it has no key.
+func (s *Schedule) Uncompiled(c *plan.Cell) {
+	s.cells[c.Index].state = Uncompiled
+	s.uncompiled = append(s.uncompiled, s.cells[c.Index])
+}
+
+// Missing has c be executed, since the store has nothing under its key. If another cell with the key is to be
+// executed, c waits for that one and is due again.
+func (s *Schedule) Missing(c *plan.Cell, key stages.Digest) {
+	at := s.cells[c.Index]
+	if !at.kept() {
+		at.state = Held
+		s.held = append(s.held, at)
+		return
+	}
+	if other := s.executing[key]; other != nil && !other.state.Finished() {
+		at.state = Waiting
+		other.twins = append(other.twins, at)
+		return
+	}
+	at.state = Ready
+	s.executing[key] = at
+	s.ready = insert(s.ready, at, func(c *cell) int { return -c.plan.Index })
+}
+
+// Finished says how c ended. Cells that waited for it alone are due. It returns the cells that no cell will
+// read any more, whose results the caller need not have in memory.
+func (s *Schedule) Finished(c *plan.Cell, as State) (unread []*plan.Cell) {
+	at := s.cells[c.Index]
+	at.state = as
+	for _, r := range at.readers {
+		if r.waits--; r.waits == 0 && r.state == Waiting {
+			s.makeDue(r)
+		}
+	}
+	for _, twin := range at.twins {
+		s.makeDue(twin)
+	}
+	at.twins = nil
+	for e := range c.Edges() {
+		from := s.cells[e.From.Index]
+		if from.unread--; from.unread == 0 {
+			unread = append(unread, from.plan)
+		}
+	}
+	if at.unread == 0 {
+		unread = append(unread, c)
+	}
+	return unread
+}
+
+// Again takes back that c, of a job, was executed: it is due when all its inputs have finished.
+func (s *Schedule) Again(c *plan.Cell) {
+	at := s.cells[c.Index]
+	if at.state = Waiting; at.waits == 0 {
+		s.makeDue(at)
+	}
+}
+
+// Next hands out the next piece of work for which a slot is free, on the host or on a device; ok is false if
+// there is none. What finds a key comes first, then what is begun, then what is new.
+func (s *Schedule) Next(host, device bool) (w Work, ok bool) {
+	w, ok = s.next(host, device)
+	if ok {
+		s.active++
+	}
+	return w, ok
+}
+
+func (s *Schedule) next(host, device bool) (w Work, ok bool) {
+	if host && len(s.uncompiled) > 0 {
+		c := s.uncompiled[0]
+		c.state = Compiling
+		s.uncompiled, s.compiling = s.uncompiled[1:], append(s.compiling, c)
+		return Work{Compile: c.plan}, true
+	}
+	for _, j := range s.begun {
+		if j.Device && device || !j.Device && host {
+			return Work{Chunk: j}, true
+		}
+	}
+	if !host {
+		return w, false
+	}
+	if w.Open = s.nextJob(); w.Open == nil {
+		return w, false
+	}
+	return w, true
+}
+
+// Returned says that the piece of work w is done. A cell whose program is compiled is due again.
+func (s *Schedule) Returned(w Work) {
+	s.active--
+	if c := w.Compile; c != nil {
+		at := s.cells[c.Index]
+		s.compiling = slices.DeleteFunc(s.compiling, func(other *cell) bool { return other == at })
+		s.makeDue(at)
+	}
+}
+
+// Begin has Next hand out chunks of j, which is open.
+func (s *Schedule) Begin(j *Job) {
+	s.begun = insert(s.begun, j, func(j *Job) int { return j.Cells[0].Index })
+}
+
+// AllStarted has Next hand out no more chunks of j.
+func (s *Schedule) AllStarted(j *Job) {
+	s.begun = slices.DeleteFunc(s.begun, func(other *Job) bool { return other == j })
+}
+
+// insert puts x into a list that is sorted by index.
+func insert[T any](list []T, x T, index func(T) int) []T {
+	i, _ := slices.BinarySearchFunc(list, x, func(a, b T) int { return cmp.Compare(index(a), index(b)) })
+	return slices.Insert(list, i, x)
+}
