@@ -237,7 +237,7 @@ func (w *worker) close(m *member) error {
 		return plan.Bug("the store forgot %s at once", n.Cell)
 	}
 	n.mu.Lock()
-	n.hit = hit
+	n.has, n.hit = true, hit
 	n.listings = listings
 	if n.entire = n.entire && n.Stage.Relation == stages.Whole; n.entire {
 		n.listings = nil // a share reads its own items of them

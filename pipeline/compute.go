@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -133,7 +134,7 @@ func (w *worker) todo(m *member, chunk []int32) (*task, error) {
 func (w *worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	tasks := []*task{t}
 	for _, m := range later {
-		if !mayShare(m.Cell, t.Cell) || m.failed() {
+		if !schedule.MayShare(m.Cell, t.Cell) || m.failed() {
 			continue
 		}
 		if o, err := w.todo(m, chunk); err == nil && slices.Equal(o.calls, t.calls) {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 	"github.com/sourcegraph/conc/pool"
@@ -93,19 +94,13 @@ type run struct {
 	hostCache *device.Cache
 	caches    []*device.Cache // all of them
 
-	due      []*node                 // cells all of whose inputs have finished
-	unknown  []*node                 // cells whose programs have to be compiled to know their keys
-	compiles []*node                 // those of them whose programs are being compiled
-	keyed    map[stages.Digest]*node // cells to execute, by key
-	ready    []*node                 // cells to execute, the last of the plan first: work finishes early
-	held     []*node                 // cells whose bytes aren't kept, until their job is complete
-	tasks    []*job                  // opened jobs with chunks left to start, by their first cell
-	events   chan func()             // what workers have the scheduling goroutine do
-	storing  chan struct{}           // holds one for each chunk that is stored while its slot computes
-	active   int                     // workers
-	told     sync.Map                // warnings that no other cell repeats
-	stopped  bool                    // nothing new starts
-	failed   bool                    // some cell did
+	schedule *schedule.Schedule     // only its goroutine uses it, as the next
+	jobs     map[*schedule.Job]*job // that have begun
+	events   chan func()            // what workers have the scheduling goroutine do
+	storing  chan struct{}          // holds one for each chunk that is stored while its slot computes
+	told     sync.Map               // warnings that no other cell repeats
+	stopped  bool                   // nothing new starts
+	failed   bool                   // some cell did
 
 	resolved func() []byte // the plan as text
 	forecast forecast
@@ -127,7 +122,7 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	r := &run{
 		resolver: e.newResolver(p), batch: cmp.Or(e.Batch, mostRows(e.Devices[0].Class)), workers: pool.New(),
 		gone:   make(chan struct{}),
-		events: make(chan func(), 64), keyed: map[stages.Digest]*node{}, resolved: sync.OnceValue(p.Resolved),
+		events: make(chan func(), 64), jobs: map[*schedule.Job]*job{}, resolved: sync.OnceValue(p.Resolved),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
@@ -142,27 +137,26 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 		defer func() { _ = recover() }() // the panic resurfaces on the next call
 		r.resolved()
 	}()
+	r.schedule = schedule.New(p.Cells, p.Calls())
+	r.loop(drain)
+	var count [schedule.Postponed + 1]int
+	unfinished := false
 	for _, n := range r.nodes {
-		if n.depth == 0 {
-			r.due = append(r.due, n)
-		}
-	}
-	r.schedule(drain)
-	var count [postponed + 1]int // by state
-	for _, n := range r.nodes {
-		count[n.state]++
+		count[r.state(n)]++
+		unfinished = unfinished || !r.state(n).Finished()
 	}
 	s := Summary{
-		Cells: len(r.nodes), Cached: count[cached], Executed: count[done],
-		Failed: count[failed], Blocked: count[blocked], Postponed: count[postponed],
-		Items: int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
+		Cells: len(r.nodes), Cached: count[schedule.Cached], Executed: count[schedule.Done],
+		Failed: count[schedule.Failed], Blocked: count[schedule.Blocked],
+		Postponed: count[schedule.Postponed],
+		Items:     int(r.items.Load()), Restored: int(r.restored.Load()), Took: time.Since(began),
 	}
 	r.emit(Event{Kind: Finished, Done: s.Cached + s.Executed, Total: len(r.nodes), Took: s.Took})
 	res := &Result{run: r, Plan: p, Summary: s, Forced: r.forced, Probation: r.trials.sum()}
 	if r.ctx.Err() != nil {
 		return res, context.Cause(r.ctx)
 	}
-	if !r.failed && slices.ContainsFunc(r.nodes, func(n *node) bool { return !n.state.finished() }) {
+	if !r.failed && unfinished {
 		return res, ErrDrained
 	}
 	return res, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -20,20 +21,20 @@ const (
 	Postponed
 )
 
-var fates = [...]Fate{cached: FromStore, done: Executed, failed: Failed, blocked: Blocked,
-	postponed: Postponed}
+var fates = [...]Fate{schedule.Cached: FromStore, schedule.Done: Executed, schedule.Failed: Failed,
+	schedule.Blocked: Blocked, schedule.Postponed: Postponed}
 
 // Fate returns how c ended, and why if it has no results.
 func (r *Result) Fate(c *plan.Cell) (Fate, error) {
 	n := r.run.nodes[c.Index]
-	if n.state < failed {
-		return fates[n.state], nil
+	if state := r.run.state(n); state < schedule.Failed {
+		return fates[state], nil
 	}
-	return fates[n.state], n.err
+	return fates[r.run.state(n)], n.err
 }
 
 // OK reports whether c has results.
-func (r *Result) OK(c *plan.Cell) bool { return r.run.nodes[c.Index].state.ok() }
+func (r *Result) OK(c *plan.Cell) bool { return r.run.nodes[c.Index].hasResults() }
 
 // Key returns what c's results lie under in the store.
 func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.nodes[c.Index].key }

@@ -38,7 +38,7 @@ func (r *run) foresee(began time.Time) {
 		if c.over {
 			continue
 		}
-		c.step, c.spent, c.over = n.Step.Name, n.meter.spent(), n.state.finished()
+		c.step, c.spent, c.over = n.Step.Name, n.meter.spent(), r.state(n).Finished()
 		if c.over {
 			continue
 		}
@@ -62,7 +62,7 @@ func (r *run) foresee(began time.Time) {
 // sources that cells list once their inputs are there, and have inputs that may be dropped.
 func (r *run) undefine() {
 	for _, n := range r.nodes {
-		if !n.state.finished() {
+		if !r.state(n).Finished() {
 			n.mu.Lock()
 			n.def = nil
 			n.mu.Unlock()

@@ -9,16 +9,18 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
-// A job executes one cell, or several that share work: see fuse.go. It has four phases. Open finds the calls
+// A job executes one cell, or several that share work: see package schedule. It has four phases. Open finds the calls
 // whose outcomes aren't known, and cuts them into chunks. Compute runs the stages for a chunk, and commit
 // stores what came out. Close makes the cells' results of all outcomes. A call is one item of an itemwise
 // stage.
 type job struct {
-	members     []*member    // in topological order
+	members     []*member // in topological order
+	planned     *schedule.Job
 	restores    bool         // its one member finished before
 	chunks      [][]int32    // of calls; a Whole stage has one, without any
 	next        int          // chunk to start next
@@ -33,13 +35,15 @@ type job struct {
 	apart       atomic.Bool // members that share work failed at it together, and not each alone
 }
 
-// newJob takes nodes in the order in which they are to execute.
-func newJob(nodes []*node) *job {
-	j := &job{members: make([]*member, len(nodes))}
-	for i, n := range nodes {
-		n.settled, n.state = true, running
+// newJob returns a job for the cells of a planned one.
+func (r *run) newJob(planned *schedule.Job) *job {
+	j := &job{planned: planned, members: make([]*member, len(planned.Cells))}
+	for i, c := range planned.Cells {
+		n := r.nodes[c.Index]
+		n.live = r.schedule.Live(c)
 		j.members[i] = &member{node: n}
 	}
+	j.onProbation = r.compares() && j.device()
 	return j
 }
 

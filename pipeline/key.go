@@ -263,7 +263,7 @@ func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
 		h.text(d.Msg)
 	}
 	for _, n := range r.run.nodes {
-		h.text(fmt.Sprint(n.state.ok()))
+		h.text(fmt.Sprint(n.hasResults()))
 		h.digest(n.key)
 		h.num(n.sources.len())
 		h.sourceNames(n)

@@ -13,37 +13,16 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A state says how far the engine is with a cell.
-type state int8
-
-const (
-	waiting state = iota // for its inputs
-	missing              // its key is known and nothing is stored under it
-	running
-	cached    // done, by an earlier run
-	done      // done, by this run
-	failed    // its own work failed
-	blocked   // something it needs failed
-	postponed // not this run's to execute
-)
-
-func (s state) finished() bool { return s >= cached }
-func (s state) ok() bool       { return s == cached || s == done }
-
 // A node is a cell in a run. The scheduling goroutine owns the first fields, the caller that resolves the
 // cell the next; what is below mu is made on demand, by any goroutine.
 type node struct {
 	*plan.Cell
-	calls      portOf // the port whose items it is called for, its own where it makes the list of them
-	state      state
-	settled    bool  // it was decided what becomes of it
-	wait       int32 // edges from cells that aren't finished
-	unread     int32 // edges to cells that aren't finished
-	depth      int32 // the longest way from a cell without inputs
-	ports      int   // up to the last output port that is wired
-	dependents []*node
-	twins      []*node // cells with the same key that wait for this one
-	err        error
+	calls  portOf        // the port whose items it is called for, its own where it makes the list of them
+	depth  int32         // the longest way from a cell without inputs
+	ports  int           // up to the last output port that is wired
+	live   [][]plan.Edge // that hand something over, by input; nil if all do
+	looked bool          // it was looked up ahead of the schedule
+	err    error
 
 	reason  string      // why it wasn't cached
 	before  *store.Hit  // what was stored under its key when it wasn't good enough
@@ -59,9 +38,10 @@ type node struct {
 	restoring sync.Mutex // held while the cell is executed again
 
 	mu       sync.Mutex // guards what follows
-	hit      store.Hit  // once the state is ok
-	entire   bool       // hit is of all items, though the run is a share's
-	restored int32      // how often it was executed again
+	has      bool       // results, which hit tells where
+	hit      store.Hit
+	entire   bool  // hit is of all items, though the run is a share's
+	restored int32 // how often it was executed again
 	def      *stages.Digest
 	listings []*store.Listing
 	ids      []*idList       // by output port
@@ -74,8 +54,19 @@ func (n *node) lacksProgram() bool { return n.program == (stages.Digest{}) && n.
 // kept reports whether the bytes of n's results are kept.
 func (n *node) kept() bool { return n.Step.Keep || n.Stage.Relation == stages.Whole }
 
-// held reports whether n waits for a job to execute it together with what reads it.
-func (n *node) held() bool { return n.settled && n.state == missing && !n.kept() }
+// hasResults reports whether n has finished well.
+func (n *node) hasResults() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.has
+}
+
+// take has n's results be what the store has in hit.
+func (n *node) take(hit store.Hit) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.has, n.hit = true, hit
+}
 
 // stored returns where n's results lie; n must have finished well.
 func (n *node) stored() store.Hit {

@@ -76,7 +76,7 @@ func (w *worker) prepare(m *member, in map[*node]*member) error {
 		if err := w.readPorts(m); err != nil {
 			return err
 		}
-		if !n.state.ok() { // it isn't one that is computed again
+		if !n.hasResults() { // else it is computed again
 			if err := w.refusedHere(n); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -67,26 +68,28 @@ func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
 }
 
 func (o *Outlook) judge(n *node) Ahead {
-	var broken *node
+	var broken bool
 	for _, from := range o.r.edges(n) {
 		switch a := &o.ahead[from.Index]; a.Kind {
 		case Runs, DependsOn:
 			return Ahead{DependsOn, from.String()}
 		case Broken:
-			broken = from
+			broken = true
 		}
 	}
-	if broken != nil {
-		if by := o.r.blocker(n); by != nil {
+	if broken {
+		missing := func(from *plan.Cell) bool { return o.ahead[from.Index].Kind == Broken }
+		if by := schedule.Blocker(n.Cell, missing); by != nil {
 			return Ahead{Broken, o.ahead[by.Index].rootOf(by)}
 		}
+		n.live = schedule.Live(n.Cell, missing)
 	}
 	for _, m := range o.r.plan.RemotesOf(n.Cell) {
 		if !m.Fetched() {
 			return Ahead{Runs, "not fetched yet: " + m.Address}
 		}
 	}
-	if n.state == waiting && n.err == nil {
+	if !n.looked && n.err == nil {
 		n.err = o.r.resolve(n)
 	}
 	switch l := lost(n.err); {
@@ -97,7 +100,7 @@ func (o *Outlook) judge(n *node) Ahead {
 		return Ahead{Runs, errNotCompiled.Error()}
 	case n.err != nil:
 		return Ahead{Broken, n.err.Error()}
-	case n.state == cached:
+	case n.hasResults():
 		return Ahead{Kind: IsCached}
 	}
 	if err := o.r.refusedHere(n); err != nil {
@@ -108,12 +111,12 @@ func (o *Outlook) judge(n *node) Ahead {
 
 const itNeeds = "it needs "
 
-// rootOf names what a cell needs that can't run: n, or what n itself needs.
-func (a Ahead) rootOf(n *node) string {
+// rootOf names what a cell needs that can't run: c, or what c itself needs.
+func (a Ahead) rootOf(c *plan.Cell) string {
 	if strings.HasPrefix(a.Why, itNeeds) {
 		return a.Why
 	}
-	return itNeeds + n.String()
+	return itNeeds + c.String()
 }
 
 // State says what a run would do with c.
@@ -134,7 +137,7 @@ func (o *Outlook) Items(c *plan.Cell) int {
 		if at.n.sources != nil && at.n.Stage.Relation == stages.Each {
 			return at.n.sources.len()
 		}
-		if at.n.state == cached && len(at.n.Stage.Outputs) > 0 && !at.n.entire {
+		if at.n.hasResults() && len(at.n.Stage.Outputs) > 0 && !at.n.entire {
 			_, items, _ := at.n.stored().Output(at.port)
 			return items
 		}
@@ -150,7 +153,7 @@ func (o *Outlook) Complete() bool {
 // Keys adds to set what the results of the cached cells lie under in the store.
 func (o *Outlook) Keys(set map[stages.Digest]bool) {
 	for _, n := range o.r.nodes {
-		if n.state == cached {
+		if n.hasResults() {
 			set[n.key] = true
 		}
 	}

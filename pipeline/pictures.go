@@ -107,7 +107,7 @@ type pictureIndexer struct {
 
 // add adds a cell if it has maps that people see, or what is small of those of another.
 func (x *pictureIndexer) add(c *plan.Cell) error {
-	if c.Step.Implied || !x.r.run.nodes[c.Index].state.ok() {
+	if c.Step.Implied || !x.r.run.nodes[c.Index].hasResults() {
 		return nil
 	}
 	if makesThumbnails(c.Step) {
@@ -220,7 +220,7 @@ func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
 	if i, ok := x.ports[portOf{n, port}]; ok {
 		return i, nil
 	}
-	if !n.state.ok() {
+	if !n.hasResults() {
 		return -1, nil
 	}
 	ids, err := x.r.run.idsOf(n, port)

@@ -46,9 +46,6 @@ func (e *Engine) newResolver(p *plan.Plan) *resolver {
 		r.nodes[i] = n
 		for e, from := range r.edges(n) {
 			from.ports = max(from.ports, e.Port+1)
-			n.wait++
-			from.unread++
-			from.dependents = append(from.dependents, n)
 			n.depth = max(n.depth, from.depth+1)
 		}
 		r.findCalls(n)
@@ -108,10 +105,11 @@ func closed(c <-chan struct{}) bool {
 // early to know.
 func (r *resolver) look(ctx context.Context, n *node) {
 	for _, from := range r.edges(n) {
-		if from.state != cached {
+		if !from.hasResults() {
 			return
 		}
 	}
+	n.looked = true
 	n.err = r.resolve(n)
 	if errors.Is(n.err, errNotCompiled) {
 		if n.err = r.compile(ctx, n); n.err == nil {
@@ -119,36 +117,16 @@ func (r *resolver) look(ctx context.Context, n *node) {
 		}
 	}
 	if ctx.Err() != nil || lost(n.err) != nil {
-		n.err = nil
+		n.err, n.looked = nil, false
 	}
 }
 
-// live returns the edges of an input that hand something over: all of them, or those that didn't fail where
-// the step drops what's missing.
+// live returns the edges of an input that hand something over.
 func (r *resolver) live(n *node, port int) []plan.Edge {
-	edges := n.Inputs[port].Edges
-	dead := func(e plan.Edge) bool {
-		s := r.nodes[e.From.Index].state
-		return !s.ok() && s != running // in the same job
+	if n.live != nil {
+		return n.live[port]
 	}
-	if !n.Step.Drop || !slices.ContainsFunc(edges, dead) {
-		return edges
-	}
-	return slices.DeleteFunc(slices.Clone(edges), dead)
-}
-
-// blocker returns a cell without which n can't be executed and that has no results, or nil. A step that drops
-// what is missing needs one cell an input.
-func (r *resolver) blocker(n *node) *node {
-	for p := range n.Inputs {
-		for _, e := range n.Inputs[p].Edges {
-			from := r.nodes[e.From.Index]
-			if !from.state.ok() && (!n.Step.Drop || len(r.live(n, p)) == 0) {
-				return from
-			}
-		}
-	}
-	return nil
+	return n.Inputs[port].Edges
 }
 
 // resolve makes n's key, all of whose inputs are finished, and looks it up.
@@ -156,10 +134,7 @@ func (r *resolver) resolve(n *node) error {
 	if err := r.makeKey(n); err != nil {
 		return err
 	}
-	n.state = missing
-	if r.lookUp(n) {
-		n.state = cached
-	}
+	r.lookUp(n)
 	return nil
 }
 
@@ -202,9 +177,7 @@ func (r *resolver) lookUp(n *node) bool {
 		n.before = &hit
 		return false
 	}
-	n.mu.Lock()
-	n.hit = hit
-	n.mu.Unlock()
+	n.take(hit)
 	return true
 }
 

@@ -30,7 +30,7 @@ func (r *Result) Close() {
 // Data returns what c's output port, by its position, holds.
 func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (stages.Data, error) {
 	n := r.run.nodes[c.Index]
-	if !n.state.ok() {
+	if !n.hasResults() {
 		return stages.Data{}, fmt.Errorf("%s has no results", c)
 	}
 	select {

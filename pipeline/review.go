@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -81,7 +82,7 @@ func (r *Result) Review(ctx context.Context, command string) (*publish.Review, e
 	told := toldApart(p)
 	folds := map[string]*fold{} // by name
 	for _, c := range p.Cells {
-		if c.Step.Implied || makesThumbnails(c.Step) && r.run.nodes[c.Index].state.ok() {
+		if c.Step.Implied || makesThumbnails(c.Step) && r.run.nodes[c.Index].hasResults() {
 			continue
 		}
 		cell, err := r.reviewCell(ctx, c)
@@ -177,10 +178,10 @@ func (r *Result) reviewCell(ctx context.Context, c *plan.Cell) (publish.Cell, er
 		Params: r.run.params.encode(nil, n.Stage, c.Params),
 	}
 	switch {
-	case n.state == failed:
+	case r.run.state(n) == schedule.Failed:
 		out.State = publish.Failed
 		return out, nil
-	case !n.state.ok():
+	case !n.hasResults():
 		out.State = publish.Blocked
 		return out, nil
 	}

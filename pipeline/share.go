@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -39,8 +40,9 @@ func (r *resolver) takeShare(ctx context.Context, stop <-chan struct{}) {
 	all.lookAhead(ctx, stop)
 	for i, n := range r.nodes {
 		n.entire = n.Stage.Relation == stages.Whole
-		if a := all.nodes[i]; a.state == cached {
-			n.state, n.key, n.hit, n.program, n.entire = cached, a.key, a.hit, a.program, true
+		if a := all.nodes[i]; a.hasResults() {
+			n.key, n.program, n.entire, n.looked = a.key, a.program, true, true
+			n.take(a.hit)
 		}
 	}
 	r.all = all
@@ -155,11 +157,11 @@ func (e *postponedError) Error() string {
 
 // postponement returns why n, whose inputs have finished, isn't this run's to execute, nil if it is.
 func (r *run) postponement(n *node) error {
-	if r.Share == nil && !r.Closing || n.state == cached {
+	if r.Share == nil && !r.Closing || n.hasResults() {
 		return nil
 	}
 	for _, from := range r.edges(n) {
-		if from.state == postponed {
+		if r.state(from) == schedule.Postponed {
 			return from.err
 		}
 	}
@@ -203,7 +205,7 @@ func (r *Result) Lacks() (list []Lack) {
 		for _, from := range r.run.edges(n) {
 			lack.New = lack.New || fresh[from.Index]
 		}
-		fresh[n.Index] = lack.New || n.gathers() && n.state == done
+		fresh[n.Index] = lack.New || n.gathers() && r.run.state(n) == schedule.Done
 		if e, ok := errors.AsType[*postponedError](n.err); ok && e.cell == n.Cell && e.items > 0 {
 			lack.Items = e.items
 			list = append(list, lack)

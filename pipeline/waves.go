@@ -123,7 +123,7 @@ func (o *Outlook) Brief() error {
 	}
 	var hits []store.Hit
 	for i, n := range o.r.nodes {
-		if read[i] && n.state == cached {
+		if read[i] && n.hasResults() {
 			hits = append(hits, n.stored())
 		}
 	}
@@ -255,7 +255,7 @@ func (o *Outlook) groups() []stages.Digest {
 // compiled reports whether the program of n is known without compiling it.
 func (o *Outlook) compiled(n *node) bool {
 	for e, from := range o.r.edges(n) {
-		if from.state != cached && !from.Stage.Outputs[e.Port].Type.Items {
+		if !from.hasResults() && !from.Stage.Outputs[e.Port].Type.Items {
 			return false
 		}
 	}
@@ -273,7 +273,7 @@ func (o *Outlook) portsOf(n *node, facts []map[string]stages.Facts) (
 		for _, e := range n.Inputs[p].Edges {
 			d, from := stages.Data{Coord: e.Coord}, o.r.nodes[e.From.Index]
 			switch {
-			case from.state == cached:
+			case from.hasResults():
 				l, err := o.r.listing(from, e.Port)
 				if err != nil {
 					return nil, false

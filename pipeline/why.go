@@ -28,7 +28,7 @@ type Change struct{ Name, Was, Is string }
 func (o *Outlook) Why(c *plan.Cell) *Why {
 	n := o.r.nodes[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
-	if n.state == cached {
+	if n.hasResults() {
 		return w // nothing differs from what's stored
 	}
 	last, ok := o.r.store.Latest(o.r.plan.Name, n.String())
@@ -42,7 +42,7 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 	}
 	seen := map[*node]bool{}
 	for _, from := range o.r.edges(n) {
-		if from.state == cached || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {
+		if from.hasResults() || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {
 			continue
 		}
 		if seen[from] = true; w.Cause == nil {
@@ -61,7 +61,7 @@ func (o *Outlook) known(n *node) (list ingredients, pending func(name string) bo
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
 			from := o.r.nodes[e.From.Index]
-			if name := "in." + inputName(n, p, e); from.state == cached {
+			if name := "in." + inputName(n, p, e); from.hasResults() {
 				results.add(name, from.result(e.Port).Short())
 			} else if !n.Step.Drop || o.ahead[from.Index].Kind != Broken {
 				inputs[name] = true

@@ -2,21 +2,20 @@ package pipeline
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
-// schedule starts work until there is none left. Only this goroutine touches the states of cells and the
-// queues.
-func (r *run) schedule(drain <-chan struct{}) {
+// loop works through the schedule until nothing is left to do. Only this goroutine uses the schedule.
+func (r *run) loop(drain <-chan struct{}) {
 	defer r.workers.Wait()
 	r.settleDue()
 	planned := Event{Kind: Planned, Total: len(r.nodes)}
 	for _, n := range r.nodes {
-		if n.state == cached {
+		if r.state(n) == schedule.Cached {
 			planned.Done++
 		}
 	}
@@ -28,7 +27,7 @@ func (r *run) schedule(drain <-chan struct{}) {
 		r.settleDue()
 		for !r.stopped && r.startOne() {
 		}
-		if r.active == 0 {
+		if r.schedule.Idle() {
 			return
 		}
 		select {
@@ -42,36 +41,31 @@ func (r *run) schedule(drain <-chan struct{}) {
 	}
 }
 
-// startOne starts one piece of work if there is one and a slot for it: first what finds a key, then what is
-// begun, then what is new.
+// startOne starts one piece of work if there is one and a slot for it.
 func (r *run) startOne() bool {
-	if len(r.unknown) > 0 {
-		if w := r.free(r.host); w != nil {
-			r.startCompiling(w)
-			return true
+	host, onDevice := r.free(r.host), r.free(r.devices)
+	work, ok := r.schedule.Next(host != nil, onDevice != nil)
+	w := host
+	if work.Chunk != nil && work.Chunk.Device {
+		w = onDevice
+	}
+	for _, other := range []*worker{host, onDevice} {
+		if other != nil && (!ok || other != w) {
+			other.giveBack()
 		}
 	}
-	for i, j := range r.tasks {
-		slots := r.host
-		if j.device() {
-			slots = r.devices
-		}
-		if w := r.free(slots); w != nil {
-			r.startChunk(w, i)
-			return true
-		}
+	switch {
+	case work.Compile != nil:
+		r.startCompiling(w, work)
+	case work.Open != nil:
+		r.startJob(w, work)
+	case work.Chunk != nil:
+		r.startChunk(w, work)
 	}
-	w := r.free(r.host)
-	if w == nil {
-		return false
-	}
-	if j := r.nextJob(); j != nil {
-		r.startJob(w, j)
-		return true
-	}
-	w.giveBack()
-	return false
+	return ok
 }
+
+func (r *run) state(n *node) schedule.State { return r.schedule.State(n.Cell) }
 
 // free returns a worker on a free slot, nil if there is none.
 func (r *run) free(slots chan *device.Slot) *worker {
@@ -87,17 +81,16 @@ func (r *run) free(slots chan *device.Slot) *worker {
 	}
 }
 
-// launch has work done by w, and then next by the scheduling goroutine.
-func (r *run) launch(w *worker, work func() error, next func(err error)) {
-	r.active++
+// launch has w do a piece of work, and then the loop next.
+func (r *run) launch(w *worker, work schedule.Work, do func() error, next func(err error)) {
 	r.workers.Go(func() {
 		var err error
 		func() {
 			defer plan.Catch(&err)
-			err = work()
+			err = do()
 		}()
 		w.giveBack()
-		r.events <- func() { r.active--; next(err) }
+		r.events <- func() { r.schedule.Returned(work); next(err) }
 	})
 }
 
@@ -110,25 +103,21 @@ func (r *run) wake() {
 }
 
 // startCompiling compiles the program of a cell. Then the cell has a key, and is due again.
-func (r *run) startCompiling(w *worker) {
-	n := r.unknown[0]
-	r.unknown, r.compiles = r.unknown[1:], append(r.compiles, n)
+func (r *run) startCompiling(w *worker, work schedule.Work) {
+	n := r.nodes[work.Compile.Index]
 	compile := func() error { return r.compile(r.ctx, n) }
-	r.launch(w, func() error { return w.mend(compile) }, func(err error) {
-		r.compiles = slices.DeleteFunc(r.compiles, func(c *node) bool { return c == n })
-		n.err = err
-		r.due = append(r.due, n)
-	})
+	r.launch(w, work, func() error { return w.mend(compile) }, func(err error) { n.err = err })
 }
 
-// startJob opens a job. What needs no device and is a single chunk is done at once; the rest goes to the
-// queue.
-func (r *run) startJob(w *worker, j *job) {
+// startJob opens a job. What needs no device and is a single chunk is done at once; the chunks of others are
+// handed out by the schedule.
+func (r *run) startJob(w *worker, work schedule.Work) {
+	j := r.newJob(work.Open)
 	j.start = time.Now()
-	queue := false
-	r.launch(w, func() error {
+	more := false
+	r.launch(w, work, func() error {
 		w.open(j)
-		if queue = len(j.chunks) > 1 || len(j.chunks) == 1 && j.device(); queue {
+		if more = len(j.chunks) > 1 || len(j.chunks) == 1 && j.device(); more {
 			return nil
 		}
 		for _, chunk := range j.chunks {
@@ -138,15 +127,16 @@ func (r *run) startJob(w *worker, j *job) {
 		w.closeJob(j)
 		return nil
 	}, func(err error) {
-		if queue && err == nil {
-			r.enqueue(j)
+		if more && err == nil {
+			r.begin(j)
 		} else {
 			r.finishJob(j, err)
 		}
 	})
 }
 
-func (r *run) enqueue(j *job) {
+// begin has the schedule hand out the chunks of a job.
+func (r *run) begin(j *job) {
 	if j.device() {
 		items := 0
 		for _, m := range j.members {
@@ -154,18 +144,8 @@ func (r *run) enqueue(j *job) {
 		}
 		r.openDevices(cmp.Or(items, len(r.Devices))) // a Whole stage has none
 	}
-	r.queue(j)
-}
-
-// queue makes j one of those with chunks to start.
-func (r *run) queue(j *job) {
-	r.tasks = insert(r.tasks, j, func(j *job) int { return j.members[0].Index })
-}
-
-// insert puts x into a list that is sorted by index.
-func insert[T any](list []T, x T, index func(T) int) []T {
-	i, _ := slices.BinarySearchFunc(list, x, func(a, b T) int { return cmp.Compare(index(a), index(b)) })
-	return slices.Insert(list, i, x)
+	r.jobs[j.planned] = j
+	r.schedule.Begin(j.planned)
 }
 
 func (r *run) tellStarted(j *job) {
@@ -176,11 +156,10 @@ func (r *run) tellStarted(j *job) {
 	}
 }
 
-// startChunk starts the next chunk of the i-th job in the queue. While its results are stored, the slot
-// computes the job's next: as many are stored at a time as there are devices and no more, so that a slow disk
-// doesn't fill the memory.
-func (r *run) startChunk(w *worker, i int) {
-	j := r.tasks[i]
+// startChunk starts the next chunk of a job. While its results are stored, the slot computes the job's next: as
+// many are stored at a time as there are devices and no more, so that a slow disk doesn't fill the memory.
+func (r *run) startChunk(w *worker, work schedule.Work) {
+	j := r.jobs[work.Chunk]
 	if j.next == 0 {
 		j.start = time.Now()
 		r.tellStarted(j)
@@ -189,10 +168,10 @@ func (r *run) startChunk(w *worker, i int) {
 	chunk, taken := j.take(cap(w.home))
 	more := j.next < len(j.chunks)
 	if !more {
-		r.tasks = slices.Delete(r.tasks, i, i+1)
+		r.schedule.AllStarted(j.planned)
 	}
 	last := false
-	r.launch(w, func() (err error) {
+	r.launch(w, work, func() (err error) {
 		func() {
 			defer plan.Catch(&err)
 			w.compute(j, chunk, func() {
@@ -242,8 +221,8 @@ func (w *worker) makeRoom(awaited bool) {
 
 // putBack puts chunks of a job, whose device was lost, back into the queue.
 func (r *run) putBack(j *job, chunks [][]int32) {
-	if j.next == len(j.chunks) { // it had left the queue
-		r.queue(j)
+	if j.next == len(j.chunks) { // the schedule hands out no more of it
+		r.schedule.Begin(j.planned)
 	}
 	j.chunks = append(j.chunks, chunks...)
 }
