@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -90,7 +91,7 @@ publish: [scores]
 	dir := filepath.Join(ours.dir, "review")
 	publishTo := func(l *lab) publish.Verdict {
 		t.Helper()
-		v, _, err := l.mustRun(yaml).Publish(l.ctx, dir, "", publish.Options{})
+		v, _, err := results.Publish(l.ctx, l.mustRun(yaml), dir, "", publish.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ publish: [scores]
 		if !strings.Contains(v.String(), want) || v.OK() != (d < 0.01) {
 			t.Errorf("off by %g: %s", d, v)
 		}
-		if verified, err := l.mustRun(yaml).Verify(l.ctx, dir); err != nil || verified.OK() != v.OK() {
+		if verified, err := results.Verify(l.ctx, l.mustRun(yaml), dir); err != nil || verified.OK() != v.OK() {
 			t.Errorf("off by %g: verified %s, %v", d, verified, err)
 		}
 		if read() != before {

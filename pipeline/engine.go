@@ -12,7 +12,7 @@
 //     live only in a job.
 //   - probation: what devices other than the processor make is compared with what that makes.
 //   - restore: what the store lost is computed again.
-//   - result, review: what a run found, how it compares with what was stored, and its review folder.
+//   - result: what a run found, and how it compares with what was stored; package results publishes it.
 //   - outlook, why: what a run would do, and the reason.
 package pipeline
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 // A stage that breaks its promises fails as a bug, by name; nothing it made is kept.
@@ -25,7 +25,7 @@ func TestBrokenPromises(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, why := fate(t, res, "bad"); f != pipeline.Failed ||
+		if f, why := ended(t, res, "bad"); f != schedule.Failed ||
 			!strings.HasPrefix(why, "a bug in runexp: stage lab/") || !strings.Contains(why, tc.want) {
 			t.Errorf("%s: %d %q", tc.stage, f, why)
 		}
@@ -61,11 +61,11 @@ publish: []
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, why := fate(t, res, "votes")
+		f, why := ended(t, res, "votes")
 		switch {
-		case tc.votes == "" && (f != pipeline.Blocked || why != "it needs models[m=u], which failed"):
+		case tc.votes == "" && (f != schedule.Blocked || why != "it needs models[m=u], which failed"):
 			t.Errorf("nothing is left: %d %q", f, why)
-		case tc.votes != "" && f > pipeline.Executed:
+		case tc.votes != "" && f > schedule.Done:
 			t.Errorf("%+v: %d %q", tc, f, why)
 		case tc.votes != "":
 			if got := l.text(res, "votes"); got != tc.votes {
@@ -73,7 +73,7 @@ publish: []
 			}
 		}
 		for _, cell := range []string{"strict", "alone"} {
-			if f, _ := fate(t, res, cell); f != pipeline.Blocked {
+			if f, _ := ended(t, res, cell); f != schedule.Blocked {
 				t.Errorf("%s ended as %d", cell, f)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 func (l *lab) number(n int) {
@@ -152,13 +153,13 @@ publish: []
 		if err != nil {
 			t.Fatal(err)
 		}
-		for cell, want := range map[string]pipeline.Fate{"maps": pipeline.Executed, "good": pipeline.Executed,
-			"bad": pipeline.Failed, "after": pipeline.Blocked, "more": pipeline.Blocked} {
-			f, why := fate(t, res, cell)
+		for cell, want := range map[string]schedule.State{"maps": schedule.Done, "good": schedule.Done,
+			"bad": schedule.Failed, "after": schedule.Blocked, "more": schedule.Blocked} {
+			f, why := ended(t, res, cell)
 			if f != want {
 				t.Errorf("%s: %s ended as %d (%s), want %d", where, cell, f, why, want)
 			}
-			if f == pipeline.Blocked && why != "it needs bad, which failed" {
+			if f == schedule.Blocked && why != "it needs bad, which failed" {
 				t.Errorf("%s: %s is blocked because %q", where, cell, why)
 			}
 		}
@@ -244,7 +245,7 @@ func TestLongChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, why := fate(t, res, fmt.Sprintf("s%d", n)); why != "it needs images, which failed" {
+	if _, why := ended(t, res, fmt.Sprintf("s%d", n)); why != "it needs images, which failed" {
 		t.Errorf("the last cell is blocked because %q", why)
 	}
 	res.Close()
@@ -293,7 +294,7 @@ func TestFailFast(t *testing.T) {
 	if s := res.Summary; s.Failed != 1 || s.Executed > n/2 {
 		t.Errorf("summary %+v", s)
 	}
-	if f, _ := fate(t, res, fmt.Sprintf("s%d", n)); f != pipeline.NotReached {
+	if f, _ := ended(t, res, fmt.Sprintf("s%d", n)); f.Finished() {
 		t.Errorf("the last cell ended as %d", f)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 // A Whole stage may pair items of its ports by id or origin. Which ones belong together is part of its key;
@@ -188,7 +188,7 @@ publish: [total]
 		t.Fatal(err)
 	}
 	defer res.Close()
-	if f, why := fate(t, res, "images"); f != pipeline.Failed || !strings.Contains(why, "no item at all") {
+	if f, why := ended(t, res, "images"); f != schedule.Failed || !strings.Contains(why, "no item at all") {
 		t.Errorf("a source without items: %v %q", f, why)
 	}
 }

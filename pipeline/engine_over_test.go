@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/results"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 const draws = `
@@ -123,8 +125,8 @@ func TestFoldOfDifferentItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cell := range []string{"fold", "more"} {
-		f, why := fate(t, res, cell)
-		if f != pipeline.Failed || why != `input "maps[set=second]" has nothing for the item "b"` {
+		f, why := ended(t, res, cell)
+		if f != schedule.Failed || why != `input "maps[set=second]" has nothing for the item "b"` {
 			t.Errorf("%s: %v %q", cell, f, why)
 		}
 	}
@@ -160,11 +162,11 @@ func TestFailingDraw(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f, why := fate(t, res, "fold[by=two]"); f != pipeline.Blocked ||
+		if f, why := ended(t, res, "fold[by=two]"); f != schedule.Blocked ||
 			why != "it needs draws[draw=b], which failed" {
 			t.Errorf("%v %q", f, why)
 		}
-		if f, _ := fate(t, res, "maps[by=two,draw=c]"); f != pipeline.Executed {
+		if f, _ := ended(t, res, "maps[by=two,draw=c]"); f != schedule.Done {
 			t.Errorf("%v", f)
 		}
 		res.Close()
@@ -257,7 +259,7 @@ func TestFoldIsOneLine(t *testing.T) {
 	l := newLab(t)
 	l.number(2)
 	lines := func(yaml string) (list []string) {
-		v, err := l.mustRun(yaml).Review(context.Background(), "")
+		v, err := results.Of(context.Background(), l.mustRun(yaml), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 const chain = `
@@ -230,16 +232,16 @@ publish: [strict, loose]
 		t.Fatal(err)
 	}
 	defer res.Close()
-	for cell, want := range map[string]pipeline.Fate{
-		"maps[fail=yes]": pipeline.Failed, "maps[fail=no]": pipeline.Executed,
-		"scores[fail=yes]": pipeline.Blocked,
-		"scores[fail=no]":  pipeline.Executed, "strict": pipeline.Blocked, "loose": pipeline.Executed,
+	for cell, want := range map[string]schedule.State{
+		"maps[fail=yes]": schedule.Failed, "maps[fail=no]": schedule.Done,
+		"scores[fail=yes]": schedule.Blocked,
+		"scores[fail=no]":  schedule.Done, "strict": schedule.Blocked, "loose": schedule.Done,
 	} {
 		c, err := find(res.Plan, cell)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := res.Fate(c); got != want {
+		if got := res.State(c); got != want {
 			t.Errorf("%s: fate %d, want %d", cell, got, want)
 		}
 	}
@@ -306,7 +308,7 @@ publish: []
 			t.Fatal(err)
 		}
 		c, _ := find(res.Plan, "maps")
-		_, err = res.Fate(c)
+		err = res.Err(c)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", do, err, want)
 		}
@@ -373,7 +375,8 @@ publish: []
 	}
 	published := func() (done bool) {
 		t.Helper()
-		_, done, err := l.mustRun(yaml).Publish(l.ctx, filepath.Join(l.dir, "review"), "", publish.Options{})
+		_, done, err := results.Publish(l.ctx, l.mustRun(yaml), filepath.Join(l.dir, "review"), "",
+			publish.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

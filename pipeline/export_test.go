@@ -5,44 +5,10 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/schedule"
-	"github.com/runexp/runexp/stages"
 )
 
-// A Fate is how a cell ended.
-type Fate int
-
-const (
-	NotReached Fate = iota // the run was stopped before
-	FromStore
-	Executed
-	Failed
-	Blocked
-	Postponed
-)
-
-var fates = [...]Fate{schedule.Cached: FromStore, schedule.Done: Executed, schedule.Failed: Failed,
-	schedule.Blocked: Blocked, schedule.Postponed: Postponed}
-
-// Fate returns how c ended, and why if it has no results.
-func (r *Result) Fate(c *plan.Cell) (Fate, error) {
-	n := r.run.nodes[c.Index]
-	if state := r.run.state(n); state < schedule.Failed {
-		return fates[state], nil
-	}
-	return fates[r.run.state(n)], n.err
-}
-
-// OK reports whether c has results.
-func (r *Result) OK(c *plan.Cell) bool { return r.run.nodes[c.Index].hasResults() }
-
-// Key returns what c's results lie under in the store.
-func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.nodes[c.Index].key }
-
-// Definition names what was asked of c, without anything computed in it.
-func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
-	return r.run.definition(r.run.nodes[c.Index])
-}
+// Err returns why c has no results, nil if it has.
+func (r *Result) Err(c *plan.Cell) error { return r.run.nodes[c.Index].err }
 
 // LimitLive bounds the bytes in flight of a job that folds draws, until the test ends.
 func LimitLive(t *testing.T, bytes int64) {

@@ -103,6 +103,18 @@ func (h *hasher) sum() stages.Digest {
 	return stages.Digest(h.b)
 }
 
+// DigestOf digests digests and texts, for a purpose that no other digest has.
+func DigestOf(purpose string, digests []stages.Digest, texts []string) stages.Digest {
+	h := newHasher(purpose)
+	for _, d := range digests {
+		h.digest(d)
+	}
+	for _, t := range texts {
+		h.text(t)
+	}
+	return h.sum()
+}
+
 // A paramCoder writes parameters in their canonical form: a JSON object of the keyed parameters with defaults
 // filled in, sorted by name.
 type paramCoder struct {

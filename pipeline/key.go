@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -246,29 +245,6 @@ func (r *resolver) programKey(n *node) stages.Digest {
 		}
 	}
 	return h.sum()
-}
-
-// publishKey names everything that decides what a review folder holds; another build may write it otherwise.
-func (r *Result) publishKey(dir, command string) (stages.Digest, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return stages.Digest{}, err
-	}
-	h := newHasher("publish")
-	h.text(r.run.compiler())
-	h.text(dir)
-	h.text(command)
-	h.text(string(r.run.resolved()))
-	for _, d := range r.Plan.Remarks() {
-		h.text(d.Msg)
-	}
-	for _, n := range r.run.nodes {
-		h.text(fmt.Sprint(n.hasResults()))
-		h.digest(n.key)
-		h.num(n.sources.len())
-		h.sourceNames(n)
-	}
-	return h.sum(), nil
 }
 
 // digest names the content of source i: the files' bytes and the note.

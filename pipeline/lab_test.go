@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -203,17 +204,16 @@ func find(p *plan.Plan, name string) (*plan.Cell, error) {
 }
 
 // fate tells how a cell ended, and why.
-func fate(t *testing.T, res *pipeline.Result, cell string) (pipeline.Fate, string) {
+func ended(t *testing.T, res *pipeline.Result, cell string) (schedule.State, string) {
 	t.Helper()
 	c, err := find(res.Plan, cell)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := res.Fate(c)
-	if err != nil {
-		return f, err.Error()
+	if err := res.Err(c); err != nil {
+		return res.State(c), err.Error()
 	}
-	return f, ""
+	return res.State(c), ""
 }
 
 func (l *lab) mustRun(yaml string) *pipeline.Result {
@@ -224,8 +224,8 @@ func (l *lab) mustRun(yaml string) *pipeline.Result {
 	}
 	l.t.Cleanup(res.Close)
 	for _, c := range res.Plan.Cells {
-		if fate, err := res.Fate(c); fate > pipeline.Executed || err != nil {
-			l.t.Fatalf("%s: %v", c, err)
+		if state := res.State(c); state.Finished() && !state.OK() {
+			l.t.Fatalf("%s: %v", c, res.Err(c))
 		}
 	}
 	return res

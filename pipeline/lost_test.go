@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -109,7 +110,7 @@ publish: []
 			if err == nil || !strings.Contains(err.Error(), "no device is left: webgpu:") || lost != 2 {
 				t.Fatalf("%d warnings, error %v", lost, err)
 			}
-			if state, why := fate(t, res, "both"); state == pipeline.Failed || state == pipeline.Blocked {
+			if state, why := ended(t, res, "both"); state == schedule.Failed || state == schedule.Blocked {
 				t.Errorf("fate %d, %s", state, why)
 			}
 			res.Close()
@@ -164,8 +165,8 @@ func TestLostSlots(t *testing.T) {
 				len(warnings) != 0) {
 			t.Errorf("%s: error %v, warnings %q", devices, err, warnings)
 		}
-		state, why := fate(t, res, "maps")
-		if left && state != pipeline.Executed || state == pipeline.Failed {
+		state, why := ended(t, res, "maps")
+		if left && state != schedule.Done || state == schedule.Failed {
 			t.Errorf("%s: fate %d, %s", devices, state, why)
 		}
 		res.Close()

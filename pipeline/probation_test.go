@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -92,7 +93,7 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer res.Close()
-			state, why := fate(t, res, "maps")
+			state, why := ended(t, res, "maps")
 			p := res.Probation
 			if len(p.Programs) != 1 || p.Took <= 0 || p.Items > l.ran["on cpu"] {
 				t.Fatalf("compared: %+v", p)
@@ -107,14 +108,14 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				if tc.off > 0 && p.Items < 32 {
 					t.Errorf("%d items compared: all should be while one of the last twenty is off", p.Items)
 				}
-				if state != pipeline.Executed || l.ran["on webgpu"] != 160 || p.Items < 18 || p.Items > most {
+				if state != schedule.Done || l.ran["on webgpu"] != 160 || p.Items < 18 || p.Items > most {
 					t.Errorf("fate %d, %s, %d items of 160 compared", state, why, p.Items)
 				}
 				l.mustRun(remoteMaps)
 				l.want("cached", "on cpu", 0, "on webgpu", 0)
 				return
 			}
-			if state != pipeline.Failed || !strings.Contains(why, tc.refused) ||
+			if state != schedule.Failed || !strings.Contains(why, tc.refused) ||
 				!strings.Contains(why, "webgpu computes it otherwise") ||
 				!strings.Contains(why, "--devices cpu") {
 				t.Errorf("fate %d, %s", state, why)
@@ -124,7 +125,7 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				t.Fatal(err)
 			}
 			res.Close()
-			if state, again := fate(t, res, "maps"); state != pipeline.Failed ||
+			if state, again := ended(t, res, "maps"); state != schedule.Failed ||
 				!strings.HasPrefix(again, why) || !strings.Contains(again, "--force maps") {
 				t.Errorf("later: fate %d, %s", state, again)
 			}
@@ -183,8 +184,8 @@ func TestFifthsAreCaught(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state, why := fate(t, res, "maps")
-			if (state == pipeline.Failed) != refused {
+			state, why := ended(t, res, "maps")
+			if (state == schedule.Failed) != refused {
 				t.Errorf("seed %d, one in %d: fate %d, %s; compared %+v", seed, of, state, why, res.Probation)
 			}
 			res.Close()
@@ -194,14 +195,14 @@ func TestFifthsAreCaught(t *testing.T) {
 
 // TestFewItemsOnProbation: a single item that is off may be rounding's doing, and is told; two of two aren't.
 func TestFewItemsOnProbation(t *testing.T) {
-	for items, want := range map[int]pipeline.Fate{1: pipeline.Executed, 2: pipeline.Failed} {
+	for items, want := range map[int]schedule.State{1: schedule.Done, 2: schedule.Failed} {
 		l := remoteLab(t, items)
 		l.compute = offBy(5)
 		res, err := l.run(remoteMaps)
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, why := fate(t, res, "maps")
+		state, why := ended(t, res, "maps")
 		if p := res.Probation; state != want || p.Items != items || p.Programs[0].Off != items {
 			t.Errorf("%d items: fate %d, %s, %+v", items, state, why, p)
 		}
@@ -294,7 +295,7 @@ publish: []
 		t.Fatal(err)
 	}
 	res.Close()
-	if state, why := fate(t, res, "maps"); state != pipeline.Failed {
+	if state, why := ended(t, res, "maps"); state != schedule.Failed {
 		t.Fatalf("fate %d, %s", state, why)
 	}
 	l.compute = honest
@@ -359,9 +360,9 @@ publish: []
 		t.Fatal(err)
 	}
 	defer res.Close()
-	for cell, want := range map[string]pipeline.Fate{"maps[by=3]": pipeline.Failed, "again": pipeline.Failed,
-		"scores[by=3]": pipeline.Blocked, "more": pipeline.Blocked} {
-		if state, why := fate(t, res, cell); state != want {
+	for cell, want := range map[string]schedule.State{"maps[by=3]": schedule.Failed, "again": schedule.Failed,
+		"scores[by=3]": schedule.Blocked, "more": schedule.Blocked} {
+		if state, why := ended(t, res, cell); state != want {
 			t.Errorf("%s: fate %d, %s", cell, state, why)
 		}
 	}
@@ -385,7 +386,7 @@ func TestNothingIsStoredBeforeTheFirstChunkIsJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Close()
-	if state, why := fate(t, res, "maps"); state != pipeline.Failed {
+	if state, why := ended(t, res, "maps"); state != schedule.Failed {
 		t.Errorf("fate %d, %s", state, why)
 	}
 	s, err := store.Open(l.storeDir(), store.Options{ReadOnly: true})
@@ -422,7 +423,7 @@ publish: []
 		t.Fatal(err)
 	}
 	defer res.Close()
-	if state, why := fate(t, res, "maps"); state != pipeline.Failed || !strings.Contains(why, `port "maps"`) {
+	if state, why := ended(t, res, "maps"); state != schedule.Failed || !strings.Contains(why, `port "maps"`) {
 		t.Errorf("fate %d, %s", state, why)
 	}
 	l.devices = "cpu:0"
@@ -439,9 +440,9 @@ func TestSharedRunsAreOnProbation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Close()
-	for cell, want := range map[string]pipeline.Fate{"maps[by=2]": pipeline.Executed,
-		"maps[by=3]": pipeline.Failed, "maps[by=5]": pipeline.Executed} {
-		if state, why := fate(t, res, cell); state != want {
+	for cell, want := range map[string]schedule.State{"maps[by=2]": schedule.Done,
+		"maps[by=3]": schedule.Failed, "maps[by=5]": schedule.Done} {
+		if state, why := ended(t, res, cell); state != want {
 			t.Errorf("%s: fate %d, %s", cell, state, why)
 		}
 	}
@@ -464,8 +465,8 @@ func TestSharesAreOnProbation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, _ := fate(t, res, "maps")
-		failed = append(failed, state == pipeline.Failed)
+		state, _ := ended(t, res, "maps")
+		failed = append(failed, state == schedule.Failed)
 	}
 	if !slices.Equal(failed, []bool{false, true}) {
 		t.Errorf("shares failed: %v", failed)

@@ -7,10 +7,16 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/schedule"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
 // A Result gives access to what a run found, executed or cached. Close it when nothing more is read.
+//
+// What a cell has is read by these methods, of which those below State are for cells whose state is OK: the
+// state of a cell; the key that its results are stored under, what the store has there, its definition and parameters;
+// and of an output port the items' ids, the facts and, last, the payloads.
 type Result struct {
 	Plan      *plan.Plan
 	Summary   Summary
@@ -25,6 +31,66 @@ func (r *Result) Close() {
 	for _, s := range r.run.caches {
 		s.Trim()
 	}
+}
+
+// State returns how far the run got with c.
+func (r *Result) State(c *plan.Cell) schedule.State { return r.run.schedule.State(c) }
+
+// Key returns the key that c's results are stored under.
+func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.nodes[c.Index].key }
+
+// Stored returns what is stored under c's key.
+func (r *Result) Stored(c *plan.Cell) store.Hit { return r.run.nodes[c.Index].stored() }
+
+// Definition names what was asked of c, without anything computed in it.
+func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
+	return r.run.definition(r.run.nodes[c.Index])
+}
+
+// Params returns those of c's parameters that are part of keys, as a JSON object with sorted names.
+func (r *Result) Params(c *plan.Cell) []byte { return r.run.params.encode(nil, c.Stage, c.Params) }
+
+// IDs returns the ids of the items of c's output port. Cells that have the same items share one list, which
+// must not be changed. The error is a [*store.Miss] if the store lost it.
+func (r *Result) IDs(c *plan.Cell, port int) ([]string, error) {
+	l, err := r.run.idsOf(r.run.nodes[c.Index], port)
+	if err != nil {
+		return nil, err
+	}
+	return l.ids, nil
+}
+
+// Facts returns the facts of c's output port. The error is a [*store.Miss] if the store lost them.
+func (r *Result) Facts(c *plan.Cell, port int) (stages.Facts, error) {
+	l, err := r.run.listing(r.run.nodes[c.Index], port)
+	if err != nil {
+		return nil, err
+	}
+	return l.Facts, nil
+}
+
+// Forget frees what was read of c's results; reading them again loads them again.
+func (r *Result) Forget(c *plan.Cell) { r.run.nodes[c.Index].forget() }
+
+// Store returns the store that has the results.
+func (r *Result) Store() *store.Store { return r.run.store }
+
+// Digest names the run: the plan with its remarks, the build, and each cell's key, state and ids of sources.
+// Two runs of one digest have found the same.
+func (r *Result) Digest() stages.Digest {
+	h := newHasher("result")
+	h.text(r.run.compiler())
+	h.text(string(r.run.resolved()))
+	for _, d := range r.Plan.Remarks() {
+		h.text(d.Msg)
+	}
+	for _, n := range r.run.nodes {
+		h.text(fmt.Sprint(n.hasResults()))
+		h.digest(n.key)
+		h.num(n.sources.len())
+		h.sourceNames(n)
+	}
+	return h.sum()
 }
 
 // Data returns what c's output port, by its position, holds.

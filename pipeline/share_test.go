@@ -19,6 +19,8 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
+	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 )
 
@@ -129,7 +131,7 @@ func (l *lab) close(yaml string) *pipeline.Result {
 func (l *lab) review(res *pipeline.Result) map[string]string {
 	l.t.Helper()
 	dir := filepath.Join(l.t.TempDir(), "review")
-	if _, _, err := res.Publish(context.Background(), dir, "run", publish.Options{}); err != nil {
+	if _, _, err := results.Publish(context.Background(), res, dir, "run", publish.Options{}); err != nil {
 		l.t.Fatal(err)
 	}
 	files := map[string]string{}
@@ -347,7 +349,7 @@ func TestShareFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	if f, why := fate(t, plain, "images"); f != pipeline.Failed || why != `item "i4" is broken` {
+	if f, why := ended(t, plain, "images"); f != schedule.Failed || why != `item "i4" is broken` {
 		t.Errorf("got %v, %s", f, why)
 	}
 }

@@ -46,6 +46,7 @@ var forbidden = []struct {
 		"fetching knows addresses, and nothing of experiments", ""},
 	{`pipeline/plan`, `pipeline/(store|device|publish|progress)`, false,
 		"an experiment is checked and planned without store or device", ""},
+	{`pipeline`, `pipeline/(publish|results)`, false, "the engine finds results, and publishes none", ""},
 	{`pipeline/(plan|store|device|publish)`, `pipeline`, false, "the engine's parts don't know the whole",
 		""},
 	{`stages(/.*)?`, `pipeline(/.*)?`, false, "stages run under any engine", ""},

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/pipeline/review"
 	"github.com/runexp/runexp/pipeline/store"
 )
@@ -96,7 +96,7 @@ func versionOf(ctx context.Context, name, other string) (*publish.Version, error
 
 // pictured adds the pictures that the store has to a version.
 func pictured(s *store.Store, v *publish.Version) review.Source {
-	list, known := pipeline.Pictures(s, v)
+	list, known := results.Pictures(s, v)
 	source := review.Source{Version: v, Pictures: list}
 	if !known {
 		source.Missing = fmt.Sprintf("There are no maps of %s: no run on this store published it as it is. "+

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/pipeline/store"
 )
 
@@ -176,7 +177,8 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 		other = other || !c.Reproduced
 		fmt.Fprintf(out, "%s: %s\n", c.Cell, c)
 	}
-	verdict, current, err := r.Publish(ctx, dir, f.command(p, r.Plan), publish.Options{Accept: f.accept})
+	verdict, current, err := results.Publish(ctx, r, dir, f.command(p, r.Plan),
+		publish.Options{Accept: f.accept})
 	if err != nil {
 		return err
 	}

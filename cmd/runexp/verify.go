@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/results"
 )
 
 func verifyVerb(f flags) *verb {
@@ -22,7 +23,7 @@ func verifyVerb(f flags) *verb {
 			}
 			defer result.Close()
 			dir := append(args, s.place.review(p.Name))[1]
-			verdict, err := result.Verify(ctx, dir)
+			verdict, err := results.Verify(ctx, result, dir)
 			if err != nil {
 				return err
 			}

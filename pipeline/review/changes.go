@@ -3,8 +3,8 @@ package review
 import (
 	"slices"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -74,13 +74,13 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 
 // linesOf returns the cells of a folder that lie where changed maps do: these are told apart by versionAxis,
 // which no cell has.
-func linesOf(f *publish.Folder, changed []*pipeline.Pictured) (lines []*publish.Line) {
+func linesOf(f *publish.Folder, changed []*results.Pictured) (lines []*publish.Line) {
 	for _, l := range f.Lines {
 		at := map[string]string{}
 		for _, c := range publish.CoordOf(l.Cell) {
 			at[c.Axis] = c.ID
 		}
-		if slices.ContainsFunc(changed, func(p *pipeline.Pictured) bool {
+		if slices.ContainsFunc(changed, func(p *results.Pictured) bool {
 			return !slices.ContainsFunc(p.Coord, func(c stages.Coord) bool {
 				id, known := at[c.Axis]
 				return known && id != c.ID

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -20,8 +20,8 @@ func sourceOf(t *testing.T, pixel float32, gone string, scores ...float64) Sourc
 		cells += line("s"+place, scores[i])
 		items += fmt.Sprintf("%q,%g,%g\n", "s"+place, scores[i]-1, scores[i]+1)
 		payload := stages.NewTensor([]float32{float32(i) * 7, float32(1-i) * pixel}, 1, 2).Encode()
-		p := &pipeline.Pictured{Cell: "maps" + place, Coord: []stages.Coord{{Axis: "method", ID: method}},
-			Maps: &pipeline.Payloads{IDs: []string{"x", "y"},
+		p := &results.Pictured{Cell: "maps" + place, Coord: []stages.Coord{{Axis: "method", ID: method}},
+			Maps: &results.Payloads{IDs: []string{"x", "y"},
 				Digest: func(int) stages.Digest { return stages.Sum(payload) },
 				Load: func(int) ([]byte, error) {
 					if method == gone {

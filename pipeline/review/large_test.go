@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -35,20 +35,20 @@ func TestLarge(t *testing.T) {
 		pixels[i] = uint8(r.IntN(256))
 	}
 	photo := stages.NewTensor(pixels, 3, side, side).Encode()
-	payloads := func(at string, load func(int) ([]byte, error)) *pipeline.Payloads {
-		return &pipeline.Payloads{At: at, IDs: ids, Load: load}
+	payloads := func(at string, load func(int) ([]byte, error)) *results.Payloads {
+		return &results.Payloads{At: at, IDs: ids, Load: load}
 	}
 	files := map[string]string{"experiment.yaml": "name: large\ntitle: A large folder\n"}
 	var cells, items strings.Builder
 	items.WriteString("cell/item," + strings.Join(ids, ",") + "\n")
-	var pictures []*pipeline.Pictured
+	var pictures []*results.Pictured
 	photos := payloads("images", func(int) ([]byte, error) { return photo, nil })
 	for n := range nets {
 		for m := range methods {
 			coord := []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", m)},
 				{Axis: "model", ID: fmt.Sprintf("net%d", n)}}
 			place := fmt.Sprintf("[method=m%02d,model=net%d]", m, n)
-			pictures = append(pictures, &pipeline.Pictured{Cell: "maps" + place, Coord: coord,
+			pictures = append(pictures, &results.Pictured{Cell: "maps" + place, Coord: coord,
 				Maps: payloads("maps"+place, heat), Images: photos})
 			cells.WriteString(line("score"+place, float64(m)))
 			fmt.Fprintf(&items, "%q", "score"+place)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/thumbnail"
 )
@@ -61,8 +61,8 @@ const versionAxis = "version"
 
 // versions returns the maps of before that now has others of, where the store has both, marked by
 // versionAxis, which those of now get too.
-func versions(now, before []*pipeline.Pictured) (changed []*pipeline.Pictured) {
-	index := map[string]*pipeline.Pictured{}
+func versions(now, before []*results.Pictured) (changed []*results.Pictured) {
+	index := map[string]*results.Pictured{}
 	for _, p := range now {
 		index[p.Cell] = p
 	}
@@ -78,7 +78,7 @@ func versions(now, before []*pipeline.Pictured) (changed []*pipeline.Pictured) {
 	return changed
 }
 
-func sameMaps(a, b *pipeline.Payloads) bool {
+func sameMaps(a, b *results.Payloads) bool {
 	if !slices.Equal(a.IDs, b.IDs) {
 		return false
 	}
@@ -91,7 +91,7 @@ func sameMaps(a, b *pipeline.Payloads) bool {
 }
 
 // addMaps adds the maps with their images and classes.
-func (m *model) addMaps(pictures []*pipeline.Pictured) error {
+func (m *model) addMaps(pictures []*results.Pictured) error {
 	side, most, total := m.sizeOf(pictures)
 	if most < total {
 		m.Left = append(m.Left, fmt.Sprintf("Maps of the first %d of %d images are shown: the page would be "+
@@ -99,7 +99,7 @@ func (m *model) addMaps(pictures []*pipeline.Pictured) error {
 	}
 	index := map[string]*mapStage{}
 	images, classes := map[string]int{}, map[string]int{}
-	var missing []*pipeline.Pictured
+	var missing []*results.Pictured
 	for _, p := range pictures {
 		if !hasMaps(p) {
 			missing = append(missing, p)
@@ -145,8 +145,8 @@ func (m *model) addMaps(pictures []*pipeline.Pictured) error {
 }
 
 // lost tells, by stage, of which cells there are no maps, and what gives them.
-func lost(cells []*pipeline.Pictured) (left []string) {
-	stage := func(p *pipeline.Pictured) string { return publish.StageOf(p.Cell) }
+func lost(cells []*results.Pictured) (left []string) {
+	stage := func(p *results.Pictured) string { return publish.StageOf(p.Cell) }
 	count := map[string]int{}
 	wires := map[string]string{}
 	for _, p := range cells {
@@ -168,7 +168,7 @@ func lost(cells []*pipeline.Pictured) (left []string) {
 }
 
 // sizeOf returns the side of maps at which all fit into the page, and how many images' maps do.
-func (m *model) sizeOf(pictures []*pipeline.Pictured) (side, most, total int) {
+func (m *model) sizeOf(pictures []*results.Pictured) (side, most, total int) {
 	all := 0
 	for _, p := range pictures {
 		if hasMaps(p) {
@@ -186,7 +186,7 @@ func (m *model) sizeOf(pictures []*pipeline.Pictured) (side, most, total int) {
 }
 
 // mapCell reads the maps of a cell, nil if the store hasn't got all of them.
-func (m *model) mapCell(p *pipeline.Pictured, side, most int) (*mapCell, error) {
+func (m *model) mapCell(p *results.Pictured, side, most int) (*mapCell, error) {
 	ids := p.Maps.IDs[:min(len(p.Maps.IDs), most)]
 	c := &mapCell{Cell: p.Cell, Items: m.list(ids), IDs: []string{}}
 	for _, at := range p.Coord {
@@ -223,7 +223,7 @@ func (m *model) mapCell(p *pipeline.Pictured, side, most int) (*mapCell, error) 
 }
 
 // imageList returns the position of a cell's images.
-func (m *model) imageList(p *pipeline.Pictured, most int, known map[string]int) (int, error) {
+func (m *model) imageList(p *results.Pictured, most int, known map[string]int) (int, error) {
 	if p.Images == nil {
 		return -1, nil
 	}
@@ -249,7 +249,7 @@ func (m *model) imageList(p *pipeline.Pictured, most int, known map[string]int) 
 }
 
 // classList returns the position of the classes that a cell's maps explain.
-func (m *model) classList(p *pipeline.Pictured, most int, known map[string]int) (int, error) {
+func (m *model) classList(p *results.Pictured, most int, known map[string]int) (int, error) {
 	if p.Targets == nil {
 		return -1, nil
 	}
@@ -279,7 +279,7 @@ func (m *model) classList(p *pipeline.Pictured, most int, known map[string]int) 
 }
 
 // classNamesOf returns the names and probabilities of the first n classes.
-func classNamesOf(targets, probability *pipeline.Payloads, n int, labels string) (c classNames, err error) {
+func classNamesOf(targets, probability *results.Payloads, n int, labels string) (c classNames, err error) {
 	for i := range n {
 		name := ""
 		if b, err := targets.Load(i); err == nil {

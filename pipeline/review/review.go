@@ -15,14 +15,14 @@ package review
 import (
 	"io"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 )
 
 // A Source is a version of a review folder with the pictures that the store has of it.
 type Source struct {
 	Version  *publish.Version
-	Pictures []*pipeline.Pictured
+	Pictures []*results.Pictured
 	Missing  string // why there are none, "" if there are
 }
 

@@ -9,24 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // gone are payloads that a stage with store: none hasn't left in the store.
-func gone(ids ...string) *pipeline.Payloads {
-	return &pipeline.Payloads{IDs: ids, Load: func(int) ([]byte, error) { return nil, fs.ErrNotExist }}
+func gone(ids ...string) *results.Payloads {
+	return &results.Payloads{IDs: ids, Load: func(int) ([]byte, error) { return nil, fs.ErrNotExist }}
 }
 
-func kept(payloads [][]byte, ids ...string) *pipeline.Payloads {
-	return &pipeline.Payloads{IDs: ids, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
+func kept(payloads [][]byte, ids ...string) *results.Payloads {
+	return &results.Payloads{IDs: ids, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
 // modelOf returns the model of a page with these pictures.
-func modelOf(t *testing.T, pictures ...*pipeline.Pictured) *model {
+func modelOf(t *testing.T, pictures ...*results.Pictured) *model {
 	t.Helper()
 	v, err := publish.ReadVersion(folder(t, map[string]string{"cells/s.jsonl": line("s", 1)}))
 	if err != nil {
@@ -61,8 +61,8 @@ func TestFallback(t *testing.T) {
 	ids := []string{"item-0", "item-1", "item-2"}
 	small := stagetest.Run(t, report.Thumbnails, nil,
 		map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}}).Payloads
-	full := modelOf(t, &pipeline.Pictured{Cell: "maps", Maps: kept(maps, ids...)})
-	less := modelOf(t, &pipeline.Pictured{Cell: "maps", Maps: gone(ids...), Small: &pipeline.Small{
+	full := modelOf(t, &results.Pictured{Cell: "maps", Maps: kept(maps, ids...)})
+	less := modelOf(t, &results.Pictured{Cell: "maps", Maps: gone(ids...), Small: &results.Small{
 		Maps: kept(small["thumbnails"], ids...), Ends: kept(small["ends"], ids...)}})
 	if len(full.Maps) != 1 || len(less.Maps) != 1 || len(less.Left) != 0 {
 		t.Fatalf("%d and %d stages of maps, left out: %q", len(full.Maps), len(less.Maps), less.Left)
@@ -79,9 +79,9 @@ func TestFallback(t *testing.T) {
 // TestMissingMaps: the page names maps that the store hasn't got, and what gives them.
 func TestMissingMaps(t *testing.T) {
 	m := modelOf(t,
-		&pipeline.Pictured{Cell: "maps[method=a]", Maps: gone("x"), Wire: "maps"},
-		&pipeline.Pictured{Cell: "maps[method=b]", Maps: gone("x"), Wire: "maps"},
-		&pipeline.Pictured{Cell: "fused", Maps: gone("x")})
+		&results.Pictured{Cell: "maps[method=a]", Maps: gone("x"), Wire: "maps"},
+		&results.Pictured{Cell: "maps[method=b]", Maps: gone("x"), Wire: "maps"},
+		&results.Pictured{Cell: "fused", Maps: gone("x")})
 	if len(m.Maps) != 0 || len(m.Left) != 2 {
 		t.Fatalf("%d stages of maps, left out: %q", len(m.Maps), m.Left)
 	}

@@ -1,43 +1,17 @@
-package pipeline
+package results
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 
+	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
-
-// A Pictured is a cell with maps, as the store has it: where the maps, their images and the explained classes
-// are. It is what a page shows that a review folder has no room for.
-type Pictured struct {
-	Cell  string
-	Coord []stages.Coord
-	Maps  *Payloads
-
-	Images      *Payloads // nil where they aren't known, as the next
-	Targets     *Payloads
-	Probability *Payloads
-	Labels      string // names of the classes, a line each
-
-	Prediction *Prediction // nil where no stage asked for it
-	Small      *Small      // nil without thumbnails
-	Wire       string      // of the maps, if they aren't kept and have no thumbnails
-}
-
-// A Small is what a stage of thumbnails made of a cell's maps.
-type Small struct{ Maps, Ends *Payloads }
-
-// Payloads are the items of one port of a cell.
-type Payloads struct {
-	At     string   // tells ports apart
-	IDs    []string // of the items
-	Digest func(i int) stages.Digest
-	Load   func(i int) ([]byte, error) // the error is a [*store.Miss] where the store has it no more
-}
 
 // A pictureIndex is remembered in the store for a published folder, by the folder's claims: actions have no
 // ids of items, and a page is made without the experiment.
@@ -68,11 +42,11 @@ type pictureCell struct {
 type pictureSmall struct{ Maps, Ends int }
 
 // rememberPictures notes in the store where the pictures of a published folder are.
-func (r *Result) rememberPictures(dir string) error {
-	x := pictureIndexer{r: r, lists: map[*idList]int{}, ports: map[portOf]int{}, cells: map[*plan.Cell]int{},
+func rememberPictures(r *pipeline.Result, dir string) error {
+	x := pictureIndexer{r: r, lists: map[*string]int{}, ports: map[source]int{}, cells: map[*plan.Cell]int{},
 		predict: predictors(r.Plan)}
 	for _, c := range r.Plan.Cells {
-		if err := x.add(c); lost(err) == nil && err != nil { // what is lost isn't shown
+		if err := x.add(c); err != nil && !errors.As(err, new(*store.Miss)) { // a lost map isn't shown
 			return err
 		}
 	}
@@ -87,27 +61,25 @@ func (r *Result) rememberPictures(dir string) error {
 	if err != nil {
 		return err
 	}
-	return r.run.store.SetMemo(picturesKey(claims), b)
+	return r.Store().SetMemo(picturesKey(claims), b)
 }
 
 func picturesKey(claims stages.Digest) stages.Digest {
-	h := newHasher("pictures")
-	h.digest(claims)
-	return h.sum()
+	return pipeline.DigestOf("pictures", []stages.Digest{claims}, nil)
 }
 
 type pictureIndexer struct {
 	pictureIndex
-	r       *Result
-	lists   map[*idList]int
-	ports   map[portOf]int
+	r       *pipeline.Result
+	lists   map[*string]int // by their first id: cells with the same items have the same list
+	ports   map[source]int
 	cells   map[*plan.Cell]int
 	predict map[question]*plan.Cell
 }
 
 // add adds a cell if it has maps that people see, or what is small of those of another.
 func (x *pictureIndexer) add(c *plan.Cell) error {
-	if c.Step.Implied || !x.r.run.nodes[c.Index].hasResults() {
+	if c.Step.Implied || !x.r.State(c).OK() {
 		return nil
 	}
 	if makesThumbnails(c.Step) {
@@ -127,11 +99,11 @@ func (x *pictureIndexer) add(c *plan.Cell) error {
 			return err
 		}
 		if k := slices.IndexFunc(e.From.Stage.Outputs, isType(stages.Labels)); k >= 0 {
-			l, err := x.r.run.listing(x.r.run.nodes[e.From.Index], k)
+			facts, err := x.r.Facts(e.From, k)
 			if err != nil {
 				return err
 			}
-			p.Labels = l.Facts["labels"]
+			p.Labels = facts["labels"]
 		}
 	}
 	if e, ok := upstream(c, stages.Targets); ok {
@@ -216,74 +188,35 @@ func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
 
 // port returns the position of a cell's output port among the ports.
 func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
-	n := x.r.run.nodes[c.Index]
-	if i, ok := x.ports[portOf{n, port}]; ok {
+	if i, ok := x.ports[source{c, port}]; ok {
 		return i, nil
 	}
-	if !n.hasResults() {
+	if !x.r.State(c).OK() {
 		return -1, nil
 	}
-	ids, err := x.r.run.idsOf(n, port)
+	ids, err := x.r.IDs(c, port)
 	if err != nil {
 		return -1, err
 	}
-	list, ok := x.lists[ids]
-	if !ok {
-		list, x.lists[ids], x.Lists = len(x.Lists), len(x.Lists), append(x.Lists, ids.ids)
-	}
 	at := len(x.Ports)
-	x.ports[portOf{n, port}] = at
-	x.Ports = append(x.Ports, picturePort{Key: n.key, MadeBy: n.stored().MadeBy(), Port: port, List: list})
+	x.ports[source{c, port}] = at
+	x.Ports = append(x.Ports, picturePort{Key: x.r.Key(c), MadeBy: x.r.Stored(c).MadeBy(), Port: port,
+		List: x.list(ids)})
 	return at, nil
 }
 
-// Pictures finds the maps behind a version of a review folder, as far as the store has them: those that a run
-// published as that version. known is false where no run on this store did.
-func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool) {
-	b, known := s.Memo(picturesKey(v.Claims()))
-	var x pictureIndex
-	if !known || json.Unmarshal(b, &x) != nil {
-		return nil, false
+// list returns the position of a list of ids among the lists.
+func (x *pictureIndexer) list(ids []string) int {
+	var first *string
+	if len(ids) > 0 {
+		first = &ids[0]
 	}
-	ports := make([]*Payloads, len(x.Ports))
-	for i, p := range x.Ports {
-		hit, ok := s.Lookup(p.Key, p.MadeBy)
-		if !ok || p.List < 0 || p.List >= len(x.Lists) {
-			continue
-		}
-		l, err := s.Listing(hit, p.Port)
-		if err != nil || l.Len() != len(x.Lists[p.List]) {
-			continue
-		}
-		at := newHasher("port")
-		at.digest(p.Key)
-		at.num(p.Port)
-		ports[i] = &Payloads{At: at.sum().Short(), IDs: x.Lists[p.List], Digest: l.PayloadDigest,
-			Load: func(i int) ([]byte, error) { return s.Load(l.At(i).Ref) }}
+	at, ok := x.lists[first]
+	if !ok {
+		at, x.lists[first], x.Lists = len(x.Lists), len(x.Lists), append(x.Lists, ids)
 	}
-	of := func(i int) *Payloads {
-		if i < 0 || i >= len(ports) {
-			return nil
-		}
-		return ports[i]
-	}
-	for _, c := range x.Cells {
-		p := &Pictured{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
-			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels, Wire: c.Wire}
-		if small := c.Small; small != nil && of(small.Maps) != nil && of(small.Ends) != nil {
-			p.Small = &Small{of(small.Maps), of(small.Ends)}
-		}
-		if q := c.Prediction; q != nil && of(q.Targets) != nil {
-			p.Prediction = &Prediction{of(q.Targets), of(q.Probability)}
-		}
-		list = append(list, p)
-	}
-	return list, true
+	return at
 }
-
-// A Prediction is the classes that the explained net predicts for the images, which may be others than the
-// explained ones.
-type Prediction struct{ Targets, Probability *Payloads }
 
 type picturePrediction struct{ Targets, Probability int }
 

@@ -1,0 +1,141 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/schedule"
+	"github.com/runexp/runexp/stages"
+)
+
+// Of gathers what a run has to publish: the scores of every stage, and the tables, figures and texts of the
+// published ones.
+func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Review, error) {
+	p := r.Plan
+	v := &publish.Review{
+		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command,
+		Narrowed: p.Narrowed, Order: p.Order, Labels: p.Labels,
+	}
+	for _, d := range p.Remarks() {
+		v.Remarks = append(v.Remarks, d.Msg)
+	}
+	for _, s := range p.Publish {
+		v.Publish = append(v.Publish, s.Name)
+	}
+	lines := newLines(p)
+	for _, c := range p.Cells {
+		if c.Step.Implied || makesThumbnails(c.Step) && r.State(c).OK() {
+			continue
+		}
+		cell, err := cellOf(ctx, r, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+		lines.add(c, cell)
+	}
+	v.Cells = lines.list()
+	return v, nil
+}
+
+// cellOf gathers what a cell has to publish.
+func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell, error) {
+	out := publish.Cell{Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1, Params: r.Params(c)}
+	switch fate := r.State(c); {
+	case fate == schedule.Failed:
+		out.State = publish.Failed
+		return out, nil
+	case !fate.OK():
+		out.State = publish.Blocked
+		return out, nil
+	}
+	var err error
+	if out.Definition, err = r.Definition(c); err != nil {
+		return out, err
+	}
+	stored := r.Stored(c)
+	out.MadeBy = stored.MadeBy()
+	types := []string{stages.Scores.Name}
+	if slices.Contains(r.Plan.Publish, c.Step) {
+		types = append(types, stages.TableType.Name, stages.Claims.Name, stages.Figure.Name, stages.Text.Name)
+	}
+	defer r.Forget(c) // every cell is read once
+	for i, port := range c.Stage.Outputs {
+		if port.Type.Items && out.N < 0 {
+			_, out.N, _ = stored.Output(i)
+		}
+		if slices.Contains(types, port.Type.Name) {
+			if err := addOutput(ctx, &out, r, c, i); err != nil {
+				return out, fmt.Errorf("port %q: %w", port.Name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// addOutput adds what c has at an output port.
+func addOutput(ctx context.Context, to *publish.Cell, r *pipeline.Result, c *plan.Cell, i int) error {
+	d, err := r.Data(ctx, c, i)
+	if err != nil {
+		return err
+	}
+	port := c.Stage.Outputs[i]
+	if port.Type.Name == stages.Scores.Name {
+		ids, err := r.IDs(c, i)
+		if err != nil {
+			return err
+		}
+		return addScores(to, port.Name, ids, d)
+	}
+	if d.Facts["unpublished"] != "" {
+		return nil
+	}
+	b, err := d.Load(0)
+	if err != nil {
+		return err
+	}
+	switch port.Type.Name {
+	case stages.TableType.Name, stages.Claims.Name:
+		t, err := stages.DecodeTable(b)
+		if err != nil {
+			return err
+		}
+		if len(t.Numbers) > 0 { // else there is nothing to show
+			to.Tables = append(to.Tables, publish.Table{Port: port.Name, Table: t})
+		}
+	case stages.Figure.Name:
+		f := publish.Figure{Port: port.Name, Ext: d.Facts["ext"], Caption: d.Facts["caption"], Data: b}
+		to.Figures = append(to.Figures, f)
+		if list := d.Facts["shown"]; json.Valid([]byte(list)) {
+			to.Shown = []byte(list)
+		}
+	case stages.Text.Name:
+		if len(b) > 0 {
+			to.Texts = append(to.Texts, publish.Text{Port: port.Name, Markdown: string(b)})
+		}
+	}
+	return nil
+}
+
+// addScores adds the scores of items. The cell's definition then covers the names of the items too, under which
+// the scores are published: the score of a renamed image doesn't contradict that of the old one.
+func addScores(to *publish.Cell, port string, ids []string, d stages.Data) error {
+	values := make([]float64, len(ids))
+	for i := range ids {
+		b, err := d.Load(i)
+		if err != nil {
+			return err
+		}
+		if values[i], err = stages.ScalarOf(b); err != nil {
+			return err
+		}
+	}
+	to.Definition = pipeline.DigestOf("named", []stages.Digest{to.Definition}, ids)
+	to.Scores = append(to.Scores, publish.Score{Port: port, Measure: stages.MeasureOf(d.Facts),
+		Items: publish.Items{IDs: ids, Values: values}})
+	return nil
+}
