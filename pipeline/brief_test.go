@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/store"
 )
 
@@ -67,7 +68,7 @@ func TestBrief(t *testing.T) {
 		}
 		p := l.parse(more)
 		e := l.engine(p, part)
-		e.Share = &pipeline.Share{K: 1, Of: 3}
+		e.Share = &resolve.Share{K: 1, Of: 3}
 		l.events = nil
 		res, err := e.Run(l.ctx, p, nil)
 		if err != nil || part.Close() != nil {

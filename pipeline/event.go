@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 )
 
 // An Event tells what happens in a run. Progress displays, logs and the JSON stream are all made from events.
@@ -26,7 +29,7 @@ func eventOf(kind EventKind, c *plan.Cell) Event {
 }
 
 // NothingStored is the usual reason why a cell runs; the others are worth a word.
-const NothingStored = "nothing is stored under its key"
+const NothingStored = resolve.NothingStored
 
 // An EventKind says what an [Event] is about.
 type EventKind int
@@ -49,3 +52,51 @@ var eventNames = [...]string{"planned", "compiling", "started", "items", "done",
 	"failed", "blocked", "warning", "draining", "finished"}
 
 func (k EventKind) String() string { return eventNames[k] }
+
+// A reporter hands events on, one at a time. It is what resolvers and executors report to.
+type reporter struct {
+	on  func(Event) // nil if nobody listens
+	mu  sync.Mutex
+	end atomic.Int64 // when the run is expected to end, in Unix nanoseconds; 0 while nobody knows
+}
+
+func (r *reporter) show(e Event) {
+	if r.on == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if end := r.end.Load(); end > 0 && e.Kind != Finished {
+		e.Left = max(time.Until(time.Unix(0, end)), time.Second)
+	}
+	r.on(e)
+}
+
+// Compiling implements [resolve.Events].
+func (r *reporter) Compiling(c *plan.Cell) { r.show(eventOf(CellCompiling, c)) }
+
+// Warn implements [resolve.Events].
+func (r *reporter) Warn(c *plan.Cell, text string) {
+	e := eventOf(Warning, c)
+	e.Reason = text
+	r.show(e)
+}
+
+// Started implements [execute.Events].
+func (r *reporter) Started(c *plan.Cell, items int) {
+	e := eventOf(CellStarted, c)
+	e.Total = items
+	r.show(e)
+}
+
+// Computed implements [execute.Events].
+func (r *reporter) Computed(c *plan.Cell, done, items int, device string) {
+	e := eventOf(Items, c)
+	e.Done, e.Total, e.Device = done, items, device
+	r.show(e)
+}
+
+// DeviceLost implements [execute.Events].
+func (r *reporter) DeviceLost(device, text string) {
+	r.show(Event{Kind: Warning, Device: device, Reason: text})
+}

@@ -4,34 +4,35 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 )
 
 // Err returns why c has no results, nil if it has.
-func (r *Result) Err(c *plan.Cell) error { return r.run.nodes[c.Index].err }
+func (r *Result) Err(c *plan.Cell) error { return r.run.errs[c.Index] }
 
 // LimitLive bounds the bytes in flight of a job that folds draws, until the test ends.
 func LimitLive(t *testing.T, bytes int64) {
-	was := liveBytes
-	liveBytes = bytes
-	t.Cleanup(func() { liveBytes = was })
+	was := execute.LiveBytes
+	execute.LiveBytes = bytes
+	t.Cleanup(func() { execute.LiveBytes = was })
 }
 
 // Remember has the engine's store hold s as the speed of a cell.
-func Remember(t *testing.T, e *Engine, p *plan.Plan, cell string, s Speed) {
+func Remember(t *testing.T, e *Engine, p *plan.Plan, cell string, s execute.Speed) {
 	t.Helper()
 	r, n := resolved(t, e, p, cell)
-	n.meter.add(s)
-	r.remember(n)
+	newSpeeds(r).remember(n, s)
 }
 
 // RememberModel has the engine's store hold s as the speed of the model of a cell.
-func RememberModel(t *testing.T, e *Engine, p *plan.Plan, cell string, s Speed) {
+func RememberModel(t *testing.T, e *Engine, p *plan.Plan, cell string, s execute.Speed) {
 	t.Helper()
 	r, n := resolved(t, e, p, cell)
 	b, err := json.Marshal(s)
 	if err == nil {
-		here, _ := r.speedKeys(n)
+		here, _ := newSpeeds(r).keys(n)
 		err = e.Store.SetMemo(here[3], b)
 	}
 	if err != nil {
@@ -39,11 +40,11 @@ func RememberModel(t *testing.T, e *Engine, p *plan.Plan, cell string, s Speed) 
 	}
 }
 
-func resolved(t *testing.T, e *Engine, p *plan.Plan, cell string) (*resolver, *node) {
+func resolved(t *testing.T, e *Engine, p *plan.Plan, cell string) (*resolve.Resolver, *resolve.Cell) {
 	t.Helper()
-	r := e.newResolver(p)
-	r.lookAhead(t.Context(), nil)
-	for _, n := range r.nodes {
+	r := e.newResolver(p, &reporter{})
+	r.LookAhead(t.Context(), nil)
+	for _, n := range r.Cells {
 		if n.String() == cell {
 			return r, n
 		}

@@ -1,6 +1,10 @@
 package pipeline
 
-import "time"
+import (
+	"time"
+
+	"github.com/runexp/runexp/pipeline/execute"
+)
 
 // A forecast estimates when a run ends, from what its cells took so far and what they took in earlier runs.
 type forecast struct {
@@ -11,63 +15,52 @@ type forecast struct {
 // ahead is what a forecast knows of a cell.
 type ahead struct {
 	step    string
-	calls   int   // as in Speed, −1 while nobody knows
-	spent   Speed // in this run
-	earlier Speed // without calls if nothing is known
-	asked   bool  // for earlier
-	over    bool  // nothing is left
+	calls   int           // as in Speed, −1 while nobody knows
+	spent   execute.Speed // in this run
+	earlier execute.Speed // without calls if nothing is known
+	asked   bool          // for earlier
+	over    bool          // nothing is left
 }
 
 // forecasts are this far apart: one asks every cell.
 const forecasts = time.Second
 
-// foresee updates the forecast, which the next events have. Only the scheduling goroutine calls it, for the
-// first time before anything runs.
+// foresee updates the forecast, which the next events have. Only the loop calls it.
 func (r *run) foresee(began time.Time) {
 	f, now := &r.forecast, time.Now()
 	if now.Before(f.due) {
 		return
 	}
 	if f.cells == nil {
-		f.cells = make([]ahead, len(r.nodes))
-		defer r.undefine()
+		f.cells = make([]ahead, len(r.plan.Cells))
 	}
-	o := &Outlook{r: r.resolver}
-	for i, n := range r.nodes {
+	o := &Outlook{store: r.engine.Store, resolver: r.resolver, speeds: r.speeds}
+	for i, n := range r.resolver.Cells {
 		c := &f.cells[i]
 		if c.over {
 			continue
 		}
-		c.step, c.spent, c.over = n.Step.Name, n.meter.spent(), r.state(n).Finished()
+		total := 0
+		c.step, c.over = n.Step.Name, r.schedule.State(n.Cell).Finished()
+		c.spent, total = r.executor.Spent(n)
 		if c.over {
 			continue
 		}
 		if !c.asked {
-			c.earlier, _ = r.speedOf(n)
+			earlier, _ := r.speeds.of(n)
+			c.earlier = earlier.Speed
 			c.asked, c.calls = true, -1
 		}
-		if total := int(n.total.Load()); total > 0 {
+		if total > 0 {
 			c.calls = total
 		} else if c.calls < 0 {
 			c.calls = o.calls(n)
 		}
 	}
-	if left, ok := timeLeft(f.cells, now.Sub(began), len(r.Devices)); ok {
+	if left, ok := timeLeft(f.cells, now.Sub(began), len(r.engine.Devices)); ok {
 		r.end.Store(now.Add(left).UnixNano())
 	}
 	f.due = time.Now().Add(forecasts)
-}
-
-// undefine forgets the definitions of cells that haven't finished, which speedOf has asked for: they lack the
-// sources that cells list once their inputs are there, and have inputs that may be dropped.
-func (r *run) undefine() {
-	for _, n := range r.nodes {
-		if !r.state(n).Finished() {
-			n.mu.Lock()
-			n.def = nil
-			n.mu.Unlock()
-		}
-	}
 }
 
 // timeLeft estimates how long the cells take that aren't over, by slots that have been as busy since the run

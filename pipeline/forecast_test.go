@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/runexp/runexp/pipeline/execute"
 )
 
 // A recorded cell is one of a real run, in the order in which they finished.
@@ -45,10 +47,10 @@ func recordedRun(t *testing.T) (cells []recorded, took float64) {
 }
 
 // at returns what a forecast knows of a cell after so many seconds. Slots report quarters of a cell.
-func (c recorded) at(now float64, earlier Speed) ahead {
+func (c recorded) at(now float64, earlier execute.Speed) ahead {
 	quarters := math.Floor(4 * min(max((now-c.begin)/c.seconds, 0), 1))
 	done := int(quarters / 4 * float64(c.calls))
-	spent := Speed{Calls: done, Seconds: c.seconds * float64(done) / float64(c.calls)}
+	spent := execute.Speed{Calls: done, Seconds: c.seconds * float64(done) / float64(c.calls)}
 	return ahead{step: c.step, calls: c.calls, spent: spent, earlier: earlier, over: done == c.calls}
 }
 
@@ -59,17 +61,17 @@ func TestTimeLeft(t *testing.T) {
 	if len(cells) < 500 {
 		t.Fatalf("%d cells", len(cells))
 	}
-	for name, earlier := range map[string]func(i int, c recorded) Speed{
-		"first": func(int, recorded) Speed { return Speed{} },
-		"again": func(_ int, c recorded) Speed { return Speed{Calls: c.calls, Seconds: c.seconds} },
-		"on a machine three times as fast": func(_ int, c recorded) Speed {
-			return Speed{Calls: c.calls, Seconds: 3 * c.seconds}
+	for name, earlier := range map[string]func(i int, c recorded) execute.Speed{
+		"first": func(int, recorded) execute.Speed { return execute.Speed{} },
+		"again": func(_ int, c recorded) execute.Speed { return execute.Speed{Calls: c.calls, Seconds: c.seconds} },
+		"on a machine three times as fast": func(_ int, c recorded) execute.Speed {
+			return execute.Speed{Calls: c.calls, Seconds: 3 * c.seconds}
 		},
-		"with more images": func(_ int, c recorded) Speed {
-			return Speed{Calls: 2, Seconds: 2 * c.seconds / float64(c.calls)}
+		"with more images": func(_ int, c recorded) execute.Speed {
+			return execute.Speed{Calls: 2, Seconds: 2 * c.seconds / float64(c.calls)}
 		},
-		"half of it": func(i int, c recorded) Speed {
-			return Speed{Calls: c.calls * (i % 2), Seconds: c.seconds}
+		"half of it": func(i int, c recorded) execute.Speed {
+			return execute.Speed{Calls: c.calls * (i % 2), Seconds: c.seconds}
 		},
 	} {
 		worst := 1.0

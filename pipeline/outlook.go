@@ -9,15 +9,21 @@ import (
 
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/schedule"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
 // An Outlook tells what a run would do, as far as the store allows to know. Making it writes nothing and
 // computes nothing but the programs of cells, where a new build may compile others.
 type Outlook struct {
-	r     *resolver
-	ahead []Ahead
+	store    *store.Store
+	resolver *resolve.Resolver
+	speeds   *speeds
+	devices  int
+	looks    []resolve.Look // by index, as the next
+	ahead    []Ahead
 }
 
 // Ahead is what a run would do with one cell.
@@ -50,63 +56,64 @@ func (a Ahead) String() string {
 
 // Plan looks up what is stored of p.
 func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
-	r := e.newResolver(p)
-	r.compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
-	defer r.compiling.Trim()
+	r := e.newResolver(p, &reporter{on: e.OnEvent})
+	r.Compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
+	defer r.Compiling.Trim()
 	if e.SameDevice {
-		r.class = e.MadeBy(e.Devices[0].Class)
+		r.Class = e.MadeBy(e.Devices[0].Class)
 	}
-	r.lookAhead(ctx, nil)
-	o := &Outlook{r, make([]Ahead, len(r.nodes))}
-	for _, n := range r.nodes {
+	looks := r.LookAhead(ctx, nil)
+	o := &Outlook{store: e.Store, resolver: r, speeds: newSpeeds(r), devices: len(e.Devices), looks: looks,
+		ahead: make([]Ahead, len(p.Cells))}
+	for i, n := range r.Cells {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		o.ahead[n.Index] = o.judge(n)
+		o.ahead[i] = o.judge(n)
 	}
 	return o, nil
 }
 
-func (o *Outlook) judge(n *node) Ahead {
+func (o *Outlook) judge(n *resolve.Cell) Ahead {
 	var broken bool
-	for _, from := range o.r.edges(n) {
-		switch a := &o.ahead[from.Index]; a.Kind {
+	for e := range n.Edges() {
+		switch o.State(e.From).Kind {
 		case Runs, DependsOn:
-			return Ahead{DependsOn, from.String()}
+			return Ahead{DependsOn, e.From.String()}
 		case Broken:
 			broken = true
 		}
 	}
 	if broken {
-		missing := func(from *plan.Cell) bool { return o.ahead[from.Index].Kind == Broken }
+		missing := func(from *plan.Cell) bool { return o.State(from).Kind == Broken }
 		if by := schedule.Blocker(n.Cell, missing); by != nil {
-			return Ahead{Broken, o.ahead[by.Index].rootOf(by)}
+			return Ahead{Broken, o.State(by).rootOf(by)}
 		}
-		n.live = schedule.Live(n.Cell, missing)
+		n.SetLive(schedule.Live(n.Cell, missing))
 	}
-	for _, m := range o.r.plan.RemotesOf(n.Cell) {
+	for _, m := range o.resolver.Plan.RemotesOf(n.Cell) {
 		if !m.Fetched() {
 			return Ahead{Runs, "not fetched yet: " + m.Address}
 		}
 	}
-	if !n.looked && n.err == nil {
-		n.err = o.r.resolve(n)
+	look := &o.looks[n.Index]
+	if !look.Looked {
+		*look = o.resolver.Look(n)
 	}
-	switch l := lost(n.err); {
-	case l != nil:
-		return Ahead{DependsOn, l.Error()}
-	case errors.Is(n.err, errNotCompiled):
-		n.err = nil
-		return Ahead{Runs, errNotCompiled.Error()}
-	case n.err != nil:
-		return Ahead{Broken, n.err.Error()}
-	case n.hasResults():
+	switch lost := resolve.IsLost(look.Err); {
+	case lost != nil:
+		return Ahead{DependsOn, lost.Error()}
+	case errors.Is(look.Err, resolve.ErrNotCompiled):
+		return Ahead{Runs, look.Err.Error()}
+	case look.Err != nil:
+		return Ahead{Broken, look.Err.Error()}
+	case look.Found:
 		return Ahead{Kind: IsCached}
 	}
-	if err := o.r.refusedHere(n); err != nil {
+	if err := o.resolver.Refused(n); err != nil {
 		return Ahead{Broken, err.Error()}
 	}
-	return Ahead{Runs, n.reason}
+	return Ahead{Runs, look.Reason}
 }
 
 const itNeeds = "it needs "
@@ -132,13 +139,14 @@ func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 
 // Items returns how many items a cell has, -1 while that isn't known.
 func (o *Outlook) Items(c *plan.Cell) int {
-	n := o.r.nodes[c.Index]
-	for _, at := range []portOf{{n, 0}, n.rootOf(0)} {
-		if at.n.sources != nil && at.n.Stage.Relation == stages.Each {
-			return at.n.sources.len()
+	root := plan.Edge{From: c}.Root(o.resolver.Keys.Calls)
+	for _, at := range []plan.Output{{From: c}, root} {
+		n := o.resolver.Cells[at.From.Index]
+		if sources := n.ID().Sources; sources != nil && n.Stage.Relation == stages.Each {
+			return sources.Len()
 		}
-		if at.n.hasResults() && len(at.n.Stage.Outputs) > 0 && !at.n.entire {
-			_, items, _ := at.n.stored().Output(at.port)
+		if n.HasResults() && len(n.Stage.Outputs) > 0 && !n.Entire() {
+			_, items, _ := n.Stored().Output(at.Port)
 			return items
 		}
 	}
@@ -152,9 +160,9 @@ func (o *Outlook) Complete() bool {
 
 // Keys adds to set what the results of the cached cells lie under in the store.
 func (o *Outlook) Keys(set map[stages.Digest]bool) {
-	for _, n := range o.r.nodes {
-		if n.hasResults() {
-			set[n.key] = true
+	for _, n := range o.resolver.Cells {
+		if n.HasResults() {
+			set[n.ID().Key] = true
 		}
 	}
 }
@@ -200,16 +208,16 @@ func hasItems(s *plan.Step) bool {
 
 // recorded returns the number of items of a cell when it was last executed, and their bytes over all ports.
 func (o *Outlook) recorded(c *plan.Cell) (items, bytes int64) {
-	a, ok := o.r.store.Latest(o.r.plan.Name, c.String())
+	a, ok := o.store.Latest(o.resolver.Plan.Name, c.String())
 	if !ok || len(a.Outputs) == 0 {
 		return 0, 0
 	}
-	hit, ok := o.r.store.Lookup(a.Key, "")
+	hit, ok := o.store.Lookup(a.Key, "")
 	if !ok {
 		return 0, 0
 	}
 	for p := range a.Outputs {
-		b, err := o.r.store.PayloadBytes(hit, p)
+		b, err := o.store.PayloadBytes(hit, p)
 		if err != nil {
 			return 0, 0
 		}

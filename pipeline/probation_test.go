@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
@@ -453,7 +454,7 @@ func TestSharedRunsAreOnProbation(t *testing.T) {
 func TestSharesAreOnProbation(t *testing.T) {
 	l := remoteLab(t, 40)
 	l.compute = func(_ stages.Device, id string, x float64) ([]byte, error) {
-		if (pipeline.Share{K: 1, Of: 2}).Owns(id) {
+		if (resolve.Share{K: 1, Of: 2}).Owns(id) {
 			x++
 		}
 		return big(x + 0), nil

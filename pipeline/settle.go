@@ -2,106 +2,124 @@ package pipeline
 
 import (
 	"errors"
-	"time"
 
+	"github.com/runexp/runexp/pipeline/execute"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 // settleDue settles the cells whose inputs have all finished, and those that become due by it.
 func (r *run) settleDue() {
-	for r.ctx.Err() == nil {
+	for r.executor.Context().Err() == nil {
 		c := r.schedule.Due()
 		if c == nil {
 			return
 		}
-		r.settle(r.nodes[c.Index])
+		r.settle(r.resolver.Cells[c.Index])
 	}
 }
 
 // settle decides what becomes of a cell whose inputs have all finished.
-func (r *run) settle(n *node) {
+func (r *run) settle(n *resolve.Cell) {
 	if err := r.postponement(n); err != nil {
-		n.err = err
-		r.finish(n, schedule.Postponed)
+		r.errs[n.Index] = err
+		r.finish(n.Cell, schedule.Postponed)
 		return
 	}
 	if by := r.schedule.Blocker(n.Cell); by != nil {
-		n.err = blockedBy(by, r.nodes[by.Index].err)
-		r.finish(n, schedule.Blocked)
+		r.errs[n.Index] = execute.BlockedBy(by, r.errs[by.Index])
+		r.finish(n.Cell, schedule.Blocked)
 		return
 	}
-	if n.live = r.schedule.Live(n.Cell); !n.looked && n.err == nil {
-		n.err = r.own.mend(func() error { return r.resolve(n) })
+	n.SetLive(r.schedule.Live(n.Cell))
+	look := &r.looks[n.Index]
+	if !look.Looked && r.errs[n.Index] == nil { // else it was looked up ahead, or can't be compiled
+		*look = r.own.Look(n)
 	}
-	n.looked = false
-	switch {
-	case r.ctx.Err() != nil:
-	case errors.Is(n.err, errNotCompiled):
-		n.err = nil
+	look.Looked = false // if it is due again, what is stored is another
+	if look.Err != nil && r.errs[n.Index] == nil {
+		r.errs[n.Index] = look.Err
+	}
+	switch err := r.errs[n.Index]; {
+	case r.executor.Context().Err() != nil:
+	case errors.Is(err, resolve.ErrNotCompiled):
+		r.errs[n.Index] = nil
 		r.schedule.Uncompiled(n.Cell)
-	case n.err != nil:
-		r.finish(n, schedule.Failed)
-	case n.hasResults():
-		r.finish(n, schedule.Cached)
+	case err != nil:
+		r.finish(n.Cell, schedule.Failed)
+	case look.Found:
+		r.finish(n.Cell, schedule.Cached)
 	default:
-		r.schedule.Missing(n.Cell, n.key)
+		r.schedule.Missing(n.Cell, n.ID().Key)
 	}
 }
 
-// finish says how n ended.
-func (r *run) finish(n *node, as schedule.State) {
-	e := Event{Cell: n.String(), Step: n.Step.Name}
-	switch as {
+// finish says how a cell ended.
+func (r *run) finish(c *plan.Cell, as schedule.State) {
+	e := Event{Cell: c.String(), Step: c.Step.Name}
+	switch err := r.errs[c.Index]; as {
 	case schedule.Cached:
 		e.Kind = CellCached
 		// Without it, why would compare with an older state; nothing else is lost.
-		_ = r.store.Seen(r.plan.Name, e.Cell, n.key)
+		_ = r.engine.Store.Seen(r.plan.Name, e.Cell, r.resolver.Identity(c).Key)
 	case schedule.Failed:
-		e.Kind, e.Err = CellFailed, n.err
+		e.Kind, e.Err = CellFailed, err
 		r.failed = true
-		r.stopped = r.stopped || r.FailFast
+		r.stopped = r.stopped || r.engine.FailFast
 	case schedule.Blocked:
-		e.Kind, e.Reason = CellBlocked, n.err.(*blockedError).by.String()
+		e.Kind, e.Reason = CellBlocked, err.(*execute.Blocked).By.String()
 	}
 	if as != schedule.Done && as != schedule.Postponed { // which was told, and which isn't the run's
-		r.emit(e)
+		r.show(e)
 	}
-	for _, c := range r.schedule.Finished(n.Cell, as) {
-		r.nodes[c.Index].forget()
+	for _, unread := range r.schedule.Finished(c, as) {
+		r.resolver.Cells[unread.Index].Forget()
 	}
 }
 
-// finishJob finishes the members of a job. err is about the job as a whole.
-func (r *run) finishJob(j *job, err error) {
-	for _, m := range j.members {
-		r.reportWarnings(m.node)
-		if err != nil {
-			m.fail(err)
+// finishJob finishes the cells of a job. err is about the job as a whole.
+func (r *run) finishJob(j *execute.Job, err error) {
+	for _, end := range j.Endings(err) {
+		n := end.Cell
+		r.reportWarnings(n)
+		if end.Look != nil {
+			r.looks[n.Index] = *end.Look
 		}
-		e := m.failure()
-		b, isBlocked := errors.AsType[*blockedError](e)
-		later, isPostponed := errors.AsType[*postponedError](e)
+		blocked, isBlocked := errors.AsType[*execute.Blocked](end.Err)
+		postponed, isPostponed := errors.AsType[*execute.Postponed](end.Err)
 		switch {
-		case r.ctx.Err() != nil && e != nil: // stopped in the middle, not failed
-		case isBlocked && !r.schedule.Needs(m.Cell):
-			r.schedule.Again(m.Cell) // without what failed, when all it reads has finished
-		case e == nil && m.cut:
-			r.finish(m.node, schedule.Cached)
-		case e == nil:
-			r.reportForced(m.node)
-			e := eventOf(CellDone, m.Cell)
-			e.Total, e.Reason, e.Took = j.total, m.reason, time.Since(j.start)
-			r.emit(e)
-			r.finish(m.node, schedule.Done)
+		case r.executor.Context().Err() != nil && end.Err != nil: // stopped in the middle, not failed
+		case isBlocked && !r.schedule.Needs(n.Cell):
+			r.schedule.Again(n.Cell) // without what failed, when all it reads has finished
+		case end.Err == nil && r.looks[n.Index].Found:
+			r.finish(n.Cell, schedule.Cached)
+		case end.Err == nil:
+			r.reportForced(n)
+			e := eventOf(CellDone, n.Cell)
+			e.Total, e.Reason, e.Took = end.Items, r.looks[n.Index].Reason, end.Took
+			r.show(e)
+			r.finish(n.Cell, schedule.Done)
 		case isPostponed:
-			m.node.err = later
-			r.finish(m.node, schedule.Postponed)
+			r.errs[n.Index] = postponed
+			r.finish(n.Cell, schedule.Postponed)
 		case isBlocked:
-			m.node.err = b
-			r.finish(m.node, schedule.Blocked)
+			r.errs[n.Index] = blocked
+			r.finish(n.Cell, schedule.Blocked)
 		default:
-			m.node.err = e
-			r.finish(m.node, schedule.Failed)
+			r.errs[n.Index] = end.Err
+			r.finish(n.Cell, schedule.Failed)
 		}
+	}
+}
+
+// reportWarnings shows what a cell's stage warned of.
+func (r *run) reportWarnings(n *resolve.Cell) {
+	once := func(text string) bool {
+		_, known := r.told.LoadOrStore(text, true)
+		return !known
+	}
+	for _, text := range n.TakeWarnings(once) {
+		r.Warn(n.Cell, text)
 	}
 }

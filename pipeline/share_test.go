@@ -19,6 +19,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/pipeline/store"
@@ -100,7 +101,7 @@ func (l *lab) share(yaml string, k, of int) (*pipeline.Result, error) {
 		return nil, err
 	}
 	s.EndPart(store.PartOK)
-	return l.on(s, yaml, func(e *pipeline.Engine) { e.Share = &pipeline.Share{K: k, Of: of} })
+	return l.on(s, yaml, func(e *pipeline.Engine) { e.Share = &resolve.Share{K: k, Of: of} })
 }
 
 // folded returns the store with what shares found.
@@ -413,7 +414,7 @@ func TestShareOwns(t *testing.T) {
 		for i := range n {
 			owners := 0
 			for k := range of {
-				if (pipeline.Share{K: k, Of: of}).Owns(fmt.Sprintf(format, i)) {
+				if (resolve.Share{K: k, Of: of}).Owns(fmt.Sprintf(format, i)) {
 					owners++
 					count[k]++
 				}

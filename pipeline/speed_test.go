@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/store"
 )
@@ -64,19 +65,19 @@ publish: [text]
 	estimate(p, "maps", pipeline.Estimate{Unknown: 2})
 
 	// 4 items took 8 s and 16 passes. 40 take 80, and as long as before to load.
-	pipeline.Remember(t, e, p, "maps[net=a]", pipeline.Speed{Calls: 4, Made: 4, Forward: 12, Backward: 4,
+	pipeline.Remember(t, e, p, "maps[net=a]", execute.Speed{Calls: 4, Made: 4, Forward: 12, Backward: 4,
 		Seconds: 8, Loading: 1.5})
 	estimate(p, "maps", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
 	// With other parameters the stage is taken to be as fast.
 	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
 	// A pass takes 3 s in net b.
-	pipeline.Remember(t, e, p, "maps2[net=b]", pipeline.Speed{Calls: 2, Made: 2, Forward: 5, Seconds: 15})
+	pipeline.Remember(t, e, p, "maps2[net=b]", execute.Speed{Calls: 2, Made: 2, Forward: 5, Seconds: 15})
 	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
 	other := l.parse(text(", with: {do: less}"))
 	estimate(other, "maps", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
 
 	// A stage that sees everything reads 40 scores and 40 maps of each net.
-	pipeline.Remember(t, e, p, "text", pipeline.Speed{Calls: 10, Seconds: 1})
+	pipeline.Remember(t, e, p, "text", execute.Speed{Calls: 10, Seconds: 1})
 	estimate(p, "text", pipeline.Estimate{Seconds: 16})
 }
 
@@ -106,8 +107,8 @@ publish: [maps]
 	defer s.Close()
 	e := l.engine(p, s)
 	// Passes of net b are known from another stage, as the net's own speed.
-	pipeline.Remember(t, e, p, "maps[net=a]", pipeline.Speed{Calls: 1, Made: 1, Forward: 10, Seconds: 1})
-	pipeline.RememberModel(t, e, p, "maps[net=b]", pipeline.Speed{Calls: 7, Forward: 7, Seconds: 14})
+	pipeline.Remember(t, e, p, "maps[net=a]", execute.Speed{Calls: 1, Made: 1, Forward: 10, Seconds: 1})
+	pipeline.RememberModel(t, e, p, "maps[net=b]", execute.Speed{Calls: 7, Forward: 7, Seconds: 14})
 	o, err := e.Plan(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"math"
 
+	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
@@ -30,7 +32,7 @@ func (o *Outlook) Waves() (waves []Wave) {
 	done, others := o.itemsDone()
 	perCall := o.means()
 	numbers := o.waveNumbers()
-	for _, n := range o.r.nodes {
+	for _, n := range o.resolver.Cells {
 		number := numbers[n.Index]
 		if number < 0 {
 			continue
@@ -78,14 +80,15 @@ func (o *Outlook) Waves() (waves []Wave) {
 // wave of the itemwise cells that it reads, or in the one after that of the Whole cells that it reads; a
 // Whole cell is in that of its last input.
 func (o *Outlook) waveNumbers() []int {
-	numbers := make([]int, len(o.r.nodes))
-	for _, n := range o.r.nodes {
+	numbers := make([]int, len(o.resolver.Cells))
+	for _, n := range o.resolver.Cells {
 		whole := n.Stage.Relation == stages.Whole
 		number := -1
 		if !whole {
 			number = 0
 		}
-		for _, from := range o.r.edges(n) {
+		for e := range n.Edges() {
+			from := o.resolver.Of(e)
 			at := numbers[from.Index]
 			if at >= 0 && !whole && from.Stage.Relation == stages.Whole {
 				at++
@@ -101,7 +104,7 @@ func (o *Outlook) waveNumbers() []int {
 func (o *Outlook) Values() (cells []*plan.Cell) {
 	for i, number := range o.waveNumbers() {
 		if number < 0 && o.ahead[i].Kind != IsCached {
-			cells = append(cells, o.r.nodes[i].Cell)
+			cells = append(cells, o.resolver.Cells[i].Cell)
 		}
 	}
 	return cells
@@ -111,20 +114,21 @@ func (o *Outlook) Values() (cells []*plan.Cell) {
 // missing items, and where records of such items are. Otherwise each share asks a file server for the same
 // hundreds of files.
 func (o *Outlook) Brief() error {
-	read := make([]bool, len(o.r.nodes))
-	for _, n := range o.r.nodes {
+	read := make([]bool, len(o.resolver.Cells))
+	for _, n := range o.resolver.Cells {
 		if o.ahead[n.Index].Kind == IsCached || n.Stage.Relation == stages.Whole {
 			continue
 		}
-		read[n.calls.n.Index] = true
-		for _, from := range o.r.edges(n) {
-			read[from.Index], read[from.calls.n.Index] = true, true
+		read[o.calledFor(n).From.Index] = true
+		for e := range n.Edges() {
+			from := o.resolver.Of(e)
+			read[from.Index], read[o.calledFor(from).From.Index] = true, true
 		}
 	}
 	var hits []store.Hit
-	for i, n := range o.r.nodes {
-		if read[i] && n.hasResults() {
-			hits = append(hits, n.stored())
+	for i, n := range o.resolver.Cells {
+		if read[i] && n.HasResults() {
+			hits = append(hits, n.Stored())
 		}
 	}
 	var groups []stages.Digest
@@ -133,7 +137,7 @@ func (o *Outlook) Brief() error {
 			groups = append(groups, g)
 		}
 	}
-	return o.r.store.WriteBrief(o.r.plan.Name, hits, groups)
+	return o.store.WriteBrief(o.resolver.Plan.Name, hits, groups)
 }
 
 // Unmeasured returns cells of the first wave to execute on a few items, so that the time of the others can be
@@ -145,16 +149,16 @@ func (o *Outlook) Unmeasured() (cells []*plan.Cell) {
 	}
 	kinds, models := map[kind]bool{}, map[stages.Digest]bool{}
 	for i, number := range o.waveNumbers() {
-		n := o.r.nodes[i]
+		n := o.resolver.Cells[i]
 		ahead := o.ahead[i].Kind
 		if number != 0 || n.Stage.Relation == stages.Whole || ahead == IsCached || ahead == Broken {
 			continue
 		}
-		if s, ok := o.r.speedOf(n); ok && !s.elsewhere {
+		if s, ok := o.speeds.of(n); ok && !s.elsewhere {
 			continue
 		}
 		id := kind{n.Step, n.Stage}
-		keys, _ := o.r.speedKeys(n)
+		keys, _ := o.speeds.keys(n)
 		fresh := !kinds[id]
 		kinds[id] = true
 		if len(keys) == 4 {
@@ -172,14 +176,14 @@ func (o *Outlook) Unmeasured() (cells []*plan.Cell) {
 // and what its Whole cells make, as far as that is known.
 func (o *Outlook) Origins() (count int) {
 	ids := map[string]bool{}
-	for _, n := range o.r.nodes {
+	for _, n := range o.resolver.Cells {
 		switch {
 		case n.Stage.Relation == stages.Whole:
 			if len(n.Stage.Outputs) > 0 && n.Stage.Outputs[0].Type.Items {
 				count += max(o.Likely(n.Cell), 0)
 			}
-		case n.Stage.Primary() < 0 && n.sources != nil:
-			for _, id := range n.sources.ids {
+		case n.Stage.Primary() < 0 && n.ID().Sources != nil:
+			for _, id := range n.ID().Sources.IDs().All() {
 				ids[id] = true
 			}
 		}
@@ -189,11 +193,11 @@ func (o *Outlook) Origins() (count int) {
 
 // means returns the seconds of a call, over the cells of a step whose speed is known.
 func (o *Outlook) means() map[*plan.Step]float64 {
-	sums, means := map[*plan.Step]Speed{}, map[*plan.Step]float64{}
-	for _, n := range o.r.nodes {
-		if s, ok := o.r.speedOf(n); ok && n.Stage.Relation != stages.Whole {
+	sums, means := map[*plan.Step]execute.Speed{}, map[*plan.Step]float64{}
+	for _, n := range o.resolver.Cells {
+		if s, ok := o.speeds.of(n); ok && n.Stage.Relation != stages.Whole {
 			sum := sums[n.Step]
-			sum.add(s)
+			sum.Add(s.Speed)
 			sums[n.Step] = sum
 			means[n.Step] = sum.Seconds / float64(sum.Calls)
 		}
@@ -209,23 +213,23 @@ func (o *Outlook) itemsDone() (known []int, others int) {
 	groups, calls := o.groups(), map[stages.Digest]int{}
 	type list struct {
 		group stages.Digest
-		of    portOf
+		of    plan.Output
 	}
 	counted := map[list]bool{}
 	for i, g := range groups {
-		n := o.r.nodes[i]
-		if id := (list{g, n.calls}); g != (stages.Digest{}) && !counted[id] {
+		n := o.resolver.Cells[i]
+		if id := (list{g, o.calledFor(n)}); g != (stages.Digest{}) && !counted[id] {
 			counted[id] = true
 			calls[g] += max(o.calls(n), 0)
 		}
 	}
-	counts, others := o.r.store.CountItems(o.r.plan.Name,
+	counts, others := o.store.CountItems(o.resolver.Plan.Name,
 		func(group stages.Digest) bool { return calls[group] > 0 })
 	known = make([]int, len(groups))
 	for i, g := range groups {
 		if all := calls[g]; all > 0 {
 			part := float64(min(counts[g], all)) / float64(all)
-			known[i] = int(math.Floor(part * float64(max(o.calls(o.r.nodes[i]), 0))))
+			known[i] = int(math.Floor(part * float64(max(o.calls(o.resolver.Cells[i]), 0))))
 		}
 	}
 	return known, others
@@ -234,47 +238,48 @@ func (o *Outlook) itemsDone() (known []int, others int) {
 // groups returns the keys that the item records of each itemwise cell which isn't complete lie under, zero
 // where that isn't known yet: see [resolver.groupKey].
 func (o *Outlook) groups() []stages.Digest {
-	groups, facts := make([]stages.Digest, len(o.r.nodes)), make([]map[string]stages.Facts, len(o.r.nodes))
-	for _, n := range o.r.nodes {
+	groups, facts := make([]stages.Digest, len(o.resolver.Cells)), make([]map[string]stages.Facts, len(o.resolver.Cells))
+	for _, n := range o.resolver.Cells {
 		if n.Stage.Relation == stages.Whole || o.ahead[n.Index].Kind == IsCached ||
-			n.lacksProgram() && !o.compiled(n) {
+			n.ID().LacksProgram() && !o.compiled(n) {
 			continue
 		}
 		ports, ok := o.portsOf(n, facts)
 		if !ok {
 			continue
 		}
-		if f, err := factsOf(n, ports); err == nil {
+		if f, err := execute.Facts(n, ports); err == nil {
 			facts[n.Index] = f
-			groups[n.Index] = o.r.groupKey(&member{node: n, ports: ports})
+			groups[n.Index] = o.resolver.Keys.Group(n.ID(), ports, o.resolver.RefusedAt(n))
 		}
 	}
 	return groups
 }
 
 // compiled reports whether the program of n is known without compiling it.
-func (o *Outlook) compiled(n *node) bool {
-	for e, from := range o.r.edges(n) {
-		if !from.hasResults() && !from.Stage.Outputs[e.Port].Type.Items {
+func (o *Outlook) compiled(n *resolve.Cell) bool {
+	for e := range n.Edges() {
+		from := o.resolver.Of(e)
+		if !from.HasResults() && !from.Stage.Outputs[e.Port].Type.Items {
 			return false
 		}
 	}
-	return o.r.recall(n) == nil
+	return o.resolver.Recall(n) == nil
 }
 
 // portsOf returns what n reads on its ports, without items, given the facts of the cells that aren't
 // complete.
-func (o *Outlook) portsOf(n *node, facts []map[string]stages.Facts) (
+func (o *Outlook) portsOf(n *resolve.Cell, facts []map[string]stages.Facts) (
 	ports map[string][]stages.Data, ok bool,
 ) {
 	ports = map[string][]stages.Data{}
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
 		for _, e := range n.Inputs[p].Edges {
-			d, from := stages.Data{Coord: e.Coord}, o.r.nodes[e.From.Index]
+			d, from := stages.Data{Coord: e.Coord}, o.resolver.Of(e)
 			switch {
-			case from.hasResults():
-				l, err := o.r.listing(from, e.Port)
+			case from.HasResults():
+				l, err := o.resolver.Listing(from, e.Port)
 				if err != nil {
 					return nil, false
 				}
@@ -291,3 +296,6 @@ func (o *Outlook) portsOf(n *node, facts []map[string]stages.Facts) (
 	}
 	return ports, true
 }
+
+// calledFor returns the output whose items n is called for.
+func (o *Outlook) calledFor(n *resolve.Cell) plan.Output { return o.resolver.Keys.Calls[n.Index] }

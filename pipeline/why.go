@@ -2,9 +2,10 @@ package pipeline
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/store"
 )
 
@@ -26,23 +27,24 @@ type Change struct{ Name, Was, Is string }
 // Why explains what would happen to a cell and what has changed since it was last executed or found. It
 // writes nothing.
 func (o *Outlook) Why(c *plan.Cell) *Why {
-	n := o.r.nodes[c.Index]
+	n := o.resolver.Cells[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
-	if n.hasResults() {
+	if n.HasResults() {
 		return w // nothing differs from what's stored
 	}
-	last, ok := o.r.store.Latest(o.r.plan.Name, n.String())
+	last, ok := o.store.Latest(o.resolver.Plan.Name, n.String())
 	if !ok {
 		w.Changes = []Change{{Name: "the cell", Is: "new: nothing of that name was executed here"}}
 		return w
 	}
 	w.Changes = o.changes(n, last.Ingredients)
 	if slices.ContainsFunc(w.Changes, func(c Change) bool { return c.Name == "program" && c.Was != "" }) {
-		w.MadeBy, w.Now = last.MadeBy, o.r.MadeBy(o.r.Devices[0].Class)
+		w.MadeBy, w.Now = last.MadeBy, o.resolver.MadeBy(o.resolver.Devices)
 	}
-	seen := map[*node]bool{}
-	for _, from := range o.r.edges(n) {
-		if from.hasResults() || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {
+	seen := map[*resolve.Cell]bool{}
+	for e := range n.Edges() {
+		from := o.resolver.Of(e)
+		if from.HasResults() || seen[from] || n.Step.Drop && o.ahead[from.Index].Kind == Broken {
 			continue
 		}
 		if seen[from] = true; w.Cause == nil {
@@ -55,34 +57,30 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 }
 
 // known lists those of n's ingredients that are known, and tells which ones aren't yet.
-func (o *Outlook) known(n *node) (list ingredients, pending func(name string) bool) {
+func (o *Outlook) known(n *resolve.Cell) (list key.Ingredients, pending func(name string) bool) {
 	inputs := map[string]bool{}
-	var results ingredients
+	var results key.Ingredients
 	for p := range n.Inputs {
 		for _, e := range n.Inputs[p].Edges {
-			from := o.r.nodes[e.From.Index]
-			if name := "in." + inputName(n, p, e); from.hasResults() {
-				results.add(name, from.result(e.Port).Short())
+			from := o.resolver.Of(e)
+			if from.HasResults() {
+				results.AddResult(n.Cell, p, e, from.Result(e.Port))
 			} else if !n.Step.Drop || o.ahead[from.Index].Kind != Broken {
-				inputs[name] = true
+				inputs[key.ResultName(n.Cell, p, e)] = true
 			}
 		}
 	}
-	if len(inputs) == 0 && !n.lacksSources() && !n.lacksProgram() {
-		if all, err := o.r.ingredients(n); err == nil {
+	if len(inputs) == 0 && !n.ID().LacksSources() && !n.ID().LacksProgram() {
+		if all, err := o.resolver.Keys.Ingredients(n.ID()); err == nil {
 			return all, func(string) bool { return false }
 		}
 	}
-	o.r.recipe(n, &list)
-	return append(list, results...), func(name string) bool {
-		return inputs[name] || name == pairing || name == "program" || strings.HasPrefix(name, "source") ||
-			strings.HasPrefix(name, orderOfAxis) || strings.HasPrefix(name, labelsOfAxis) ||
-			strings.HasPrefix(name, familiesOfAxis)
-	}
+	list = o.resolver.Keys.KnownIngredients(n.ID())
+	return append(list, results...), func(name string) bool { return inputs[name] || key.Pending(name) }
 }
 
 // changes compares n's ingredients with those of an earlier time. Those that aren't known yet are left out.
-func (o *Outlook) changes(n *node, was []store.Ingredient) (list []Change) {
+func (o *Outlook) changes(n *resolve.Cell, was []store.Ingredient) (list []Change) {
 	known, pending := o.known(n)
 	is := map[string]bool{}
 	old := map[string]string{}

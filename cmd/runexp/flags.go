@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -81,8 +81,8 @@ type engineFlags struct {
 	batch, chunk            int
 	compare                 oneIn // so many of a device's items is compared with the processor
 	same                    bool
-	share                   *pipeline.Share // of the items; all if nil
-	experiment              string          // what is loaded, for the share's part
+	share                   *resolve.Share // of the items; all if nil
+	experiment              string         // what is loaded, for the share's part
 }
 
 func (f flags) engine() *engineFlags {

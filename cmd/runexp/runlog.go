@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
+	"github.com/runexp/runexp/pipeline/resolve"
 )
 
 // A runLog keeps the events of a run that executes something, with what mustn't stand in a review folder:
@@ -18,7 +19,7 @@ import (
 type runLog struct {
 	place   place
 	plan    *plan.Plan
-	share   *pipeline.Share // nil in a run of all
+	share   *resolve.Share // nil in a run of all
 	planned pipeline.Event
 	failed  string // the first cell that did, with its error
 

@@ -12,6 +12,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/pipeline/store"
 )
 
@@ -23,7 +24,7 @@ const closeShares = "close"
 var shareIndexes = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
 // shareOf reads a share, k/M; where k is left out it is the job's place in its array.
-func shareOf(text string) (*pipeline.Share, error) {
+func shareOf(text string) (*resolve.Share, error) {
 	index, of, ok := strings.Cut(text, "/")
 	name := "--share"
 	for _, env := range shareIndexes {
@@ -42,7 +43,7 @@ func shareOf(text string) (*pipeline.Share, error) {
 	case k >= m:
 		return nil, misuse("%s is %d, and shares of %d are from 0 to %d", name, k, m, m-1)
 	}
-	return &pipeline.Share{K: k, Of: m}, nil
+	return &resolve.Share{K: k, Of: m}, nil
 }
 
 // takeShare makes f's run that of a share, or the one that closes a wave.
@@ -152,7 +153,7 @@ func runningHere() string {
 }
 
 // whereRan tells a log what a review folder mustn't depend on: where a share ran.
-func whereRan(record map[string]any, share *pipeline.Share) {
+func whereRan(record map[string]any, share *resolve.Share) {
 	if share == nil {
 		return
 	}

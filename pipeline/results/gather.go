@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/schedule"
@@ -134,7 +135,7 @@ func addScores(to *publish.Cell, port string, ids []string, d stages.Data) error
 			return err
 		}
 	}
-	to.Definition = pipeline.DigestOf("named", []stages.Digest{to.Definition}, ids)
+	to.Definition = key.Of("named", []stages.Digest{to.Definition}, ids)
 	to.Scores = append(to.Scores, publish.Score{Port: port, Measure: stages.MeasureOf(d.Facts),
 		Items: publish.Items{IDs: ids, Values: values}})
 	return nil

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
@@ -67,7 +67,7 @@ func (l *lines) list() (cells []publish.Cell) {
 	for _, line := range l.all {
 		if line.defs != nil {
 			slices.SortFunc(line.defs, func(a, b stages.Digest) int { return bytes.Compare(a[:], b[:]) })
-			line.Definition = pipeline.DigestOf("folded", line.defs, nil)
+			line.Definition = key.Of("folded", line.defs, nil)
 		}
 		cells = append(cells, line.Cell)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/store"
@@ -65,7 +66,7 @@ func rememberPictures(r *pipeline.Result, dir string) error {
 }
 
 func picturesKey(claims stages.Digest) stages.Digest {
-	return pipeline.DigestOf("pictures", []stages.Digest{claims}, nil)
+	return key.Of("pictures", []stages.Digest{claims}, nil)
 }
 
 type pictureIndexer struct {

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
 )
@@ -70,7 +71,7 @@ func publishKey(r *pipeline.Result, dir, command string) (stages.Digest, error) 
 	if err != nil {
 		return stages.Digest{}, err
 	}
-	return pipeline.DigestOf("publish", []stages.Digest{r.Digest()}, []string{dir, command}), nil
+	return key.Of("publish", []stages.Digest{r.Digest()}, []string{dir, command}), nil
 }
 
 // Verify compares the review folder dir with what a run found, and writes nothing.

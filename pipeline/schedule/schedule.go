@@ -92,6 +92,16 @@ func New(cells []*plan.Cell, calls []plan.Output) *Schedule {
 // State returns that of a cell.
 func (s *Schedule) State(c *plan.Cell) State { return s.cells[c.Index].state }
 
+// Count returns how many cells are in a state.
+func (s *Schedule) Count(in State) (count int) {
+	for _, c := range s.cells {
+		if c.state == in {
+			count++
+		}
+	}
+	return count
+}
+
 // Idle reports whether no work is handed out.
 func (s *Schedule) Idle() bool { return s.active == 0 }
 

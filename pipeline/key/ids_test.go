@@ -1,4 +1,4 @@
-package pipeline
+package key
 
 import (
 	"fmt"
@@ -17,12 +17,12 @@ func TestIDsTakeFewBytes(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := live()
-	l := &idList{}
+	l := &IDs{}
 	for i := range items {
 		id := fmt.Sprintf("ILSVRC2012_val_%08d", i)
-		l.add(id, id)
+		l.Add(id, id)
 	}
-	if at := l.find("ILSVRC2012_val_00004711"); at != 4711 {
+	if at := l.Find("ILSVRC2012_val_00004711"); at != 4711 {
 		t.Errorf("found at %d", at)
 	}
 	perItem := float64(live()-before) / items

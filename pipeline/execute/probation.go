@@ -1,9 +1,8 @@
-package pipeline
+package execute
 
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -21,7 +20,7 @@ import (
 //
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
-// sixteen items of a large one, and then one item in [Engine.Compare], chosen by its key, is computed on the
+// sixteen items of a large one, and then one item in [Config.Compare], chosen by its key, is computed on the
 // processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond
 // the stage's tolerance. Single items may be: a path of discrete choices, or a kink, makes much of the last
 // bit. So while one of the last twenty items compared is off, all are compared. The class is refused for the
@@ -44,7 +43,7 @@ type Compared struct {
 	Tolerance float64
 }
 
-// usualCompare is the usual [Engine.Compare].
+// usualCompare is the usual [Config.Compare].
 const usualCompare = 20
 
 // A window is how many of the items compared last are judged.
@@ -105,30 +104,15 @@ func (ts *trials) sum() (p Probation) {
 	return p
 }
 
-// compares reports whether the run's devices are on probation.
-func (r *run) compares() bool { return r.Devices[0].Class != "cpu" && r.Compare >= 0 }
-
-// programOf names what n executes, whatever its items: the recipe and the values.
-func (r *resolver) programOf(n *node) stages.Digest {
-	h := newHasher("trial")
-	h.digest(r.recipe(n, nil))
-	for p := range n.Inputs {
-		if n.Stage.Inputs[p].Type.Items {
-			continue
-		}
-		for _, e := range r.live(n, p) {
-			h.digest(r.nodes[e.From.Index].result(e.Port))
-		}
-	}
-	return h.sum()
-}
+// compares reports whether the executor's devices are on probation.
+func (x *Executor) compares() bool { return x.Devices[0].Class != "cpu" && x.Compare >= 0 }
 
 // enrol has an execution compared, if it is of a device: see [worker.compare].
-func (w *worker) enrol(x *execution) {
-	if !x.Stage.Device {
+func (w *Worker) enrol(x *execution) {
+	if !x.task.member.cell.Stage.Device {
 		return
 	}
-	x.trial = w.trials.at(w.programOf(x.node), x.Stage)
+	x.trial = w.x.trials.at(w.x.resolver.Keys.Trial(x.task.member.id), x.task.member.cell.Stage)
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
 	x.trial.mu.Unlock()
@@ -140,10 +124,10 @@ const firstItems = 16
 
 // choose leaves of an execution what is to be compared: the beginning of the first of its program, all of one
 // that is suspected, else what the items' keys choose.
-func (w *worker) choose(x *execution, suspected bool) {
+func (w *Worker) choose(x *execution, suspected bool) {
 	calls, outs := x.sample.Calls, x.made
 	switch {
-	case suspected || x.Stage.Relation == stages.Whole:
+	case suspected || x.task.member.cell.Stage.Relation == stages.Whole:
 		return
 	case x.first:
 		n := min(len(calls), firstItems)
@@ -151,12 +135,9 @@ func (w *worker) choose(x *execution, suspected bool) {
 		return
 	}
 	x.sample.Calls, x.made = nil, nil
-	for i, key := range x.keys {
-		h := newHasher("compared")
-		h.digest(x.trial.program)
-		h.digest(key)
-		d := h.sum()
-		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.Compare, usualCompare)) == 0 {
+	for i, item := range x.task.keys {
+		d := key.Of("compared", []stages.Digest{x.trial.program, item}, nil)
+		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.x.Compare, usualCompare)) == 0 {
 			x.sample.Calls, x.made = append(x.sample.Calls, calls[i]), append(x.made, outs[i])
 		}
 	}
@@ -166,7 +147,7 @@ func (w *worker) choose(x *execution, suspected bool) {
 // with. The error is that the class is refused, in this chunk or before, or that the processor fails. Nothing
 // of a program is recorded before its first chunk is judged. A worker waits for one that was enrolled before
 // it, so none waits for ever.
-func (w *worker) compare(x *execution) (err error) {
+func (w *Worker) compare(x *execution) (err error) {
 	t := x.trial
 	if t == nil {
 		return nil
@@ -198,8 +179,8 @@ func (w *worker) compare(x *execution) (err error) {
 	}
 	var slot *device.Slot
 	select {
-	case slot = <-w.checker:
-		defer func() { w.checker <- slot }()
+	case slot = <-w.x.checker:
+		defer func() { w.x.checker <- slot }()
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	}
@@ -215,16 +196,16 @@ func (w *worker) compare(x *execution) (err error) {
 }
 
 // recordCompared records executions of a chunk, those whose class isn't refused.
-func (w *worker) recordCompared(list []*execution) {
+func (w *Worker) recordCompared(list []*execution) {
 	for _, x := range list {
 		var err error
-		if x.first || !x.failed() { // others wait for the first
+		if x.first || !x.task.member.failed() { // others wait for the first
 			func() {
 				defer plan.Catch(&err)
 				err = w.compare(x)
 			}()
 		}
-		w.guard(x.member, func() error {
+		w.guard(x.task.member, func() error {
 			if err != nil {
 				return err
 			}
@@ -234,18 +215,18 @@ func (w *worker) recordCompared(list []*execution) {
 }
 
 // onProcessor executes what is to be compared on a slot of the processor.
-func (w *worker) onProcessor(slot *device.Slot, x *execution) (
+func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 	outs []callOutput, facts map[string]stages.Facts, err error,
 ) {
-	batch := w.batch
+	batch := w.x.batch
 	for {
 		e := x.sample
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
 		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
-		at := &worker{run: w.run, ctx: w.ctx, slot: slot}
-		err := at.call(x.Stage, []stages.Part{{Params: x.Params, Env: &e}})
+		at := &Worker{x: w.x, ctx: w.ctx, slot: slot}
+		err := at.call(x.task.member.cell.Stage, []stages.Part{{Params: x.task.member.cell.Params, Env: &e}})
 		if err == nil {
-			outs, err = collect(x.node, &e)
+			outs, err = collect(x.task.member.cell, &e)
 			return outs, e.OutFacts, err
 		}
 		smaller := smallerBatch(err, batch, nil)
@@ -260,7 +241,7 @@ func (w *worker) onProcessor(slot *device.Slot, x *execution) (
 }
 
 // judge notes how far an execution is off the processor's, and refuses the class if need be.
-func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts,
+func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts,
 	took time.Duration) error {
 	t := x.trial
 	t.mu.Lock()
@@ -291,7 +272,7 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 		}
 	}
 	n, otherwise := len(t.recent), math.IsInf(worst, 1) // which rounding doesn't do
-	whole := x.Stage.Relation == stages.Whole && off > 0
+	whole := x.task.member.cell.Stage.Relation == stages.Whole && off > 0
 	if !otherwise && !whole && (off < 2 || off <= n/8) {
 		return nil
 	}
@@ -301,8 +282,8 @@ func (w *worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	}
 	const text = "%s computes it otherwise than the processor: of the last %d items compared %d deviate by " +
 		"more than %g, %s %s; --devices cpu computes it and takes all else from the store"
-	t.refused = fmt.Errorf(text, w.class, n, off, t.Tolerance, where, by)
-	w.refuse(x.node, t.refused)
+	t.refused = fmt.Errorf(text, w.x.resolver.Class, n, off, t.Tolerance, where, by)
+	w.x.resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }
 
@@ -313,8 +294,8 @@ func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Fa
 	same := func(a, b stages.Output) bool {
 		return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
 	}
-	for p := range x.Stage.Outputs {
-		out, made, d := &x.Stage.Outputs[p], x.made[i][p], 0.0
+	for p := range x.task.member.cell.Stage.Outputs {
+		out, made, d := &x.task.member.cell.Stage.Outputs[p], x.made[i][p], 0.0
 		if !slices.EqualFunc(made, want[p], same) ||
 			!maps.Equal(x.sample.OutFacts[out.Name], facts[out.Name]) {
 			d = math.Inf(1)
@@ -327,97 +308,4 @@ func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Fa
 		}
 	}
 	return worst, port
-}
-
-// A refusal is what the store remembers of a program and what makes its results. Those made before it are
-// never taken again, even when it is lifted.
-type refusal struct {
-	At  int64  // when it was last refused, in Unix nanoseconds; 0 if never
-	Why string // the error; "" once a cell that was forced has passed
-}
-
-// anyRefusal is the key of a memo of stores that have any refusal, so that nobody else looks for one.
-var anyRefusal = stages.Sum([]byte("refusals"))
-
-func refusalKey(program stages.Digest, madeBy string) stages.Digest {
-	h := newHasher("refusal")
-	h.digest(program)
-	h.text(madeBy)
-	return h.sum()
-}
-
-// refusalOf returns what the store remembers of n's program as something makes its results. All values that n
-// reads have finished.
-func (r *resolver) refusalOf(n *node, madeBy string) (f refusal) {
-	if !r.mayBeRefused(n) {
-		return f
-	}
-	if b, ok := r.store.Memo(refusalKey(r.programOf(n), madeBy)); ok {
-		_ = json.Unmarshal(b, &f) // an older value is whole, too
-	}
-	return f
-}
-
-// refusedSince reports whether what made a stored result of n was refused for its program since.
-func (r *resolver) refusedSince(n *node, hit store.Hit) bool {
-	f := r.refusalOf(n, hit.MadeBy())
-	if f.At == 0 {
-		return false
-	}
-	a, err := r.store.Action(hit)
-	return err != nil || a.At <= f.At
-}
-
-// refusalHere is refusalOf for what would make results of this engine.
-func (r *resolver) refusalHere(n *node) (f refusal) {
-	if !r.mayBeRefused(n) {
-		return f
-	}
-	return r.refusalOf(n, r.here())
-}
-
-// mayBeRefused reports whether it takes a longer look to know that nothing is refused for n.
-func (r *resolver) mayBeRefused(n *node) bool {
-	_, any := r.store.Memo(anyRefusal)
-	return any && n.Stage.Device
-}
-
-// here names what would make results of this engine.
-func (r *resolver) here() string {
-	if r.class != "" {
-		return r.class
-	}
-	return r.MadeBy(r.Devices[0].Class)
-}
-
-// setRefusal remembers f. What can't be written is known as long as the store is open.
-func (r *resolver) setRefusal(n *node, f refusal) {
-	b, err := json.Marshal(f)
-	if err == nil {
-		_ = r.store.SetMemo(anyRefusal, []byte{1})
-		_ = r.store.SetMemo(refusalKey(r.programOf(n), r.here()), b)
-	}
-}
-
-// refuse has later runs take nothing that the run's class has made of n's program.
-func (r *resolver) refuse(n *node, why error) {
-	r.setRefusal(n, refusal{time.Now().UnixNano(), why.Error()})
-}
-
-// refusedHere returns the error of an earlier run if the class is refused for n, and n isn't forced.
-func (r *resolver) refusedHere(n *node) error {
-	if r.Force != nil && r.Force(n.Cell) {
-		return nil
-	}
-	if f := r.refusalHere(n); f.Why != "" {
-		return fmt.Errorf("%s, or --force %s to try again", f.Why, n.Cell)
-	}
-	return nil
-}
-
-// passed lifts a refusal for n, which was forced and has passed.
-func (r *run) passed(n *node) {
-	if f := r.refusalHere(n); f.Why != "" && r.compares() {
-		r.setRefusal(n, refusal{At: f.At})
-	}
 }

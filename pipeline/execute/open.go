@@ -1,35 +1,38 @@
-package pipeline
+package execute
 
 import (
 	"cmp"
 	"encoding/binary"
 	"slices"
 
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/stages"
 )
 
-// open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be
+// Open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be
 // prepared fails alone.
-func (w *worker) open(j *job) {
-	in := map[*node]*member{}
+func (w *Worker) Open(j *Job) {
+	in := map[*resolve.Cell]*member{}
 	var lead *member // the first that can execute
 	for _, m := range j.members {
 		m.in = in
 		w.guard(m, func() error {
-			if m.Stage.Relation == stages.Whole {
+			if m.cell.Stage.Relation == stages.Whole {
+				m.id = m.cell.ID()
 				return nil
 			}
 			if err := w.prepare(m, in); err != nil {
 				return err
 			}
 			if k := m.dropped(); k > 0 && !j.restores {
-				w.warn(m.Cell, "missing: drop leaves out %d items that not all collapsed cells have", k)
+				w.x.warn(m.cell.Cell, "missing: drop leaves out %d items that not all collapsed cells have", k)
 			}
-			if lead != nil && m.calls.len() != lead.calls.len() {
-				return plan.Bug("%s has %d items, %s %d", m.Cell, m.calls.len(), lead.Cell, lead.calls.len())
+			if lead != nil && m.calls.Len() != lead.calls.Len() {
+				return plan.Bug("%s has %d items, %s %d", m.cell.Cell, m.calls.Len(), lead.cell.Cell, lead.calls.Len())
 			}
-			if w.Force != nil && w.Force(m.Cell) && !j.restores {
+			if w.x.resolver.Forced(m.cell.Cell) && !j.restores {
 				m.stored = nil
 			}
 			return nil
@@ -37,16 +40,16 @@ func (w *worker) open(j *job) {
 		if lead == nil && !m.failed() {
 			lead = m
 		}
-		in[m.node] = m
+		in[m.cell] = m
 	}
 	if lead == nil {
 		return
 	}
-	w.lifetimes(j)
+	w.x.lifetimes(j)
 	switch {
-	case lead.Stage.Relation == stages.Whole:
+	case lead.cell.Stage.Relation == stages.Whole:
 		j.chunks = [][]int32{nil}
-	case w.Closing && !j.restores:
+	case w.x.KnownOnly && !j.restores:
 		w.leaveOut(j)
 	default:
 		j.chunks = w.chunks(j, lead)
@@ -55,68 +58,70 @@ func (w *worker) open(j *job) {
 		j.total += len(c)
 	}
 	for _, m := range j.members {
-		m.total.Store(int32(j.total))
+		w.x.of(m.cell).total.Store(int32(j.total))
 	}
 	j.left.Store(int32(len(j.chunks)))
 }
 
 // prepare loads what every chunk of m needs. in has the members of the same job that come before it.
-func (w *worker) prepare(m *member, in map[*node]*member) error {
+func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 	return w.mend(func() (err error) {
-		n := m.node
+		n, r := m.cell, w.x.resolver
 		m.in = in
-		if n.lacksProgram() {
-			if err := w.compile(w.ctx, n); err != nil {
+		if n.ID().LacksProgram() {
+			if err := r.Compile(w.ctx, n); err != nil {
 				return err
 			}
 		}
-		if err := w.readySources(n); err != nil {
+		if err := r.Prepare(n); err != nil {
 			return err
 		}
+		m.id = n.ID()
 		if err := w.readPorts(m); err != nil {
 			return err
 		}
-		if !n.hasResults() { // else it is computed again
-			if err := w.refusedHere(n); err != nil {
+		if !n.HasResults() { // else it is computed again
+			if err := r.Refused(n); err != nil {
 				return err
 			}
 		}
-		m.group = w.groupKey(m)
-		if m.facts, err = factsOf(n, m.ports); err != nil {
+		m.group = r.Keys.Group(m.id, m.ports, r.RefusedAt(n))
+		if m.facts, err = Facts(n, m.ports); err != nil {
 			return err
 		}
-		if m.calls, err = w.callIDs(n); err != nil {
+		if m.calls, err = r.Keys.CallIDs(m.id); err != nil {
 			return err
 		}
-		m.known = make([]int32, m.calls.len())
-		m.items = w.store.NewItems()
-		m.stored = w.store.Items(m.group, w.madeBy(n))
+		m.known = make([]int32, m.calls.Len())
+		m.items = w.x.Store.NewItems()
+		m.stored = w.x.Store.Items(m.group, w.madeBy(n))
 		return nil
 	})
 }
 
 // readPorts fills in what m reads on its ports.
-func (w *worker) readPorts(m *member) error {
-	joins, err := w.joins(m.node)
+func (w *Worker) readPorts(m *member) error {
+	r := w.x.resolver
+	joins, err := r.Keys.Joins(m.id)
 	if err != nil {
 		return err
 	}
 	m.ports = map[string][]stages.Data{}
-	m.inputs = make([][]input, len(m.Inputs))
-	for p := range m.Inputs {
-		port := &m.Stage.Inputs[p]
-		for i, e := range w.live(m.node, p) {
-			in := input{from: w.nodes[e.From.Index], port: e.Port, coord: e.Coord}
+	m.inputs = make([][]*input, len(m.cell.Inputs))
+	for p := range m.cell.Inputs {
+		port := &m.cell.Stage.Inputs[p]
+		for i, e := range m.id.Live(p) {
+			in := &input{from: r.Of(e), port: e.Port, coord: e.Coord}
 			d := stages.Data{Coord: e.Coord}
 			if in.before = m.in[in.from]; in.before != nil {
-				d.Facts = in.before.facts[in.from.Stage.Outputs[e.Port].Name]
-			} else if in.listing, err = w.listing(in.from, e.Port); err != nil {
+				d.Facts = in.before.facts[e.From.Stage.Outputs[e.Port].Name]
+			} else if in.listing, err = r.Listing(in.from, e.Port); err != nil {
 				return err
 			} else {
 				d.Facts = in.listing.Facts
 			}
 			if port.Type.Items {
-				if in.ids, err = w.idsOf(in.from, e.Port); err != nil {
+				if in.ids, err = r.IDs(e.From, e.Port); err != nil {
 					return err
 				}
 				in.join = joins[p][i]
@@ -138,36 +143,33 @@ func (m *member) dropped() (count int) {
 			if in.join == nil || len(in.coord) == 0 {
 				continue
 			}
-			for call := range in.join.ends {
-				if len(in.of(call)) == 0 {
-					count++
-				}
-			}
-			if m.Primary() < 0 {
-				count += in.ids.len() - len(in.join.members)
+			missing := in.join.Missing()
+			count += missing
+			if m.cell.Primary() < 0 {
+				count += in.ids.Len() - (len(in.join) - missing)
 			}
 		}
 	}
 	return count
 }
 
-// factsOf asks a stage for the facts of its output ports, given what is on its input ports. What these tell
-// against each other becomes a warning.
-func factsOf(n *node, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
+// Facts asks a stage for the facts of its output ports, given what is on its input ports. What doesn't fit
+// together there becomes a warning.
+func Facts(n *resolve.Cell, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
 	defer plan.Catch(&err)
 	if text := stages.UnlikeClasses(n.Stage, ports); text != "" {
-		n.addOnce(text)
+		n.AddOnce(text)
 	}
 	return n.Stage.FactsOf(n.Params, ports)
 }
 
 // chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed
 // once.
-func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
+func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
 	type twin struct{ first, call int32 } // the first call whose key begins alike, and this one
 	var todo []twin
 	firsts := map[uint64]int32{} // by the beginning of their keys: half the memory of whole keys
-	for call := range int32(lead.calls.len()) {
+	for call := range int32(lead.calls.Len()) {
 		key, known := w.allKnown(j, int(call))
 		if known {
 			continue
@@ -180,15 +182,15 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 		todo = append(todo, twin{first, call})
 	}
 	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
-	size := w.Chunk
+	size := w.x.Chunk
 	if size == 0 && len(todo) > 0 {
 		// As few rounds as chunks of 16 make, and in each a chunk for every slot. A GPU's are as large as a
 		// batch, and small enough to lose.
 		workers, most := 1, 16
 		if j.device() {
-			workers = cap(w.devices)
-			if w.Devices[0].Class != "cpu" {
-				most = max(most, min(w.batch, 64))
+			workers = cap(w.x.devices)
+			if w.x.Devices[0].Class != "cpu" {
+				most = max(most, min(w.x.batch, 64))
 			}
 		}
 		rounds := (len(todo)-1)/(most*workers) + 1
@@ -209,18 +211,40 @@ func (w *worker) chunks(j *job, lead *member) (chunks [][]int32) {
 
 // allKnown reports whether the outcomes of a call are known for all members of j. It returns the call's key
 // for the first of them.
-func (w *worker) allKnown(j *job, call int) (first stages.Digest, known bool) {
+func (w *Worker) allKnown(j *Job, call int) (first stages.Digest, known bool) {
 	for _, m := range j.members {
 		if m.failed() {
 			continue
 		}
-		key, ok := m.itemKey(call)
+		key, ok := m.key(call)
 		if first == (stages.Digest{}) {
 			first = key
 		}
-		if !ok || !w.find(m, call, key) {
+		if !ok || !w.x.find(m, call, key) {
 			return first, false
 		}
 	}
 	return first, true
+}
+
+// key returns the key of a call of m. ok is false while one of its items comes from the same job and isn't
+// known yet.
+func (m *member) key(call int) (d stages.Digest, ok bool) { return key.Item(m.id, call, m.inputs) }
+
+// leaveOut has j execute nothing: members of which not all outcomes are known are postponed.
+func (w *Worker) leaveOut(j *Job) {
+	for _, m := range j.members {
+		w.guard(m, func() error {
+			lacks := 0
+			for call := range m.calls.Len() {
+				if key, ok := m.key(call); !ok || !w.x.find(m, call, key) {
+					lacks++
+				}
+			}
+			if lacks > 0 {
+				return &Postponed{m.cell.Cell, lacks}
+			}
+			return nil
+		})
+	}
 }

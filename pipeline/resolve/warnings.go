@@ -1,4 +1,4 @@
-package pipeline
+package resolve
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ func (w *cellWarnings) String() string {
 	return fmt.Sprintf("%s (%d such warnings)", w.first.Text, w.n)
 }
 
-// addWarnings keeps the warnings of a chunk until its cell is finished.
-func (n *node) addWarnings(list []stages.Warning) {
+// AddWarnings keeps the warnings of a chunk until its cell is finished.
+func (n *Cell) AddWarnings(list []stages.Warning) {
 	if len(list) == 0 {
 		return
 	}
@@ -33,36 +33,35 @@ func (n *node) addWarnings(list []stages.Warning) {
 	defer n.mu.Unlock()
 	for _, w := range list {
 		sameReason := func(known *cellWarnings) bool { return known.first.Reason == w.Reason }
-		k := slices.IndexFunc(n.warnings, sameReason)
+		k := slices.IndexFunc(n.outcome.warnings, sameReason)
 		if k < 0 {
-			n.warnings, k = append(n.warnings, &cellWarnings{first: w}), len(n.warnings)
+			n.outcome.warnings, k = append(n.outcome.warnings, &cellWarnings{first: w}), len(n.outcome.warnings)
 		}
-		same := n.warnings[k]
+		same := n.outcome.warnings[k]
 		if same.n++; w.Item < same.first.Item || w.Item == same.first.Item && w.Text < same.first.Text {
 			same.first = w
 		}
 	}
 }
 
-// addOnce keeps a warning that no other cell repeats.
-func (n *node) addOnce(text string) {
+// AddOnce keeps a warning that no other cell repeats.
+func (n *Cell) AddOnce(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.warnings = append(n.warnings, &cellWarnings{stages.Warning{Reason: text, Text: text}, 1, true})
+	n.outcome.warnings = append(n.outcome.warnings, &cellWarnings{stages.Warning{Reason: text, Text: text}, 1, true})
 }
 
-// reportWarnings emits what n warned of, each reason once.
-func (r *run) reportWarnings(n *node) {
+// TakeWarnings returns what n warned of, each reason once, and forgets it. Of a text that is once for all cells,
+// once reports whether it is news.
+func (n *Cell) TakeWarnings(once func(text string) bool) (texts []string) {
 	n.mu.Lock()
-	list := n.warnings
-	n.warnings = nil
+	list := n.outcome.warnings
+	n.outcome.warnings = nil
 	n.mu.Unlock()
 	for _, w := range list {
-		if w.once {
-			if _, told := r.told.LoadOrStore(w.first.Text, true); told {
-				continue
-			}
+		if !w.once || once(w.first.Text) {
+			texts = append(texts, w.String())
 		}
-		r.warn(n.Cell, "%s", w)
 	}
+	return texts
 }

@@ -1,4 +1,4 @@
-package pipeline
+package key
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 // also of a hasher that was used before.
 func TestHasherInPieces(t *testing.T) {
 	for _, n := range []int{0, 10, gathered / 48, gathered/48 + 1, 5000, 3} {
-		h := newHasher("test")
+		h := NewHasher("test")
 		var want []byte
 		text := func(s string) {
 			want = binary.LittleEndian.AppendUint64(want, uint64(len(s)))
@@ -21,18 +21,18 @@ func TestHasherInPieces(t *testing.T) {
 		text(keyFormat)
 		text("test")
 		for i := range n {
-			h.num(i)
+			h.Num(i)
 			want = binary.LittleEndian.AppendUint64(want, uint64(i))
 			d := stages.Sum([]byte{byte(i)})
-			h.digest(d)
+			h.Digest(d)
 			want = append(want, d[:]...)
 			if i%100 == 0 {
 				s := strings.Repeat("x", 7*i)
-				h.text(s)
+				h.Text(s)
 				text(s)
 			}
 		}
-		if got := h.sum(); got != stages.Sum(want) {
+		if got := h.Sum(); got != stages.Sum(want) {
 			t.Errorf("%d fields: another digest", n)
 		}
 	}
@@ -54,7 +54,7 @@ func TestAddedParameters(t *testing.T) {
 		`{"also":-2,"by":1}`:                 {By: 1, Unit: "pixel", Also: -2},
 		`{"also":3,"by":0,"unit":"segment"}`: {Unit: "segment", Also: 3},
 	} {
-		if got := string((&paramCoder{}).encode(nil, &s, &p)); got != want {
+		if got := string((&Params{}).Encode(nil, &s, &p)); got != want {
 			t.Errorf("%+v is %s, want %s", p, got, want)
 		}
 	}

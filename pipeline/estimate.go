@@ -1,0 +1,129 @@
+package pipeline
+
+import (
+	"math"
+	"runtime"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
+	"github.com/runexp/runexp/stages"
+)
+
+// An Estimate is what a run would take, as far as earlier runs measured it.
+type Estimate struct {
+	Seconds           float64
+	Forward, Backward int // passes
+	Unknown           int // cells of which nothing is known
+	Elsewhere         int // cells that another kind of machine measured
+}
+
+// Add adds another estimate.
+func (e *Estimate) Add(o Estimate) {
+	e.Seconds += o.Seconds
+	e.Forward += o.Forward
+	e.Backward += o.Backward
+	e.Unknown += o.Unknown
+	e.Elsewhere += o.Elsewhere
+}
+
+// Estimate estimates what the cells of a step take that a run would execute, on this engine's devices. Items
+// that an earlier run left in a cell which isn't finished count too.
+func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
+	cells, longest := 0, 0.0
+	for _, c := range s.Cells {
+		if kind := o.ahead[c.Index].Kind; kind == IsCached || kind == Broken {
+			continue
+		}
+		cells++
+		one := o.cost(o.resolver.Cells[c.Index], 0)
+		e.Add(one)
+		longest = max(longest, one.Seconds)
+	}
+	if cells == 0 {
+		return e
+	}
+	workers := runtime.GOMAXPROCS(0)
+	if s.Cells[0].Stage.Device {
+		workers = o.devices
+	}
+	e.Seconds /= float64(workers)
+	if s.Cells[0].Stage.Relation == stages.Whole { // whose work isn't divided
+		e.Seconds = max(e.Seconds, longest)
+	}
+	return e
+}
+
+// cost estimates what a cell takes on one slot, of whose calls that many are done.
+func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
+	speed, ok := o.speeds.of(n)
+	calls := o.calls(n)
+	if !ok || calls < 0 {
+		return Estimate{Unknown: 1}
+	}
+	scale := float64(max(calls-done, 0)) / float64(speed.Calls)
+	e := Estimate{
+		Seconds:  speed.Loading + speed.Seconds*scale,
+		Forward:  int(math.Round(float64(speed.Forward) * scale)),
+		Backward: int(math.Round(float64(speed.Backward) * scale)),
+	}
+	if speed.elsewhere {
+		e.Elsewhere = 1
+	}
+	return e
+}
+
+// calls returns how many calls a cell takes, -1 if nobody knows: see [Speed.Calls].
+func (o *Outlook) calls(n *resolve.Cell) int {
+	if n.Stage.Relation != stages.Whole {
+		if items := o.Items(n.Cell); items >= 0 && n.Stage.Relation == stages.Each {
+			return items
+		}
+		if n.ID().Sources != nil && n.Stage.Primary() < 0 {
+			return n.ID().Sources.Len()
+		}
+		if from := before(n); from != nil {
+			return o.Likely(from)
+		}
+		return -1
+	}
+	total := 0
+	for p := range n.Inputs {
+		if !n.Stage.Inputs[p].Type.Items {
+			continue
+		}
+		for _, e := range n.Inputs[p].Edges {
+			items := o.Likely(e.From)
+			if items < 0 {
+				return -1
+			}
+			total += items
+		}
+	}
+	return max(total, 1)
+}
+
+// before returns the cell whose items n is called for, nil where it makes the list of them.
+func before(n *resolve.Cell) *plan.Cell {
+	for _, p := range n.Leading() {
+		return n.Inputs[p].Edges[0].From
+	}
+	return nil
+}
+
+// Likely returns how many items a cell has or, while that isn't known, how many it would make of its inputs
+// if it made as many of each as it last did. It is -1 where nobody knows.
+func (o *Outlook) Likely(c *plan.Cell) int {
+	if items := o.Items(c); items >= 0 {
+		return items
+	}
+	n := o.resolver.Cells[c.Index]
+	calls := o.calls(n)
+	if n.Stage.Relation == stages.Each || calls < 0 {
+		return calls
+	}
+	speed, ok := o.speeds.of(n)
+	if !ok {
+		return -1
+	}
+	return int(math.Round(float64(speed.Made) * float64(calls) / float64(speed.Calls)))
+}

@@ -1,0 +1,210 @@
+// Package execute executes cells on slots of devices, and has the store keep what comes out.
+//
+//   - execute: an [Executor] has the slots of a run; worker: a goroutine at one of them.
+//   - job: cells that are executed together, in four phases.
+//   - open: the calls whose outcomes aren't known, cut into chunks.
+//   - compute, call: a chunk, member by member; the stage's function.
+//   - store: payloads and records of items.
+//   - commit: a cell's results, under its key.
+//   - inflight: bytes that live only in a job.
+//   - probation: what devices other than the processor make is compared with what the processor makes.
+//   - restore: what the store lost is computed again.
+//   - speed: what calls of a cell took.
+package execute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/key"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
+	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Store is what executing needs of the store.
+type Store interface {
+	Put(payloads [][]byte) ([]store.Ref, error)
+	Load(store.Ref) ([]byte, error)
+	Check(store.PackRef) *store.Miss
+	NewItems() *store.Items
+	Items(group stages.Digest, madeBy string) *store.Items
+	RecordItems(group stages.Digest, madeBy string, records []store.ItemRecord) error
+	NewListing(stages.Facts, store.Parts) *store.Listing
+	Record(store.Action, []*store.Listing) error
+	Lookup(key stages.Digest, prefer string) (store.Hit, bool)
+	FileUnchanged(path string, digest stages.Digest) error
+}
+
+// Events are called from any goroutine as the work goes on.
+type Events interface {
+	Started(c *plan.Cell, items int)
+	Computed(c *plan.Cell, done, items int, device string)
+	Committed(n *resolve.Cell, spent Speed)
+	Warn(c *plan.Cell, text string)
+	DeviceLost(device, text string) // others go on
+	SlotFree()
+}
+
+// Config is what an [Executor] executes with.
+type Config struct {
+	Resolver    *resolve.Resolver
+	Store       Store
+	Devices     []stages.Device // at least one
+	Batch       int             // passes handed to a device at once; 0 for what is usual
+	Chunk       int             // items of one piece of work; 0 for what is usual
+	Compare     int             // see [Probation]
+	DeviceBytes int64           // bounds the sessions on one device; 0 for 4 GiB
+	KnownOnly   bool            // executes no items: cells that lack some are postponed
+	Events      Events
+}
+
+// An Executor has the slots of a run, and what its jobs have in common.
+type Executor struct {
+	Config
+	resolver *resolve.Resolver
+	batch    int
+	ctx      context.Context // ended by the loss of the last device, too
+	cancel   context.CancelCauseFunc
+
+	host      chan *device.Slot // those that aren't at work
+	devices   chan *device.Slot // empty until first is done
+	first     sync.Once
+	alive     atomic.Int32      // devices that weren't lost; processors count as one
+	gone      chan struct{}     // closed when none is left
+	checker   chan *device.Slot // of the processor, for what is compared with it
+	storing   chan struct{}     // holds one for each chunk that is stored while its slot computes
+	hostCache *device.Cache
+	caches    []*device.Cache // all of them
+
+	trials trials
+	work   []work // by index in the plan
+
+	items, restored atomic.Int64 // executed items, and cells computed again
+}
+
+// work is what an executor notes of a cell.
+type work struct {
+	meter     meter
+	total     atomic.Int32 // calls of the job that executes it, 0 while unknown
+	batch     atomic.Int32 // that fits in memory, once it is known to be less than the executor's
+	restoring sync.Mutex   // held while the cell is executed again
+}
+
+// New returns an executor. It makes the slots of the host, and says to the resolver where programs are compiled.
+// Host slots have their own cache, so that a device never waits on work that waits for a device.
+func New(ctx context.Context, c Config) *Executor {
+	x := &Executor{Config: c, resolver: c.Resolver, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
+		gone: make(chan struct{}), work: make([]work, len(c.Resolver.Cells))}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.hostCache = x.newCache()
+	x.resolver.Compiling = x.hostCache
+	if slices.ContainsFunc(x.Devices, func(d stages.Device) bool { return d.Class == "cpu" }) {
+		x.resolver.Compiling = x.newCache()
+	}
+	x.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
+	for i := range cap(x.host) {
+		x.host <- x.hostCache.NewSlot(stages.Device{Class: "cpu", Index: i, Threads: 1})
+	}
+	x.devices = make(chan *device.Slot, device.Slots(x.Devices))
+	x.storing = make(chan struct{}, cap(x.devices))
+	x.checker = make(chan *device.Slot, 1)
+	x.checker <- x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: runtime.GOMAXPROCS(0)})
+	return x
+}
+
+// Context is done when nothing more is to be executed: its cause is that of the context given to [New], or that
+// no device is left.
+func (x *Executor) Context() context.Context { return x.ctx }
+
+// End ends the executor's context.
+func (x *Executor) End() { x.cancel(nil) }
+
+// Close frees the devices.
+func (x *Executor) Close() {
+	for _, c := range x.caches {
+		c.Trim()
+	}
+}
+
+// Probation returns how far what the devices computed is off the processor's results.
+func (x *Executor) Probation() Probation { return x.trials.sum() }
+
+// Executed returns how many items were executed, and how many cells were computed again.
+func (x *Executor) Executed() (items, restored int) {
+	return int(x.items.Load()), int(x.restored.Load())
+}
+
+func (x *Executor) of(n *resolve.Cell) *work { return &x.work[n.Index] }
+
+// usualBatch returns how many passes are handed to a device of a class at once unless the user says: programs
+// on a GPU may find that fewer are as good.
+func usualBatch(class string) int {
+	if class == "cpu" {
+		return 16
+	}
+	return 256
+}
+
+func (x *Executor) newCache() *device.Cache {
+	c := device.NewCache(cmp.Or(x.DeviceBytes, 4<<30))
+	x.caches = append(x.caches, c)
+	return c
+}
+
+// openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work
+// for one, which has that many items.
+func (x *Executor) openDevices(items int) {
+	x.first.Do(func() {
+		caches := map[stages.Device]*device.Cache{}
+		if x.alive.Store(1); x.Devices[0].Class != "cpu" {
+			x.alive.Store(int32(len(x.Devices)))
+		}
+		for _, d := range device.For(items, x.Devices) {
+			cache := x.resolver.Compiling
+			if d.Class != "cpu" {
+				if cache = caches[d]; cache == nil {
+					cache = x.newCache()
+					if x.Batch == 0 {
+						cache.Memory = found{x.resolver, d}
+					}
+					caches[d] = cache
+				}
+			}
+			x.devices <- cache.NewSlot(d)
+		}
+	})
+}
+
+// found is what programs found out about a device, in the store, for runs on the same kind of device.
+type found struct {
+	resolver *resolve.Resolver
+	device   stages.Device
+}
+
+func (f found) key(what string) stages.Digest {
+	return key.Of("found", nil, []string{f.resolver.Class, f.device.String(), what})
+}
+
+// Recall implements [stages.Memory].
+func (f found) Recall(what string) ([]byte, bool) { return f.resolver.Store.Memo(f.key(what)) }
+
+// Remember implements [stages.Memory].
+func (f found) Remember(what string, b []byte) {
+	_ = f.resolver.Store.SetMemo(f.key(what), b) // without it, the next run finds it again
+}
+
+func (x *Executor) warn(c *plan.Cell, format string, args ...any) {
+	x.Events.Warn(c, fmt.Sprintf(format, args...))
+}
+
+// errNoDevice is the error of work that needs a device when none is left.
+var errNoDevice = errors.New("no device is left")

@@ -1,0 +1,100 @@
+package execute
+
+import (
+	"sync"
+	"time"
+
+	"github.com/runexp/runexp/pipeline/resolve"
+)
+
+// A Speed is what calls of a cell took: those of the last run that executed any. The store remembers it for
+// estimates; no key and no result depends on it.
+type Speed struct {
+	Calls    int     `json:"calls"`    // items; a Whole stage's are all items that it reads, or 1
+	Made     int     `json:"made"`     // items on the first output port
+	Forward  int     `json:"forward"`  // passes
+	Backward int     `json:"backward"` // passes
+	Seconds  float64 `json:"seconds"`  // of one slot, loading apart
+	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
+
+}
+
+// Add adds what others took.
+func (s *Speed) Add(o Speed) {
+	s.Calls += o.Calls
+	s.Made += o.Made
+	s.Forward += o.Forward
+	s.Backward += o.Backward
+	s.Seconds += o.Seconds
+	s.Loading += o.Loading
+}
+
+// Passes returns how many passes there were.
+func (s *Speed) Passes() int { return s.Forward + s.Backward }
+
+// A meter adds up a cell's speed during a run.
+type meter struct {
+	mu    sync.Mutex
+	speed Speed
+	kept  Speed // what was remembered
+}
+
+// spent returns all that was spent on the cell in this run.
+func (m *meter) spent() Speed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.kept
+	s.Add(m.speed)
+	return s
+}
+
+func (m *meter) add(s Speed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.speed.Add(s)
+}
+
+// clock starts to measure what w does on its slot. The result stops it and divides what was spent among the
+// cells that shared the work.
+func (w *Worker) clock() (stop func(cells ...*resolve.Cell)) {
+	w.slot.Take()
+	began := time.Now()
+	return func(cells ...*resolve.Cell) {
+		took, spent, n := time.Since(began), w.slot.Take(), len(cells)
+		for k, c := range cells {
+			portion := func(all int) int { return (all + k) / n } // they add up to all
+			w.x.of(c).meter.add(Speed{
+				Forward: portion(spent.Forward), Backward: portion(spent.Backward),
+				Seconds: max(took-spent.Loading, 0).Seconds() / float64(n),
+				Loading: spent.Loading.Seconds() / float64(n),
+			})
+		}
+	}
+}
+
+// made counts the items on the first output port.
+func made(outs []callOutput) (items int) {
+	for _, ports := range outs {
+		if len(ports) > 0 {
+			items += len(ports[0])
+		}
+	}
+	return items
+}
+
+// take returns what was spent since the last take.
+func (m *meter) take() Speed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.speed
+	m.kept.Add(s)
+	m.speed = Speed{}
+	return s
+}
+
+// Spent returns all that was spent on a cell, and how many calls the job takes that executes it, 0 while that
+// isn't known.
+func (x *Executor) Spent(n *resolve.Cell) (spent Speed, calls int) {
+	w := x.of(n)
+	return w.meter.spent(), int(w.total.Load())
+}

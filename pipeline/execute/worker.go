@@ -1,0 +1,217 @@
+package execute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runexp/runexp/pipeline/device"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
+	"github.com/runexp/runexp/stages"
+)
+
+// A Worker is a goroutine at a slot.
+type Worker struct {
+	x         *Executor
+	ctx       context.Context
+	slot      *device.Slot
+	home      chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
+	away      bool              // the slot is there
+	comparing bool              // with the processor
+	room      bool              // w has taken one of those who store what they computed
+	lost      error             // the slot's device is lost: nothing is computed there any more
+	like      string            // what makes results of stages with a device; the run's class if it's empty
+	behalf    *Worker           // the worker that waits for w, and may hold a device
+}
+
+// Own returns a worker with a slot of its own, for work that doesn't take long.
+func (x *Executor) Own() *Worker {
+	return &Worker{x: x, ctx: x.ctx, slot: x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})}
+}
+
+// FreeHost returns a worker on a free slot of the host, nil if there is none.
+func (x *Executor) FreeHost() *Worker { return x.free(x.host) }
+
+// FreeDevice returns a worker on a free slot of a device, nil if there is none.
+func (x *Executor) FreeDevice() *Worker { return x.free(x.devices) }
+
+func (x *Executor) free(slots chan *device.Slot) *Worker {
+	for {
+		select {
+		case slot := <-slots:
+			if !slot.Lost() {
+				return &Worker{x: x, ctx: x.ctx, slot: slot, home: slots}
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// OnHost has f called by a worker on a slot of the host, for which it waits.
+func (x *Executor) OnHost(ctx context.Context, f func(w *Worker) error) error {
+	select {
+	case slot := <-x.host:
+		w := &Worker{x: x, ctx: ctx, slot: slot, home: x.host}
+		defer w.GiveBack()
+		return f(w)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// GiveBack gives w's slot back, if it hasn't.
+func (w *Worker) GiveBack() {
+	if w.home != nil && !w.away {
+		w.away = true
+		w.home <- w.slot
+	}
+}
+
+// reclaim waits for a slot if w gave its own back, because what it computed is being stored.
+func (w *Worker) reclaim() error {
+	switch {
+	case !w.away:
+		return nil
+	case w.comparing: // for which those with a slot may wait
+		return errors.New("the store lost something meanwhile, which the next run computes again")
+	}
+	w.leaveRoom()
+	slot, err := w.takeSlot(w.home)
+	if err == nil {
+		w.slot, w.away = slot, false
+	}
+	return err
+}
+
+// makeRoom gives w's slot back while what it computed is stored. If somebody may wait for that, it keeps the
+// slot rather than wait until there is room.
+func (w *Worker) makeRoom(awaited bool) {
+	if awaited {
+		select {
+		case w.x.storing <- struct{}{}:
+		default:
+			return
+		}
+	} else {
+		w.x.storing <- struct{}{}
+	}
+	w.room = true
+	w.GiveBack()
+	w.x.Events.SlotFree()
+}
+
+// leaveRoom has another worker store.
+func (w *Worker) leaveRoom() {
+	if w.room {
+		w.room = false
+		<-w.x.storing
+	}
+}
+
+// takeSlot waits for a free slot.
+func (w *Worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
+	for {
+		select {
+		case s := <-from:
+			if !s.Lost() {
+				return s, nil
+			}
+		case <-w.x.gone:
+			return nil, errNoDevice
+		case <-w.ctx.Done():
+			return nil, context.Cause(w.ctx)
+		}
+	}
+}
+
+// onDevice has f compute n, which is finished, on a device: w's own, or one that it waits for. Work on a
+// device never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again
+// on another. What the processor made is computed there, whatever the run's devices are.
+func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
+	x := w.x
+	made := n.Stored().MadeBy()
+	if n.Stage.Device && made != x.resolver.Class && made == x.resolver.MadeBy("cpu") {
+		slot := x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+		return f(&Worker{x: x, ctx: w.ctx, slot: slot, like: made, behalf: w})
+	}
+	if w.behalf != nil { // it may hold the only device
+		return w.behalf.onDevice(n, f)
+	}
+	if !w.slot.On(x.hostCache) {
+		if err := w.reclaim(); err != nil {
+			return err
+		}
+		return f(&Worker{x: x, ctx: w.ctx, slot: w.slot})
+	}
+	x.openDevices(len(x.Devices))
+	for {
+		slot, err := w.takeSlot(x.devices)
+		if err != nil {
+			return err
+		}
+		on := &Worker{x: x, ctx: w.ctx, slot: slot, home: x.devices}
+		if err = f(on); errors.Is(err, stages.ErrDeviceLost) {
+			on.lose(err)
+			continue
+		}
+		on.GiveBack()
+		x.Events.SlotFree()
+		return err
+	}
+}
+
+// lose takes w's device out of the run, with all its slots: takeSlot and free drop them. If it was the last,
+// the run ends.
+func (w *Worker) lose(err error) {
+	x := w.x
+	if w.lost = err; !w.slot.Lose() {
+		return
+	}
+	func() { // its sessions are of no use; that they can't be closed says nothing new
+		defer plan.Catch(new(error))
+		_ = w.slot.Trim()
+	}()
+	d := w.slot.Device()
+	if x.alive.Add(-1) > 0 {
+		x.Events.DeviceLost(d.String(), fmt.Sprintf(
+			"%s is lost, and what it was computing goes to another device: %v", d, err))
+		return
+	}
+	x.cancel(fmt.Errorf("%w: %s: %v; what is done is stored, and the same command goes on from here",
+		errNoDevice, d, err))
+	close(x.gone)
+}
+
+// madeBy names what makes n's results on w's slot, "" where that doesn't matter.
+func (w *Worker) madeBy(n *resolve.Cell) string {
+	if n.Stage.Device {
+		return cmp.Or(w.like, w.x.resolver.Class)
+	}
+	return ""
+}
+
+// Compile finds out n's program. What the store lost of the values that n reads is computed again.
+func (w *Worker) Compile(n *resolve.Cell) error {
+	return w.mend(func() error { return w.x.resolver.Compile(w.ctx, n) })
+}
+
+// Look looks n up, as the resolver does. What the store lost of its inputs is computed again.
+func (w *Worker) Look(n *resolve.Cell) (look resolve.Look) {
+	look.Err = w.mend(func() error {
+		look = w.x.resolver.Look(n)
+		return look.Err
+	})
+	return look
+}
+
+// Data describes what an edge hands over. Payloads that the store lost are computed again.
+func (w *Worker) Data(e plan.Edge) (d stages.Data, err error) {
+	err = w.mend(func() error {
+		d, err = w.x.resolver.Data(e, w.loader)
+		return err
+	})
+	return d, err
+}

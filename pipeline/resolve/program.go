@@ -1,0 +1,97 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// ErrNotCompiled says that a key isn't known yet: the program that the cell would run has to be compiled
+// first, which the scheduling goroutine doesn't wait for.
+var ErrNotCompiled = errors.New("its program isn't compiled yet")
+
+// programs are the digests of programs that a run has found or looked up, by their keys.
+type programs struct {
+	known  sync.Map // digests
+	making sync.Map // functions that return a digest; several callers wait for the first
+}
+
+// Recall looks up n's program, and returns ErrNotCompiled where this compiler hasn't compiled it before.
+func (r *Resolver) Recall(n *Cell) error {
+	at := r.Keys.Program(n.ID(), r.CompiledBy())
+	if d, ok := r.programs.known.Load(at); ok {
+		n.setProgram(d.(stages.Digest))
+		return nil
+	}
+	b, ok := r.Store.Memo(at)
+	if !ok || len(b) != len(stages.Digest{}) {
+		return ErrNotCompiled
+	}
+	n.setProgram(stages.Digest(b))
+	r.programs.known.Store(at, stages.Digest(b))
+	return nil
+}
+
+// Compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must
+// not run on the scheduling goroutine.
+func (r *Resolver) Compile(ctx context.Context, n *Cell) error {
+	if err := r.Recall(n); err == nil {
+		return nil
+	}
+	at := r.Keys.Program(n.ID(), r.CompiledBy())
+	f, _ := r.programs.making.LoadOrStore(at, sync.OnceValues(func() (stages.Digest, error) {
+		d, err := r.compileProgram(ctx, n)
+		if err == nil {
+			r.programs.known.Store(at, d)
+			_ = r.Store.SetMemo(at, d[:]) // without it, it is compiled again next time
+		}
+		return d, err
+	}))
+	d, err := f.(func() (stages.Digest, error))()
+	if err != nil {
+		r.programs.making.Delete(at) // another caller has its own error, or none
+		return err
+	}
+	n.setProgram(d)
+	return nil
+}
+
+// compileProgram compiles n's program on a slot that shares the cache of the processor's slots, so that the
+// graphs are there when the program runs.
+func (r *Resolver) compileProgram(ctx context.Context, n *Cell) (_ stages.Digest, err error) {
+	r.Events.Compiling(n.Cell)
+	slot := r.Compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+	e := &stages.Env{Stage: n.Stage, Slot: slot, Ports: map[string][]stages.Data{}}
+	for p := range n.Inputs {
+		port := &n.Stage.Inputs[p]
+		for _, edge := range n.ID().Live(p) {
+			d := stages.Data{Coord: edge.Coord} // of items nothing but that they're wired
+			if !port.Type.Items {
+				if d, err = r.Data(edge, r.Stored); err != nil {
+					return stages.Digest{}, err
+				}
+			}
+			e.Ports[port.Name] = append(e.Ports[port.Name], d)
+		}
+	}
+	defer slot.Begin()()
+	defer plan.Catch(&err)
+	return n.Stage.Program(ctx, n.Params, e)
+}
+
+func (n *Cell) setProgram(d stages.Digest) {
+	id := *n.ID()
+	id.Program = d
+	n.identity.Store(&id)
+}
+
+// CompiledBy names what compiles programs.
+func (r *Resolver) CompiledBy() string {
+	if r.Compiler == nil {
+		return ""
+	}
+	return r.Compiler()
+}

@@ -1,0 +1,81 @@
+package resolve
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/runexp/runexp/pipeline/key"
+	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages"
+)
+
+// manySources are so many that the stage's list of them, which is of no more use once it is in [key.Sources],
+// would have the memory of the process grow to twice its size before it is collected.
+const manySources = 100_000
+
+// findSources lists what n's stage reads from outside, and digests the files.
+func (r *Resolver) findSources(n *Cell) error {
+	l, err := r.sourcesOf(n)
+	if err != nil {
+		return err
+	}
+	id := *n.ID()
+	id.Sources = l
+	n.identity.Store(&id)
+	if l.Len() > manySources {
+		runtime.GC()
+	}
+	return nil
+}
+
+func (r *Resolver) sourcesOf(n *Cell) (*key.Sources, error) {
+	divided := r.whole != nil && n.Stage.Primary() < 0 && n.Stage.Relation != stages.Whole
+	if divided {
+		if all := r.whole.Cells[n.Index].ID().Sources; all != nil {
+			return r.ownSources(all), nil
+		}
+	}
+	sources, err := r.listSources(n)
+	if err != nil {
+		return nil, err
+	}
+	if divided {
+		sources = slices.DeleteFunc(sources, func(s stages.Source) bool { return !r.share.Owns(s.ID) })
+	}
+	return key.NewSources(sources, r.texts, r.fileDigest)
+}
+
+// listSources asks a stage for what it reads from outside. One with item inputs lists a source for each item;
+// one without lists those of all shares.
+func (r *Resolver) listSources(n *Cell) ([]stages.Source, error) {
+	if n.Stage.Primary() >= 0 {
+		calls, err := r.Keys.CallIDs(n.ID())
+		if err != nil {
+			return nil, err
+		}
+		sources, err := n.Cell.Sources(calls.All())
+		if err == nil && len(sources) != calls.Len() {
+			err = plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), calls.Len())
+		}
+		return sources, err
+	}
+	sources, err := n.Cell.Sources(nil)
+	if err != nil || n.Stage.Relation == stages.Whole {
+		return sources, err
+	}
+	if r.Plan.Limit > 0 && len(sources) > r.Plan.Limit {
+		sources = sources[:r.Plan.Limit]
+	}
+	if len(sources) == 0 {
+		return nil, plan.ErrNoItem
+	}
+	seen := make(map[string]bool, len(sources))
+	for i := range sources {
+		if seen[sources[i].ID] {
+			return nil, fmt.Errorf("two items are called %q", sources[i].ID)
+		}
+		seen[sources[i].ID] = true
+	}
+	return sources, nil
+}
