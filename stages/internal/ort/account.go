@@ -42,7 +42,7 @@ func size(bytes int64) string {
 // the memory it needs, and is refused if it doesn't fit even alone.
 //
 // The library keeps the memory of small runs and uses it for the next ones, so such runs take nothing new.
-// The memory of large runs goes back to the system.
+// The memory of large runs is returned to the system.
 type account struct {
 	room    func() Room
 	process func() int64 // bytes of the process besides Go's memory and loaded models

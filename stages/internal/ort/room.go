@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Room is how much more memory this process may take, in bytes, and the limit that says so.
+// A Room is how much more memory this process may take, in bytes, and the tightest limit.
 type Room struct {
 	Free int64 // math.MaxInt64 if the system doesn't say
 	Size int64 // the limit itself
