@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// An Address names a file elsewhere: on a web server, or on the Hugging Face Hub.
+// An Address names a remote file: on a web server, or on the Hugging Face Hub.
 type Address struct {
 	text   string   // as written, without a digest
-	web    *url.URL // nil on the hub
-	digest string   // SHA-256 in lower-case hex, "" if the address has none
+	web    *url.URL // nil for the hub
+	digest string   // SHA-256 in lower-case hex, "" without a digest
 
-	kind           string // of a hub's repository: "" for models, or datasets/ or spaces/
+	kind           string // of the hub's repository: "" for models, or datasets/ or spaces/
 	repo           string // org/name
-	revision, path string // a branch, tag or commit, "" for main; the file
+	revision, path string // a branch, tag or commit, "" for main; the file's path
 }
 
 var (
@@ -33,7 +33,7 @@ func validCommit(s string) bool { return commitPattern.MatchString(s) }
 func Parse(text string) (a Address, err error) {
 	for _, r := range text {
 		if !shown(r) {
-			return a, fmt.Errorf("%q has a letter that isn't printed: write it as %%XX", printable(text))
+			return a, fmt.Errorf("%q has an unprintable character: write it as %%XX", printable(text))
 		}
 	}
 	base, fragment, cut := strings.Cut(text, "#")
@@ -41,7 +41,7 @@ func Parse(text string) (a Address, err error) {
 	if cut {
 		digest, ok := strings.CutPrefix(fragment, "sha256=")
 		if !ok || !sha256Pattern.MatchString(digest) {
-			return a, fmt.Errorf("behind # in an address stands sha256= and 64 hexadecimal digits, not %q",
+			return a, fmt.Errorf("after # an address has sha256= and 64 hexadecimal digits, not %q",
 				fragment)
 		}
 		a.digest = strings.ToLower(digest)
@@ -88,13 +88,13 @@ func (a *Address) parseHub(base string) error {
 
 func (a Address) onHub() bool { return a.web == nil }
 
-// Pinned reports whether the address says which bytes its file has.
+// Pinned reports whether the address contains the digest of its file.
 func (a Address) Pinned() bool { return a.digest != "" }
 
 // Fixed reports whether the address always names the same version of the file: on the hub, a commit.
 func (a Address) Fixed() bool { return !a.onHub() || validCommit(a.revision) }
 
-// String returns the address as an experiment writes it.
+// String returns the address as written in an experiment.
 func (a Address) String() string {
 	if a.digest == "" {
 		return a.text
@@ -115,7 +115,7 @@ func (a Address) at(commit string) Address {
 	return a
 }
 
-// longer returns the address of the hub's file whose path is longer by an ending.
+// longer returns the hub's address with an ending appended to its path.
 func (a Address) longer(ending string) Address {
 	a.digest = ""
 	a.path += ending
@@ -123,7 +123,7 @@ func (a Address) longer(ending string) Address {
 	return a
 }
 
-// url returns where a is downloaded.
+// url returns the URL from which a is downloaded.
 func (a Address) url(h Hub) *url.URL {
 	if !a.onHub() {
 		return a.web
@@ -143,7 +143,7 @@ func (a Address) url(h Hub) *url.URL {
 	return &u
 }
 
-// Name returns the name of the local file: the address's last element, .gz removed where it is unpacked.
+// Name returns the name of the local file: the address's last element, without .gz if the file is unpacked.
 func (a Address) Name() string {
 	name := path.Base(a.file())
 	name = strings.Map(func(r rune) rune {
@@ -155,7 +155,7 @@ func (a Address) Name() string {
 	if a.unpacks() {
 		name = name[:len(name)-len(".gz")]
 	}
-	const longest = 120 // bytes; the end, which has the extension
+	const longest = 120 // bytes; the end, which has the extension, stays
 	name = strings.ToValidUTF8(name[max(0, len(name)-longest):], "")
 	if name = strings.TrimLeft(name, "."); name == "" {
 		return "file"
@@ -163,13 +163,13 @@ func (a Address) Name() string {
 	return name
 }
 
-// packed reports whether the file's own bytes are those of gzip. Servers tell that as an encoding, too.
+// packed reports whether the file itself is compressed by gzip. Servers announce that as an encoding, too.
 func (a Address) packed() bool {
 	name := strings.ToLower(a.file())
 	return strings.HasSuffix(name, ".gz") || strings.HasSuffix(name, ".tgz")
 }
 
-// unpacks reports whether the file is a single one in a .gz.
+// unpacks reports whether the file is a single compressed file, .gz, to be unpacked.
 func (a Address) unpacks() bool {
 	name := strings.ToLower(a.file())
 	return strings.HasSuffix(name, ".gz") && !strings.HasSuffix(name, ".tar.gz")
@@ -183,7 +183,7 @@ func (a Address) file() string {
 	return a.web.Path
 }
 
-// loopback reports whether a URL is of this machine.
+// loopback reports whether a URL names this machine.
 func loopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()

@@ -10,27 +10,26 @@ import (
 	"time"
 )
 
-// maxBytes bounds a file: the largest model and the largest archive of images that a person would name are
-// below.
+// maxBytes bounds a file: the largest models and archives of images that people use are smaller.
 const maxBytes = 32 << 30
 
-// A Cache keeps fetched files. It is safe for several processes.
+// A Cache keeps fetched files. Several processes may use it at a time.
 type Cache struct {
-	Dir     string // below it are the folders of addresses
+	Dir     string // contains a folder for each address
 	Hub     Hub
-	Offline string // why nothing may be downloaded, "" if it may
-	// Show, if set, is told how a download goes: often, by one goroutine.
+	Offline string // why downloads aren't allowed, "" if they are
+	// Show, if set, is called with the progress of a download: often, by one goroutine.
 	Show func(Progress)
-	// Again, if set, is told why a request is made once more.
+	// Again, if set, is called with the reason when a request is repeated.
 	Again func(why string)
 
 	transport *http.Transport
-	wait      time.Duration // before the first of the further attempts
-	stall     time.Duration // how long no byte may arrive
-	most      int64         // bytes of a file
+	wait      time.Duration // before the first repetition
+	stall     time.Duration // how long a connection may be silent
+	most      int64         // largest file, in bytes
 }
 
-// Open returns the user's cache, in the folder of programs' caches, with the hub as its own tools find it.
+// Open returns the cache in the user's cache folder. The hub is the one that its own tools would use.
 func Open() (*Cache, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -51,7 +50,7 @@ func New(dir string, hub Hub) *Cache {
 		stall: time.Minute, most: maxBytes}
 }
 
-// folder returns what is kept for an address: of the hub, at its endpoint.
+// folder returns the folder of an address; the hub's addresses depend on its endpoint.
 func (c *Cache) folder(a Address) string {
 	text := a.String()
 	if a.onHub() {
@@ -61,5 +60,5 @@ func (c *Cache) folder(a Address) string {
 	return filepath.Join(c.Dir, hex.EncodeToString(d[:16]))
 }
 
-// File returns the file that an address is fetched to, whether it is there or not.
+// File returns the path of an address's local file, which needn't exist yet.
 func (c *Cache) File(a Address) string { return filepath.Join(c.folder(a), a.Name()) }

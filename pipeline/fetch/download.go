@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// A download writes the file of one address to a place. The bytes that have arrived stay in part, next to a
+// A download writes the file of one address to a path. The bytes received so far are in part, next to a
 // note of their address and version.
 type download struct {
 	*Cache
 	address    Address
 	file, part string
-	unless     string // an ETag: the version that is here already
-	restarts   int    // how often bytes that had arrived were thrown away
+	unless     string // an ETag: the version of the existing file
+	restarts   int    // how often received bytes were discarded
 
-	// What is known afterwards.
+	// The results.
 	digest, etag, commit string
 }
 
@@ -34,7 +34,7 @@ var (
 		"breaks doesn't go on where it was")
 )
 
-// run downloads the file, or takes it from the hub's own tools.
+// run downloads the file, or copies it from the cache of the hub's own tools.
 func (d *download) run(ctx context.Context) error {
 	if file, commit, ok := d.downloaded(d.address); ok {
 		if err := d.take(file); err == nil {
@@ -50,7 +50,7 @@ func (d *download) run(ctx context.Context) error {
 	return d.retry(ctx, d.address, func() (bool, error) { return d.attempt(ctx) })
 }
 
-// take copies a file that is on this machine.
+// take copies a local file.
 func (d *download) take(file string) error {
 	from, err := os.Open(file)
 	if err != nil {
@@ -69,18 +69,18 @@ func (d *download) take(file string) error {
 	return d.finish(to, h, "")
 }
 
-// A begun download is what part holds.
+// A begun describes the version of which part holds the first bytes.
 type begun struct {
 	URL  string `json:"url"`
 	ETag string `json:"etag,omitempty"` // a strong one
-	// Bytes is how long the file is, 0 or −1 if that is unknown.
+	// Bytes is the length of the file, 0 or −1 if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
 func (d *download) notes() string { return d.part + ".json" }
 
-// begun returns what part holds: how many bytes, and of which version. Without an ETag the digest tells
-// whether the rest fits.
+// begun returns the request for the rest of the file: from which byte on, and of which version. Without an
+// ETag only the digest shows whether the rest belongs to the same version.
 func (d *download) begun(f *os.File) (w wish) {
 	var b begun
 	text, err := os.ReadFile(d.notes())
@@ -98,7 +98,7 @@ func (d *download) begun(f *os.File) (w wish) {
 	return w
 }
 
-// attempt downloads the rest of the file, or some of it, and reports whether it got further.
+// attempt downloads the rest of the file, or a piece of it, and reports whether it received any bytes.
 func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	f, err := os.OpenFile(d.part, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	case err == nil:
 		err = d.finish(f, h, told)
 		if changed := (*changedError)(nil); errors.As(err, &changed) && p.from > 0 {
-			err = d.restart(f, err) // the part may have been of another version
+			err = d.restart(f, err) // part may be of another version
 		} else if changed != nil {
 			d.drop()
 		}
@@ -169,7 +169,7 @@ func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	return n > 0 && arrived > w.from, err
 }
 
-// stall makes the end of a silent connection an error that another attempt may not have.
+// stall makes the end of a silent connection a transient error.
 func stall(err error) error {
 	if errors.Is(err, errStalled) {
 		return &transientError{error: err}
@@ -177,10 +177,10 @@ func stall(err error) error {
 	return err
 }
 
-// mostRestarts bounds how often bytes that have arrived are thrown away, of one file.
+// mostRestarts bounds how often the received bytes of a file are discarded.
 const mostRestarts = 3
 
-// begin empties part, for the version that the server has now.
+// begin empties part, for the server's current version.
 func (d *download) begin(f *os.File, p piece) error {
 	if info, err := f.Stat(); err == nil && info.Size() > 0 {
 		if d.restarts++; d.restarts > mostRestarts {
@@ -201,7 +201,7 @@ func (d *download) begin(f *os.File, p piece) error {
 	return os.WriteFile(d.notes(), text, 0o600)
 }
 
-// restart forgets what part holds, so that the next attempt begins anew.
+// restart discards part, so that the next attempt begins anew.
 func (d *download) restart(f *os.File, why error) error {
 	if d.restarts++; d.restarts > mostRestarts {
 		return errRestarts
@@ -217,11 +217,11 @@ func (d *download) drop() {
 	os.Remove(d.notes())
 }
 
-// leastBytes must arrive before the time is over in which a silent connection ends: about 1 KB a second.
+// leastBytes must arrive within the time after which a silent connection is ended: about 1 KB a second.
 // Single bytes don't keep a download alive.
 const leastBytes = 64 << 10
 
-// receive copies a body, and tells how much has arrived.
+// receive copies a body, and reports its progress.
 func (d *download) receive(to io.Writer, body io.Reader, p piece, stalled *time.Timer) (n int64, err error) {
 	b := make([]byte, 256<<10)
 	var shown time.Time
@@ -236,7 +236,7 @@ func (d *download) receive(to io.Writer, body io.Reader, p piece, stalled *time.
 			stalled.Reset(d.stall)
 		}
 		if _, err := to.Write(b[:k]); err != nil {
-			return n, err // of the disk
+			return n, err // the disk's error
 		}
 		end := err != nil
 		if d.Show != nil && (end || time.Since(shown) > 100*time.Millisecond) {
@@ -256,7 +256,7 @@ func (c *Cache) tooLarge() error {
 	return fmt.Errorf("the file has more than %d bytes, the most that are fetched", c.most)
 }
 
-// finish gives a complete file its name. told is the digest of the part that the server told, or "".
+// finish renames a complete file. told is the digest of the packed file that the server announced, or "".
 func (d *download) finish(f *os.File, h hash.Hash, told string) error {
 	is := hex.EncodeToString(h.Sum(nil))
 	if told != "" && told != is {

@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// An Error is that of an address. No token is in it, nor where a redirect led.
+// An Error is the error of an address. It contains neither a token nor the target of a redirect.
 type Error struct {
 	Address string
 	Err     error
 	Hint    string // what to do, "" if unknown
-	// Absent is set where there is no network, or it mustn't be used: on another machine, the address may
-	// well be fetched.
+	// Absent means that there is no network, or that it mustn't be used: the address may be valid on
+	// another machine.
 	Absent bool
 }
 
@@ -30,7 +30,7 @@ var (
 	errNotFound = errors.New("not found")
 )
 
-// explain returns the error of an address, with what to do about it.
+// explain returns the error of an address, with a hint.
 func (c *Cache) explain(a Address, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -46,17 +46,17 @@ func (c *Cache) explain(a Address, err error) error {
 	case errors.As(err, &changed) && a.Pinned():
 		e.Hint = "without #sha256=…, \"runexp pin\" takes the file as it is now"
 	case errors.Is(err, errNoLength):
-		e.Hint = "with #sha256=… and its digest behind the address, it is fetched"
+		e.Hint = "with #sha256=… and its digest after the address, it is fetched"
 	case errors.As(err, &status):
 		e.Hint = status.hint(c.Hub)
 	}
 	if e.Absent && a.onHub() {
-		e.Hint = "what \"hf download\" has fetched is found, too: hf download " + a.command()
+		e.Hint = "files of \"hf download\" are found, too: hf download " + a.command()
 	}
 	return e
 }
 
-// command returns the arguments by which the hub's own tool downloads an address.
+// command returns the arguments with which the hub's own tool downloads an address.
 func (a Address) command() string {
 	text := a.repo + " " + a.path
 	if a.kind != "" {
@@ -68,13 +68,13 @@ func (a Address) command() string {
 	return text
 }
 
-// A statusErr is that of a server which refuses.
+// A statusErr is the error of a server that refuses a request.
 type statusErr struct {
 	status        int
 	host          string
-	code, message string // of the hub
+	code, message string // the hub's own error
 	address       Address
-	token         bool // one was sent
+	token         bool // the request contained a token
 }
 
 // statusError returns the error of an answer without a file.
@@ -130,11 +130,11 @@ func (e *statusErr) hint(h Hub) string {
 	return ""
 }
 
-// shown reports whether a letter may be in names of files and in messages: no control, none that is invisible
-// or turns the direction of the others, and no byte that isn't UTF-8.
+// shown reports whether a character may occur in file names and messages: no control character, none that
+// is invisible or changes the direction of the text, and no invalid UTF-8.
 func shown(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
 
-// printable returns a text without the letters that aren't shown.
+// printable returns a text without the characters that aren't shown.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !shown(r) {
@@ -144,7 +144,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// plainText returns a text of a server's as a message may show it.
+// plainText returns a server's text in a form that a message may contain.
 func plainText(s string) string {
 	letters := []rune(printable(s))
 	return string(letters[:min(len(letters), 160)])

@@ -1,16 +1,16 @@
-// Package fetch downloads files that an experiment names by an address into a folder of the user's, so that
-// the rest of runexp reads local files only.
+// Package fetch downloads files that an experiment names by an address into the user's cache folder, so
+// that the rest of runexp reads only local files.
 //
-// An address (address.go) is https://host/path or hf://org/repo@revision/path, the latter on the Hugging Face
-// Hub (hub.go), and may end in #sha256=DIGEST. Where it is kept depends on the address alone (cache.go): a
-// folder of its own, with the file under its own name, what a .onnx file of the hub keeps its weights in, and
-// a record of what was fetched (record.go). A process at a time fetches an address (lock.go). A download
-// (download.go) is resumed where it was cut, within the process and by the next one, over requests that go
-// along redirects with care (request.go) and answers that are held against what was asked (judge.go); what
-// fails says what to do (errors.go).
+// An address (address.go) is https://host/path or hf://org/repo@revision/path, the latter on the Hugging
+// Face Hub (hub.go), and may end in #sha256=DIGEST. The address alone decides its folder (cache.go). The
+// folder contains the file under its own name, the files that hold the weights of the hub's .onnx files,
+// and a record of the download (record.go). One process at a time fetches an address (lock.go). An
+// interrupted download is resumed (download.go), within the process or by the next one. Requests follow
+// redirects carefully (request.go), and answers are checked against their request (judge.go); errors come
+// with a hint (errors.go).
 //
-// The digest is that of the file that is read: of a .gz file, but not of a .tar.gz archive, that is the file
-// inside (unpack.go).
+// A digest is of the file that is read: for a .gz file the file inside (unpack.go), but for a .tar.gz
+// archive the archive.
 package fetch
 
 import (
@@ -22,20 +22,20 @@ import (
 	"strings"
 )
 
-// Progress tells how much of a file has arrived. Total is -1 where the server doesn't say.
+// Progress is how much of a file has arrived. Total is -1 if the server doesn't say.
 type Progress struct {
 	Name        string
 	Done, Total int64
 }
 
-// Fetched reports whether a's file is there, as it was fetched.
+// Fetched reports whether a's file exists unchanged.
 func (c *Cache) Fetched(a Address) bool {
 	_, ok := c.present(a)
 	return ok
 }
 
-// Fetch returns the local file of an address, and downloads it if it isn't there. An address without a digest
-// is downloaded once, too: only Pin sees that it has changed since.
+// Fetch returns the local file of an address, and downloads it if it doesn't exist. An address without a
+// digest is downloaded only once, too; only Pin notices that the remote file has changed.
 func (c *Cache) Fetch(ctx context.Context, a Address) (file string, err error) {
 	if c.Fetched(a) {
 		return c.File(a), nil
@@ -50,8 +50,8 @@ func (c *Cache) Fetch(ctx context.Context, a Address) (file string, err error) {
 	return c.File(a), c.explain(a, err)
 }
 
-// Pin returns an address with the digest of its file as it is now and, on the hub, with the commit instead of
-// a branch or tag. The file is downloaded only if the server doesn't tell its digest.
+// Pin returns an address with the digest of its current file and, on the hub, with the commit instead of a
+// branch or tag. The file is downloaded only if the server doesn't send its digest.
 func (c *Cache) Pin(ctx context.Context, a Address) (pinned Address, err error) {
 	pinned, err = c.pin(ctx, a)
 	return pinned, c.explain(a, err)
@@ -92,8 +92,8 @@ func (c *Cache) pin(ctx context.Context, a Address) (pinned Address, err error) 
 	return pinned, err
 }
 
-// fill downloads an address's file, and what belongs to it, into its folder. With an old record it downloads
-// only what has changed since.
+// fill downloads an address's files into its folder. With an old record it downloads only the files that
+// have changed since.
 func (c *Cache) fill(ctx context.Context, a Address, part string, old *record) (*record, error) {
 	r := &record{Address: a.String()}
 	d := download{Cache: c, address: a, file: c.File(a), part: part}
@@ -129,7 +129,7 @@ func (c *Cache) fill(ctx context.Context, a Address, part string, old *record) (
 	return r, c.write(a, r)
 }
 
-// weights returns the addresses where exporters put the weights of a model that is on the hub.
+// weights returns the addresses at which exporters put the weights of a model on the hub.
 func (a Address) weights() []Address {
 	if !a.onHub() || path.Ext(a.path) != ".onnx" {
 		return nil
@@ -137,7 +137,7 @@ func (a Address) weights() []Address {
 	return []Address{a.longer(".data"), a.longer("_data")}
 }
 
-// A changedError is that of a file with another digest than the address says.
+// A changedError is the error of a file whose digest isn't the address's.
 type changedError struct{ is, want string }
 
 func (e *changedError) Error() string {

@@ -15,15 +15,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Hub is the Hugging Face Hub, or a server that speaks its protocol.
+// A Hub is the Hugging Face Hub, or a server with the same protocol.
 type Hub struct {
 	Endpoint *url.URL
-	Token    string // sent to the endpoint alone, "" for none
-	Files    string // the folder of files that the hub's own tools have downloaded, "" for none
+	Token    string // sent only to the endpoint, "" for none
+	Files    string // the cache folder of the hub's own tools, "" for none
 }
 
-// userHub returns the hub as its own tools find it: by HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME and
-// HF_HUB_CACHE.
+// userHub returns the hub that its own tools would use, by HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HOME
+// and HF_HUB_CACHE.
 func userHub() (h Hub, err error) {
 	text := os.Getenv("HF_ENDPOINT")
 	if text == "" {
@@ -67,7 +67,7 @@ func isSet(name string) bool {
 	return slices.Contains([]string{"1", "ON", "YES", "TRUE"}, strings.ToUpper(os.Getenv(name)))
 }
 
-// offline returns why nothing may be downloaded, "" if it may.
+// offline returns why downloads aren't allowed, "" if they are.
 func offline() string {
 	for _, name := range []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
 		if isSet(name) {
@@ -77,17 +77,17 @@ func offline() string {
 	return ""
 }
 
-// is reports whether a URL is of the hub's server.
+// is reports whether a URL is on the hub's server.
 func (h Hub) is(u *url.URL) bool { return u.Scheme == h.Endpoint.Scheme && u.Host == h.Endpoint.Host }
 
-// metadata is what the hub tells of a file next to its bytes.
+// metadata are the facts about a file in the headers of the hub's answers.
 type metadata struct {
 	commit string
-	digest string // SHA-256 of the bytes, "" for a small file, of which the hub doesn't know it
+	digest string // SHA-256 of the bytes, "" for a small file, whose digest the hub doesn't know
 	size   int64  // -1 if unknown
 }
 
-// add takes what the headers of an answer tell.
+// add adds the facts in the headers of an answer.
 func (m *metadata) add(h http.Header) {
 	if commit := h.Get("X-Repo-Commit"); validCommit(commit) {
 		m.commit = commit
@@ -100,7 +100,7 @@ func (m *metadata) add(h http.Header) {
 	}
 }
 
-// hubMetadata asks the hub which commit a revision is, and which digest a file has.
+// hubMetadata asks the hub for the commit of a revision and the digest of a file.
 func (c *Cache) hubMetadata(ctx context.Context, a Address) (metadata, error) {
 	var m metadata
 	err := c.retry(ctx, a, func() (bool, error) {
@@ -118,13 +118,13 @@ func (c *Cache) hubMetadata(ctx context.Context, a Address) (metadata, error) {
 		return false, nil
 	})
 	if err == nil && m.commit == "" {
-		err = fmt.Errorf("%s doesn't tell the commit of %q", c.Hub.Endpoint.Host, a.revision)
+		err = fmt.Errorf("%s doesn't send the commit of %q", c.Hub.Endpoint.Host, a.revision)
 	}
 	return m, err
 }
 
-// downloaded returns the file that the hub's own tools have of an address, if they have. Of a branch, only
-// offline: it may be an old one.
+// downloaded returns the file of an address in the cache of the hub's own tools, if there is one. A
+// branch's file is used only offline, since it may be outdated.
 func (c *Cache) downloaded(a Address) (file, commit string, ok bool) {
 	if !a.onHub() || c.Hub.Files == "" || !a.Pinned() && !a.Fixed() && c.Offline == "" {
 		return "", "", false

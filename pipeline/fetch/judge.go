@@ -9,30 +9,31 @@ import (
 	"strings"
 )
 
-// A wish is what a request asks for of a file.
+// A wish is the part of a file that a request asks for.
 type wish struct {
-	from   int64  // the first byte; what is before is here
-	etag   string // the version that the bytes before are of, "" if only the digest tells
-	total  int64  // how many bytes that version has, −1 if unknown
-	unless string // an ETag: the version that is here as a whole
+	from   int64  // the first byte; earlier bytes are here already
+	etag   string // the version of the earlier bytes, "" if only the digest identifies it
+	total  int64  // length of that version, −1 if unknown
+	unless string // an ETag: the version of the existing file
 }
 
-// A piece is what an answer has: the bytes of one version of the file, from a place on.
+// A piece is the part of a file that an answer contains: bytes of one version, from an offset on.
 type piece struct {
-	from, to int64 // to is −1 if the answer doesn't tell where it ends
+	from, to int64 // to is −1 if the answer doesn't say where it ends
 	total    int64 // of the whole file, −1 if unknown
 	etag     string
 }
 
-// errOther is that of an answer that can't be joined to what is here: the file is asked for as a whole.
+// errOther is the error of an answer that doesn't continue the bytes received so far: the whole file is
+// requested next.
 var errOther = errors.New("the server sends another part of the file, or of another version, than was " +
 	"asked for")
 
 var contentRange = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$`)
 
-// judge holds an answer against what was asked: its status, range, length, version and encoding. It returns
-// errUnchanged if the wished version is here, errOther if the answer doesn't fit, and an error that is final
-// if the server's bytes can't be the file's. A server that contradicts itself isn't believed.
+// judge checks an answer against its request: its status, range, length, version and encoding. It returns
+// errUnchanged if the existing file is current, errOther if the answer doesn't fit, and a final error if
+// the server's bytes can't be the file's. A server that contradicts itself isn't trusted.
 func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 	etag := r.Header.Get("ETag")
 	switch r.StatusCode {
@@ -56,7 +57,7 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 		}
 	case http.StatusNotModified:
 		if w.unless == "" || w.from > 0 || etag != "" && opaque(etag) != opaque(w.unless) {
-			return p, errors.New("the server says that a file hasn't changed, of which nothing was told")
+			return p, errors.New("the server says that the file is unchanged, though no version was named")
 		}
 		return p, errUnchanged
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -79,15 +80,15 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 			"asked to",
 			plainText(encoding))
 	}
-	// Before HTTP/1.1, and without a length, the end of the connection is that of the file: whether it was
-	// cut nothing tells.
+	// Before HTTP/1.1, and without a length, a file ends with the connection: nothing shows whether it is
+	// complete.
 	if p.total < 0 && !digestTells && r.ProtoMajor == 1 && len(r.TransferEncoding) == 0 {
 		return p, errNoLength
 	}
 	return p, nil
 }
 
-var errNoLength = errors.New("the server doesn't tell how long the file is, nor where it ends")
+var errNoLength = errors.New("the server sends neither the file's length nor its end")
 
-// opaque returns an ETag without the mark of a weak one.
+// opaque returns an ETag without the prefix of a weak one.
 func opaque(etag string) string { return strings.TrimPrefix(etag, "W/") }

@@ -78,7 +78,7 @@ func raw(t *testing.T, answers ...string) (url string) {
 func TestAnswersWithoutLength(t *testing.T) {
 	w := newWorld(t)
 	const answer = "HTTP/1.0 200 OK\r\n\r\nabc"
-	w.refused(raw(t, answer), "doesn't tell how long the file is", "#sha256=")
+	w.refused(raw(t, answer), "sends neither the file's length nor its end", "#sha256=")
 	w.fetch(raw(t, answer)+"#sha256="+fetchtest.Digest([]byte("abc")), []byte("abc"))
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// locked calls do while no other process works on an address's folder, with the file that downloads go to
-// first: the same one each time, so that a download goes on where an earlier process stopped.
+// locked calls do while no other process works on an address's folder. part is the file for incomplete
+// downloads. Its name is always the same, so that a download continues where an earlier process stopped.
 func (c *Cache) locked(ctx context.Context, a Address, do func(part string) error) error {
 	dir := c.folder(a)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -28,7 +28,7 @@ func (c *Cache) locked(ctx context.Context, a Address, do func(part string) erro
 		case err == nil:
 			return do(part)
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			// A file system without locks: processes don't share what they have downloaded of a file.
+			// Without file locks, processes can't share an incomplete download.
 			part = fmt.Sprintf("%s-%d", part, os.Getpid())
 			defer os.Remove(part)
 			return do(part)

@@ -14,15 +14,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A record tells what an address's folder holds. It is written last: a folder without one isn't complete.
+// A record lists the files of an address's folder. It is written last: a folder without one is incomplete.
 type record struct {
 	Address string      `json:"address"`
-	ETag    string      `json:"etag,omitempty"`   // by which the server knows this version
+	ETag    string      `json:"etag,omitempty"`   // the server's name of this version
 	Commit  string      `json:"commit,omitempty"` // of the hub's repository
-	Files   []savedFile `json:"files"`            // the address's own first
+	Files   []savedFile `json:"files"`            // the address's own file first
 }
 
-// A savedFile is a fetched file, with what tells cheaply that it hasn't been changed since.
+// A savedFile is a fetched file, with the facts that show cheaply whether it was changed later.
 type savedFile struct {
 	Name   string    `json:"name"`
 	Digest string    `json:"sha256"`
@@ -51,7 +51,7 @@ func (c *Cache) write(a Address, r *record) error {
 	return writeFile(filepath.Join(c.folder(a), recordName), append(b, '\n'))
 }
 
-// present returns the record of an address whose files are there, and are those that were fetched.
+// present returns the record of an address if all its files exist unchanged.
 func (c *Cache) present(a Address) (*record, bool) {
 	dir := c.folder(a)
 	b, err := stages.ReadFile(filepath.Join(dir, recordName), 1<<20)
@@ -88,8 +88,8 @@ func digestOf(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// adopt gives the files of an address to another, of the same bytes, if they are there: pinned addresses
-// needn't be fetched again.
+// adopt links or copies the files of one address to another one with the same bytes, if they exist: a
+// pinned address needn't be fetched again.
 func (c *Cache) adopt(ctx context.Context, from, to Address) error {
 	r, ok := c.present(from)
 	if !ok || r.main().Digest != to.digest || c.Fetched(to) || c.folder(from) == c.folder(to) {
@@ -103,7 +103,7 @@ func (c *Cache) adopt(ctx context.Context, from, to Address) error {
 			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
-			if os.Link(old, file) != nil { // as on some file systems
+			if os.Link(old, file) != nil { // some file systems have no links
 				return nil // it is fetched when it is needed
 			}
 			if err := now.add(file, f.Digest); err != nil {
@@ -114,7 +114,7 @@ func (c *Cache) adopt(ctx context.Context, from, to Address) error {
 	})
 }
 
-// writeFile writes a file as a whole or not at all.
+// writeFile writes a file atomically.
 func writeFile(file string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
@@ -125,7 +125,7 @@ func writeFile(file string, b []byte) error {
 	return keep(f, file, err)
 }
 
-// keep closes a written file and gives it its name, for good, unless writing it failed.
+// keep closes a written file, syncs it and renames it, unless writing it failed.
 func keep(f *os.File, file string, err error) error {
 	if err == nil {
 		err = f.Chmod(0o444)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// newTransport returns what asks servers. Unlike a client it follows no redirect by itself: the token must
-// not go along.
+// newTransport returns the transport of requests. Unlike a client it follows no redirects, since they must
+// not get the token.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -24,16 +24,17 @@ func newTransport() *http.Transport {
 // maxRedirects bounds a chain of redirects.
 const maxRedirects = 10
 
-// An answer is that of the server that has the file, with what the hub told on the way there.
+// An answer is the response of the server that has the file, with the metadata that the hub has sent
+// before.
 type answer struct {
 	*http.Response
 	metadata
 	address Address
-	token   bool // the hub was sent one
+	token   bool // the hub was sent a token
 }
 
-// request asks for an address's file and follows redirects: at most maxRedirects, none from https to http,
-// and with the token only on the hub's own server. HEAD stops where the hub sends it to another server.
+// request requests an address's file and follows redirects: at most maxRedirects, never from https to http,
+// and with the token only on the hub's own server. HEAD stops when the hub redirects it to another server.
 func (c *Cache) request(ctx context.Context, method string, a Address, header http.Header) (*answer, error) {
 	out := &answer{address: a, metadata: metadata{size: -1}}
 	u := a.url(c.Hub)
@@ -47,9 +48,9 @@ func (c *Cache) request(ctx context.Context, method string, a Address, header ht
 			req.Header[name] = values
 		}
 		req.Header.Set("User-Agent", "runexp")
-		// Ranges, lengths and digests are of the file's own bytes.
+		// Ranges, lengths and digests refer to the file's own bytes.
 		req.Header.Set("Accept-Encoding", "identity")
-		// What another server leads to is no longer the hub's, though it be on its host.
+		// Once another server has redirected the request, it gets no token, not even on the hub's host.
 		ofHub = ofHub && c.Hub.is(u)
 		if out.token = ofHub && c.Hub.Token != ""; out.token {
 			req.Header.Set("Authorization", "Bearer "+c.Hub.Token)
@@ -74,7 +75,7 @@ func (c *Cache) request(ctx context.Context, method string, a Address, header ht
 	return nil, fmt.Errorf("%s: more than %d redirects", a.url(c.Hub).Host, maxRedirects)
 }
 
-// redirect returns where an answer sends the request, nil if it doesn't.
+// redirect returns the target of a redirect, nil if the answer isn't one.
 func redirect(from *url.URL, r *http.Response) (*url.URL, error) {
 	switch r.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
@@ -92,15 +93,15 @@ func redirect(from *url.URL, r *http.Response) (*url.URL, error) {
 	return nil, fmt.Errorf("%s: a redirect to %s://, which isn't followed", from.Host, to.Scheme)
 }
 
-// A transientError is one that another attempt may not have.
+// A transientError is an error that another attempt may not have.
 type transientError struct {
 	error
-	after time.Duration // that the server asks to wait
+	after time.Duration // the wait that the server asks for
 }
 
 func (e *transientError) Unwrap() error { return e.error }
 
-// An unreachableError is that of a server to which there is no connection.
+// An unreachableError is the error of a server that can't be connected.
 type unreachableError struct {
 	host string
 	err  error
@@ -111,7 +112,7 @@ func (e *unreachableError) Error() string {
 }
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// unreachable returns the error of a request that wasn't answered.
+// unreachable returns the error of a request without an answer.
 func unreachable(ctx context.Context, u *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -124,14 +125,14 @@ func unreachable(ctx context.Context, u *url.URL, err error) error {
 }
 
 const (
-	attempts    = 5   // in a row that got no further
-	allAttempts = 100 // each of which got further
+	attempts    = 5   // in a row without progress
+	allAttempts = 100 // with progress
 	longestWait = time.Minute
 )
 
-// retry calls do until it succeeds, or fails with an error that isn't transient, or too often, and tells why
-// it does so again. do returns whether it got further. A server that was never reached isn't tried again:
-// there is no network.
+// retry calls do until it succeeds, fails with an error that isn't transient, or fails too often, and shows
+// the reason of each repetition. do reports whether it made progress. A server that was never reached isn't
+// tried again: there is no network.
 func (c *Cache) retry(ctx context.Context, a Address, do func() (further bool, err error)) error {
 	wait, tried := c.wait, 0
 	for n := range allAttempts {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// unpack writes the file inside a .gz to a temporary file next to it, and returns that and its digest.
+// unpack writes the file inside a .gz to a temporary file next to it, and returns this file and its digest.
 func (c *Cache) unpack(packed string) (to *os.File, digest string, err error) {
 	f, err := os.Open(packed)
 	if err != nil {

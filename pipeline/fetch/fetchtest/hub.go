@@ -1,5 +1,6 @@
-// Package fetchtest has a server for tests that speaks the protocol of the Hugging Face Hub, with a second
-// one that has the bytes of large files, and that can misbehave as networks do.
+// Package fetchtest has servers for tests. hub.go is a Hugging Face Hub with a second server, the CDN, for
+// large files; its answers can fail as on a real network. liar.go is a server whose answers may be wrong in
+// any way.
 package fetchtest
 
 import (
@@ -17,11 +18,12 @@ import (
 	"time"
 )
 
-// Commit is that of every repository's branch main.
+// Commit is the commit of branch main in every repository.
 const Commit = "0123456789abcdef0123456789abcdef01234567"
 
-// A Hub has files by their paths org/repo/file. Those of at least Large bytes are on the CDN; those of a
-// repository called gated need the token. Any file is also at /web/org/repo/file, as on a plain server.
+// A Hub serves files by their paths org/repo/file. Files of at least Large bytes are on the CDN; files of a
+// repository called gated require the token. Every file is also at /web/org/repo/file, as on a plain
+// server.
 type Hub struct {
 	URL, CDN string
 	Token    string
@@ -32,21 +34,21 @@ type Hub struct {
 	mishaps  []Mishap
 }
 
-// Large is from how many bytes on a file is on the CDN.
+// Large is the number of bytes from which on a file is on the CDN.
 const Large = 1000
 
-// A Mishap changes one answer that has bytes.
+// A Mishap changes one answer that has a body.
 type Mishap struct {
-	Status     int    // this one instead of the bytes
-	RetryAfter string // with it
-	Cut        int    // the connection ends behind so many bytes, but for 0
-	Whole      bool   // the range that was asked for is ignored
-	Wrong      bool   // another range is sent than was asked for
-	NoETag     bool   // the version isn't told
+	Status     int    // answer with this status instead
+	RetryAfter string // header of such an answer
+	Cut        int    // end the connection after this many bytes; 0: don't
+	Whole      bool   // ignore the requested range
+	Wrong      bool   // send another range than requested
+	NoETag     bool   // omit the version
 	Stall      time.Duration
 }
 
-// New starts both servers, for the time of a test.
+// New starts both servers; they end with the test.
 func New(t testing.TB) *Hub {
 	h := &Hub{files: map[string][]byte{}}
 	hub := httptest.NewServer(http.HandlerFunc(h.serveHub))
@@ -57,21 +59,21 @@ func New(t testing.TB) *Hub {
 	return h
 }
 
-// Put gives a file its bytes.
+// Put stores a file.
 func (h *Hub) Put(file string, b []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.files[file] = b
 }
 
-// Mishaps are those of the next answers that have bytes, one each.
+// Mishaps sets the mishaps of the next answers with a body, one each.
 func (h *Hub) Mishaps(list ...Mishap) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mishaps = list
 }
 
-// Requests returns what was asked for since the last call: server, method, path, range and who asks.
+// Requests returns the requests since the last call: server, method, path, range and user agent.
 func (h *Hub) Requests() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +153,7 @@ func (h *Hub) serveCDN(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, strings.TrimPrefix(r.URL.Path, "/"))
 }
 
-// serve sends a file's bytes, or what goes wrong with that.
+// serve sends a file, or fails by the next mishap.
 func (h *Hub) serve(w http.ResponseWriter, r *http.Request, file string) {
 	h.mu.Lock()
 	b, ok := h.files[file]
@@ -183,7 +185,7 @@ func (h *Hub) serve(w http.ResponseWriter, r *http.Request, file string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 }
 
-// A cutWriter ends the connection, or falls silent, behind some bytes.
+// A cutWriter ends the connection, or stays silent, after some bytes.
 type cutWriter struct {
 	http.ResponseWriter
 	left  int
@@ -206,7 +208,7 @@ func (w *cutWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Digest returns the SHA-256 of bytes, as addresses write it.
+// Digest returns the SHA-256 of b as addresses write it.
 func Digest(b []byte) string {
 	d := sha256.Sum256(b)
 	return hex.EncodeToString(d[:])

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// A Liar is a server of a file of several versions that answers as it likes, whatever was asked: any status,
-// any part of any version, with headers that are missing, are of another answer, or contradict each other.
-// What it never does is to call the bytes of one version those of another; unless Forges is set, and then it
-// does that, too, so that only a digest tells.
+// A Liar is a server of several versions of a file that ignores requests: it answers with any status and
+// any part of any version, and with headers that are missing, belong to another answer, or contradict each
+// other. But it never labels the bytes of one version as another's, unless Forges is set; then only a
+// digest reveals the lie.
 type Liar struct {
 	Versions [][]byte
 	Forges   bool
@@ -22,15 +22,15 @@ type Liar struct {
 	mu    sync.Mutex
 	r     *rand.Rand
 	log   []string
-	mayBe int // of answers left that may be wrong; the others are right
+	mayBe int // number of answers left that may be wrong; later ones are right
 }
 
-// NewLiar returns a liar whose answers depend on the seed, of which so many may be wrong.
+// NewLiar returns a liar whose answers depend on the seed; at most wrong of them are wrong.
 func NewLiar(seed uint64, wrong int, versions ...[]byte) *Liar {
 	return &Liar{Versions: versions, r: rand.New(rand.NewPCG(seed, 11)), mayBe: wrong}
 }
 
-// Log returns what was asked and answered.
+// Log returns the requests and answers.
 func (l *Liar) Log() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,10 +57,10 @@ func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status = []int{200, 206, 206, 304, 416, 503}[l.r.IntN(6)]
 	}
 	if status == http.StatusPartialContent {
-		if pick(3) { // shorter than asked for
+		if pick(3) { // shorter than requested
 			to = from + l.r.IntN(to-from) + 1
 		}
-		if pick(4) { // from another place
+		if pick(4) { // from another offset
 			from = l.r.IntN(to)
 		}
 	} else {
@@ -72,7 +72,7 @@ func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status == http.StatusPartialContent {
 		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(b)))
 	}
-	for range 2 { // what is missing or wrong about it
+	for range 2 { // what is missing or wrong in it
 		if !pick(3) {
 			continue
 		}
