@@ -11,16 +11,16 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Cache holds the sessions of a device's slots in its memory. When they weigh more than the cache's limit,
-// it closes the least recently used of them that no running call uses.
+// A Cache holds the loaded sessions of the slots of one device. If their memory exceeds the cache's limit,
+// it closes the least recently used sessions that no running call uses.
 type Cache struct {
-	// Memory, if set, keeps what programs find out about the device: see [stages.Remembering].
+	// Memory, if set, keeps facts that programs find out about the device: see [stages.Remembering].
 	Memory stages.Memory
 
 	limit int64
 	lost  atomic.Bool
 
-	mu      sync.Mutex // guards what follows, and using and nested of the slots
+	mu      sync.Mutex // guards the fields below, and using and nested of the slots
 	slots   int
 	entries map[string]*entry
 	clock   int64
@@ -31,30 +31,30 @@ func NewCache(limit int64) *Cache { return &Cache{limit: limit, entries: map[str
 
 type entry struct {
 	built  chan struct{} // closed once the builder has returned
-	c      io.Closer     // nil until then, and if that failed
-	err    error         // of the builder
+	c      io.Closer     // nil until then, and if the builder failed
+	err    error         // the builder's
 	weight int64
-	used   int64 // by the cache's clock
-	users  int   // slots on which a call runs that used it
+	used   int64 // time of the last use, by the cache's clock
+	users  int   // number of slots whose running call has used it
 }
 
 // A Slot is a place on a device where one chunk at a time is computed. It implements [stages.Slot].
 type Slot struct {
 	device stages.Device
 	cache  *Cache
-	number int // in its cache
+	number int // index in its cache
 
-	nested int // calls of stages that run, one within the other
+	nested int // depth of nested calls of stages
 	using  map[*entry]bool
 
 	spent   Spent // since [Slot.Take]
-	loading int   // calls of Share, one within the other
+	loading int   // depth of nested calls of Share
 }
 
-// Spent is what a slot spent on models.
+// Spent counts the passes of models on a slot, and the time to load them.
 type Spent struct {
 	Forward, Backward int           // passes: rows of batches
-	Loading           time.Duration // that was waited for what the cache holds
+	Loading           time.Duration // time spent waiting for sessions to be loaded
 }
 
 // Passed implements [stages.Meter].
@@ -65,7 +65,7 @@ func (s *Slot) Passed(forward, backward int) {
 	s.spent.Backward += backward
 }
 
-// Take returns what the slot spent since the last Take.
+// Take returns the slot's Spent since the last Take.
 func (s *Slot) Take() (spent Spent) {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Slot) Take() (spent Spent) {
 	return spent
 }
 
-// load starts the clock of [Spent.Loading], unless it runs. The result stops it.
+// load starts the clock of [Spent.Loading], unless it runs already. The result stops it.
 func (s *Slot) load() (end func()) {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Slot) load() (end func()) {
 // Memory implements [stages.Remembering].
 func (s *Slot) Memory() stages.Memory { return s.cache.Memory }
 
-// Lose notes that the device of the cache's slots is lost, and reports whether that is news.
+// Lose marks the device of the cache's slots as lost, and reports whether it wasn't before.
 func (s *Slot) Lose() bool { return !s.cache.lost.Swap(true) }
 
 // Lost reports whether the slot's device is lost.
@@ -108,11 +108,11 @@ func (c *Cache) NewSlot(d stages.Device) *Slot {
 // On reports whether the slot's sessions are in the cache.
 func (s *Slot) On(cache *Cache) bool { return s.cache == cache }
 
-// Device returns where the slot computes.
+// Device returns the slot's device.
 func (s *Slot) Device() stages.Device { return s.device }
 
-// Begin starts a call of a stage: until end is called, nothing is closed that the call uses. A call within a
-// call, to compute again what the outer one reads, protects what the outer one uses too.
+// Begin starts a call of a stage: until end is called, no session that the call uses is closed. A nested
+// call, which computes an input of the outer one again, also protects the outer call's sessions.
 func (s *Slot) Begin() (end func()) {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Slot) Share(key string, weight int64, build func() (io.Closer, error)) 
 	}
 }
 
-// take returns the entry of a key. If there was none, the caller must fill it.
+// take returns the entry of a key. If it is new, the caller must fill it.
 func (s *Slot) take(key string, weight int64) (e *entry, found bool) {
 	c := s.cache
 	c.mu.Lock()
@@ -171,7 +171,7 @@ func (s *Slot) take(key string, weight int64) (e *entry, found bool) {
 	return e, found
 }
 
-// fill builds an entry. If that fails, or panics, the entry is removed.
+// fill builds an entry. If the builder fails or panics, the entry is removed.
 func (s *Slot) fill(key string, e *entry, build func() (io.Closer, error)) (c io.Closer, err error) {
 	defer func() {
 		s.cache.mu.Lock()
@@ -192,8 +192,8 @@ func (s *Slot) fill(key string, e *entry, build func() (io.Closer, error)) (c io
 	return c, err
 }
 
-// evict closes what no running call uses and weighs something, oldest first, until the rest weighs no more
-// than room. What can't be closed cleanly is removed all the same.
+// evict closes sessions with a weight that no running call uses, the oldest first, until the others weigh
+// no more than room. A session that fails to close is removed nevertheless.
 func (c *Cache) evict(room int64) {
 	for {
 		var total int64
@@ -212,10 +212,10 @@ func (c *Cache) evict(room int64) {
 	}
 }
 
-// free reports whether nobody uses or builds the entry.
+// free reports whether the entry is built and no call uses it.
 func (e *entry) free() bool { return e.c != nil && e.users == 0 }
 
-// Trim closes everything that no running call uses, to make room after a lack of memory, or at the end.
+// Trim closes all sessions that no running call uses: at the end, or to make room when memory runs out.
 func (c *Cache) Trim() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

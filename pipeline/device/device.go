@@ -1,6 +1,6 @@
 // Package device turns a list of devices into slots: places where one chunk of work at a time runs, each with
 // the sessions that are loaded there. device.go parses the list and chooses the devices for a number of
-// items; cache.go has the slots, and the cache of sessions that those of one device share.
+// items; cache.go has the slots, and the cache of sessions that the slots of one device share.
 package device
 
 import (
@@ -15,10 +15,10 @@ import (
 )
 
 // Parse reads a list such as "cpu", "cpu:0,cpu:1" or "cuda:0,cuda:1". k numbered cpu slots share the cores
-// that this process may use. "cpu" stands for one slot a core: slots compute apart and never wait for one
-// another, while the threads of one slot wait behind every operator. "cuda" stands for every device that
-// CUDA_VISIBLE_DEVICES lists, or the first one, "webgpu" for the first one. Classes don't mix, since one
-// class makes all of a cell.
+// that this process may use. "cpu" stands for one slot a core: separate slots never wait for each other,
+// while the threads of one slot do so after every operator. "cuda" stands for every device in
+// CUDA_VISIBLE_DEVICES, or the first one, "webgpu" for the first one. Classes can't be mixed, since a cell
+// is computed by a single class.
 func Parse(list string) ([]stages.Device, error) {
 	var out []stages.Device
 	cores := runtime.GOMAXPROCS(0)
@@ -42,7 +42,8 @@ func Parse(list string) ([]stages.Device, error) {
 		} else if class != "cpu" {
 			count = 1
 			if class == "cuda" {
-				count = strings.Count(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") + 1 // one unless it's set
+				// 1 unless the variable is set
+				count = strings.Count(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") + 1
 			}
 		}
 		for i := range count {
@@ -60,11 +61,11 @@ func Parse(list string) ([]stages.Device, error) {
 	return out, nil
 }
 
-// lanes is how many slots a device other than a processor has: while the run of one has it, another decodes,
-// fills buffers, or encodes and stores.
+// lanes is the number of slots of a device other than a processor: while one slot's run uses the device,
+// the other decodes, fills buffers, encodes or stores.
 const lanes = 2
 
-// Slots returns how many slots devices have at most.
+// Slots returns the largest number of slots that devices have.
 func Slots(devices []stages.Device) int {
 	if devices[0].Class == "cpu" {
 		return len(devices)
@@ -72,11 +73,11 @@ func Slots(devices []stages.Device) int {
 	return lanes * len(devices)
 }
 
-// For returns the devices of the slots that compute so many items. An item is computed on one slot, so with
-// four or more processor slots an item most of them might idle: then one slot has all their threads.
+// For returns the devices of the slots that compute this many items. An item is computed on one slot, so
+// with four or more processor slots an item most slots would idle; then one slot gets all threads.
 func For(items int, devices []stages.Device) []stages.Device {
 	if devices[0].Class != "cpu" {
-		return slices.Repeat(devices, lanes) // the first of each before the second of any
+		return slices.Repeat(devices, lanes) // the first slot of each device before the second of any
 	}
 	if 4*items > len(devices) {
 		return devices
