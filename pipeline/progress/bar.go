@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	steps  = 10_000                 // resolution of the bar, finer than cells so that a long cell moves it
+	steps  = 10_000                 // resolution of the bar; finer than cells, so that a long cell moves it
 	redraw = 100 * time.Millisecond // the bar isn't drawn more often
 	frame  = 32                     // letters of a line that percent, borders and blanks of the bar take
 )
@@ -23,10 +23,10 @@ type bar struct {
 	width func() int
 	bar   *progressbar.ProgressBar // nil while nothing runs
 	drawn time.Time
-	share int // of steps; a later end doesn't move the bar back
+	share int // in steps; a later estimate of the end doesn't move the bar back
 }
 
-// show follows an event that t has counted.
+// show draws the bar after an event that t has counted.
 func (b *bar) show(t *tally, k pipeline.EventKind) {
 	if b == nil {
 		return
@@ -44,13 +44,13 @@ func (b *bar) show(t *tally, k pipeline.EventKind) {
 	if now := t.now(); b.bar != nil && now.Sub(b.drawn) >= redraw {
 		b.drawn = now
 		b.bar.Describe(cut(status(t), b.width()-frame))
-		// A full bar would be taken for a finished one.
+		// A full bar would look finished.
 		b.share = max(b.share, min(int(t.share()*steps), steps-1))
 		b.bar.Set(b.share)
 	}
 }
 
-// clear makes room for a line above the bar, which the next event draws again.
+// clear removes the bar before a line is written; the next event draws it again.
 func (b *bar) clear() {
 	if b != nil && b.bar != nil {
 		b.bar.Clear()
@@ -65,7 +65,7 @@ func (b *bar) close() {
 	}
 }
 
-// status tells how far the run is, what matters most first.
+// status describes the progress of the run, the most important part first.
 func status(t *tally) string {
 	if !t.planned {
 		return compiling(t)

@@ -8,25 +8,25 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// A Download shows how files arrive, one after the other: as a bar on a terminal, else a line for each file,
-// and one every half minute for a file that takes longer.
+// A Download shows the progress of files that are fetched one after the other: as a bar on a terminal,
+// otherwise as a line for each file, and one every half minute for a file that takes longer.
 type Download struct {
 	w     io.Writer
 	width func() int // of the terminal, nil for lines
 	now   Clock
 
-	name  string // of the file that arrives
+	name  string // of the current file
 	bar   *progressbar.ProgressBar
 	spoke time.Time
 }
 
-// Downloads returns a display of downloads. width returns how many letters fit in a line of the terminal; it
-// is nil where there is none.
+// Downloads returns a display of downloads. width returns how many letters fit in a line of the terminal;
+// it is nil without a terminal.
 func Downloads(w io.Writer, width func() int, now Clock) *Download {
 	return &Download{w: w, width: width, now: now}
 }
 
-// Show tells how many bytes of a file have arrived, of total, which is -1 if unknown.
+// Show shows how many bytes of a file have arrived, of total, which is -1 if unknown.
 func (d *Download) Show(name string, done, total int64) {
 	begins := name != d.name
 	if d.name = name; d.width == nil {
@@ -53,7 +53,7 @@ func (d *Download) Show(name string, done, total int64) {
 	d.bar.Set64(done)
 }
 
-// Say writes a line between what Show writes.
+// Say writes a line between the lines of Show.
 func (d *Download) Say(line string) {
 	if d.bar != nil {
 		d.bar.Clear()

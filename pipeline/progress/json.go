@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A record is an event as one line of JSON. Fields that mean nothing for an event are left out.
+// A record is an event as one line of JSON. An event leaves out the fields that don't apply to it.
 type record struct {
 	Event   string  `json:"event"`
 	Cell    string  `json:"cell,omitempty"`
@@ -20,7 +20,7 @@ type record struct {
 	Reason  string  `json:"reason,omitempty"`
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
-	Left    float64 `json:"left,omitempty"` // seconds until the run is expected to end
+	Left    float64 `json:"left,omitempty"` // seconds until the expected end of the run
 	Folder  string  `json:"folder,omitempty"`
 	Answer  string  `json:"answer,omitempty"`
 }
@@ -39,8 +39,8 @@ func newStream(w io.Writer) *stream {
 	return &stream{w: e}
 }
 
-// Published writes the last line of JSON: the review folder that the results are in, and the answer that its
-// README begins with.
+// Published writes the last line of JSON: the review folder with the results, and the answer at the
+// beginning of its README.
 func Published(w io.Writer, folder, answer string) {
 	_ = newStream(w).w.Encode(record{Event: "published", Folder: folder, Answer: answer})
 }
@@ -58,7 +58,7 @@ func (s *stream) Show(e pipeline.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.w.Encode(r) // a reader that went away must not stop the run
+	_ = s.w.Encode(r) // a reader that has gone must not stop the run
 }
 
 func (s *stream) Close() {}

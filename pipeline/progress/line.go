@@ -11,7 +11,7 @@ import (
 // A cell that takes longer is mentioned this often.
 const heartbeat = 30 * time.Second
 
-// line returns the sentence for an event, or "" if it isn't worth one.
+// line returns the sentence for an event, or "" for an unimportant one.
 func line(t *tally, e pipeline.Event) string {
 	if !t.planned && !bad(e.Kind) && e.Kind != pipeline.CellCompiling {
 		return "" // one of the cells that planning finds cached
@@ -47,7 +47,7 @@ func line(t *tally, e pipeline.Event) string {
 		}
 		return "warning: " + e.Cell + ": " + e.Reason
 	case pipeline.Draining:
-		return "stopping once what runs is finished; interrupt again to stop at once"
+		return "stopping once the running cells are finished; interrupt again to stop at once"
 	case pipeline.Finished:
 		if t.cached == e.Total {
 			return "" // the first line reported it
@@ -61,12 +61,12 @@ func line(t *tally, e pipeline.Event) string {
 	return ""
 }
 
-// compiling tells how many programs were compiled, and why.
+// compiling describes how many programs were compiled, and why.
 func compiling(t *tally) string {
-	return fmt.Sprintf("compiling programs, to learn what changed: %d, %s", t.compile, t.last)
+	return fmt.Sprintf("compiling programs, to find what changed: %d, %s", t.compile, t.last)
 }
 
-// beat tells how far a cell is, unless a line about it was written within the last heartbeat.
+// beat describes the progress of a cell, unless a line about it was written within the last heartbeat.
 func beat(t *tally, e pipeline.Event) string {
 	c, now := t.cells[e.Cell], t.now()
 	if now.Sub(c.spoke) < heartbeat {
@@ -114,7 +114,7 @@ func Cells(n int) string {
 	return fmt.Sprintf("%d cells", n)
 }
 
-// short writes a duration with two figures that matter.
+// short writes a duration with two significant figures.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -1,6 +1,7 @@
-// Package progress shows the events of a run to a person or a program. An event goes through a tally
-// (tally.go), which knows how far the run is, into a sentence (line.go), and with others of its kind
-// into a bar (bar.go); or into a line of JSON (json.go). The engine knows nothing of this package.
+// Package progress shows the events of a run to a person or a program. A tally (tally.go) counts the events
+// and estimates the end of the run; line.go writes an event as a sentence, bar.go all as a bar, json.go
+// each as a line of JSON. download.go shows the progress of fetched files. The engine doesn't import this
+// package.
 package progress
 
 import (
@@ -16,11 +17,11 @@ import (
 type Display interface {
 	// Show takes the next event of a run.
 	Show(pipeline.Event)
-	// Close removes what isn't meant to stay, such as a bar.
+	// Close removes the parts of the display that aren't meant to stay, such as a bar.
 	Close()
 }
 
-// A Clock returns the current time: time.Now but in tests.
+// A Clock returns the current time: time.Now except in tests.
 type Clock func() time.Time
 
 // Quiet returns a display that shows only failures, blocked cells and warnings.
@@ -32,9 +33,9 @@ func Lines(w io.Writer, now Clock) Display {
 	return &text{w: w, tally: newTally(now), shows: func(pipeline.EventKind) bool { return true }}
 }
 
-// Bar returns a display for a terminal: one bar for the whole run, with the number of finished cells,
-// items a second, time left and device. Failures, warnings and the last line stand above it and stay.
-// width returns how many letters fit in a line of the terminal.
+// Bar returns a display for a terminal: one bar for the whole run, with the number of finished cells, items
+// a second, time left and device. Failures, warnings and the last line are above the bar and stay. width
+// returns how many letters fit in a line of the terminal.
 func Bar(w io.Writer, width func() int, now Clock) Display {
 	shows := func(k pipeline.EventKind) bool { return bad(k) || k == pipeline.Finished }
 	return &text{w: w, tally: newTally(now), shows: shows, bar: &bar{w: w, width: width}}
@@ -49,9 +50,9 @@ func bad(k pipeline.EventKind) bool {
 	return false
 }
 
-// A text display writes events as lines, above a bar where it has one.
+// A text display writes events as lines, above a bar if there is one.
 type text struct {
-	mu    sync.Mutex // guards everything below
+	mu    sync.Mutex // guards the fields below
 	w     io.Writer
 	tally tally
 	shows func(pipeline.EventKind) bool
@@ -61,7 +62,7 @@ type text struct {
 func (d *text) Show(e pipeline.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.Device = cmp.Or(e.Device, d.tally.cells[e.Cell].device) // before the tally forgets a cell that ends
+	e.Device = cmp.Or(e.Device, d.tally.cells[e.Cell].device) // before the tally forgets a finished cell
 	d.tally.add(e)
 	if e.Kind == pipeline.Finished {
 		d.bar.close()

@@ -67,7 +67,7 @@ warning: images: a.jpg is damaged
 [3/6] auc: cached (its inputs came out the same)
 [4/6] curves: failed in 1.2s: no such output
 [5/6] sheet: blocked by curves
-stopping once what runs is finished; interrupt again to stop at once
+stopping once the running cells are finished; interrupt again to stop at once
 3 of 6 cells done in 46s, 2 of them cached
 `
 	if d := cmp.Diff(want, b.String()); d != "" {

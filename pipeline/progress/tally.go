@@ -7,30 +7,30 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A tally counts what the events report.
+// A tally counts the events of a run.
 type tally struct {
 	now     Clock
 	begin   time.Time
 	planned bool                 // the run has begun
 	cached  int                  // cells that were done when the run began
 	spared  int                  // cells found cached since
-	done    int                  // cells that are finished by now, whatever became of them
-	total   int                  // cells
-	cells   map[string]cellTally // that have begun and aren't finished
+	done    int                  // cells that have ended, in any way
+	total   int                  // number of cells
+	cells   map[string]cellTally // cells that have begun and haven't ended
 	last    string               // the cell of the last event
 	device  string               // of the last event
 	compile int                  // programs compiled
 	spoke   time.Time            // when a line about these was last written
 	samples []sample             // of the last rateWindow
-	items   int                  // finished
-	end     time.Time            // when the run is expected to end, smoothed; zero before a first guess
-	guessed time.Time            // when that was guessed
+	items   int                  // finished items
+	end     time.Time            // expected end of the run, smoothed; zero before a first estimate
+	guessed time.Time            // time of that estimate
 }
 
 type cellTally struct {
 	done   int
 	device string    // of the last items
-	spoke  time.Time // when a line about it was last written
+	spoke  time.Time // when a line about the cell was last written
 }
 
 type sample struct {
@@ -86,7 +86,7 @@ func (t *tally) add(e pipeline.Event) {
 	}
 }
 
-// rate returns the items that are finished in a second, 0 where that isn't known.
+// rate returns the number of items finished in a second, 0 if unknown.
 func (t *tally) rate() float64 {
 	if len(t.samples) < 2 {
 		return 0
@@ -99,7 +99,8 @@ func (t *tally) rate() float64 {
 	return float64(last.items-first.items) / took
 }
 
-// share returns how much of the run's time is over or, while its end isn't known, how many of its cells are.
+// share returns the fraction of the run's time that has passed or, while its end is unknown, the fraction
+// of its cells that are done.
 func (t *tally) share() float64 {
 	if left, ok := t.left(); ok {
 		spent := t.now().Sub(t.begin)
@@ -111,14 +112,14 @@ func (t *tally) share() float64 {
 	return float64(t.done-t.cached) / float64(t.total-t.cached)
 }
 
-// The expected end follows new guesses over a share of the time spent or, near the end, left: what a guess is
-// worth grows with what is known, and a burst of cheap cells says little of the others.
+// The expected end follows new estimates within a fraction of the time spent or, near the end, of the time
+// left: estimates get better with time, and a burst of cheap cells says little about the others.
 const (
 	smoothing      = 2 * time.Second // at least
 	smoothingShare = 0.25
 )
 
-// guess moves the expected end towards a new guess.
+// guess moves the expected end towards a new estimate.
 func (t *tally) guess(now, end time.Time) {
 	spent := now.Sub(t.begin)
 	if t.end.IsZero() {
@@ -131,7 +132,7 @@ func (t *tally) guess(now, end time.Time) {
 	t.guessed = now
 }
 
-// left tells how long the rest is expected to take; it's false before an estimate makes sense.
+// left returns the expected time until the end; ok is false before an estimate makes sense.
 func (t *tally) left() (time.Duration, bool) {
 	now := t.now()
 	if t.end.IsZero() || now.Sub(t.begin) < 3*time.Second {
