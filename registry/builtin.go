@@ -14,7 +14,7 @@ import (
 )
 
 // Builtin returns every stage of the program. A new stage is one line here, in sorted order;
-// TestBuiltinIsComplete names the line that is missing.
+// TestBuiltinIsComplete names a missing line.
 func Builtin() *Set {
 	return New(
 		attribute.AGI,

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// guides are the pages of docs that explain stages one by one, and the families of each: docs/metrics.md and
-// docs/methods.md.
+// guides are the pages of docs that explain stages one by one, docs/metrics.md and docs/methods.md, with
+// their families of stages.
 var guides = map[string][]string{
 	"metrics": {"score", "perturb", "mosaic", "stats", "fuse"},
 	"methods": {"attribute"},

@@ -14,11 +14,12 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A Look chooses the input, output, layout and size of a model; the zero Look takes what the file declares.
+// A Look chooses the input, output, layout and size of a model; the zero Look takes the file's own
+// declarations.
 type Look struct {
 	Input, Output string
-	Layout        string // of the input's axes, nchw or nhwc; "" for what the trial finds
-	Size          string // as the parameter size of model/onnx; "" for none
+	Layout        string // of the input's axes, nchw or nhwc; "": the trial's result
+	Size          string // the parameter size of model/onnx; "" for none
 }
 
 func (l Look) params(path string) *model.ONNXParams {
@@ -27,7 +28,7 @@ func (l Look) params(path string) *model.ONNXParams {
 	return p
 }
 
-// check refuses a layout that there isn't.
+// check returns an error for an unknown layout.
 func (l Look) check() error {
 	if names := []string{"nchw", "nhwc"}; l.Layout != "" && !slices.Contains(names, l.Layout) {
 		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc", l.Layout)
@@ -35,17 +36,18 @@ func (l Look) check() error {
 	return nil
 }
 
-// An Inspection describes an ONNX file, and what fits it.
+// An Inspection describes an ONNX file, and the stages that fit it.
 type Inspection struct {
 	model.Inspection
-	Measured *model.Feed `json:"-"` // for the stanza; nil where it's a guess
+	Measured *model.Feed `json:"-"` // for the stanza; nil for a guess
 	Methods  []Fit       `json:"methods"`
-	Rewrites []Fit       `json:"rewrites"`         // stages that make another model of it
-	Stanza   string      `json:"stanza,omitempty"` // of an experiment; none for a model that no stage takes
-	Uses     []StageUse  `json:"uses,omitempty"`   // of devices
+	Rewrites []Fit       `json:"rewrites"` // stages that rewrite the model
+	// lines of an experiment; none for a model that no stage takes
+	Stanza string     `json:"stanza,omitempty"`
+	Uses   []StageUse `json:"uses,omitempty"` // of devices
 }
 
-// A StageUse is how the programs that a stage runs on a model use a device.
+// A StageUse describes how the programs that a stage runs on a model use a device.
 type StageUse struct {
 	Stage    string  `json:"stage"`
 	Device   string  `json:"device"`
@@ -53,18 +55,18 @@ type StageUse struct {
 	Problem  string  `json:"problem,omitempty"` // why they don't run there
 }
 
-// What the command tells of programs on devices; the types are documented where they are made.
+// The descriptions of programs on devices; their types are documented in package model.
 type (
 	Usage    = model.Usage    // of a device by a program
 	Fallback = model.Fallback // an operator that the CPU computes
 	Copies   = model.Copies   // between the device and the host
 )
 
-// A Fit tells whether an attribution method can explain a model, or a stage rewrite it.
+// A Fit says whether an attribution method can explain a model, or a stage rewrite it.
 type Fit struct {
 	Method string `json:"method"`
 	Fits   bool   `json:"fits"`
-	Why    string `json:"why,omitempty"` // it doesn't; or what to know where it does
+	Why    string `json:"why,omitempty"` // why it doesn't fit; or a remark if it does
 }
 
 // Inspect inspects an ONNX file, and measures how the programs of some stages use these devices.
@@ -107,7 +109,7 @@ func Inspect(ctx context.Context, path string, l Look, devices ...stages.Device)
 func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("attribute") {
-		if s.Output("maps") == nil { // it measures a method, and is none
+		if s.Output("maps") == nil { // it measures a method, and isn't one
 			continue
 		}
 		p := s.NewParams()
@@ -146,8 +148,8 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	return out, nil
 }
 
-// tried are stages whose programs are most of what experiments run: a classification, a gradient, a backward
-// pass with rules, masked images, a curve. A model has each of them, or not.
+// tried are the stages whose programs are representative of experiments: a classification, a gradient, a
+// backward pass with rules, masked images, a curve. A model may support only some of them.
 var tried = []string{"model/predict", "attribute/saliency", "attribute/lrp-epsilon", "attribute/rise",
 	"perturb/deletion"}
 
@@ -168,8 +170,8 @@ func uses(ctx context.Context, t *model.Trial, d stages.Device) (list []StageUse
 	return list, nil
 }
 
-// StanzaAt returns the stage that reads the model, as far as it is known, with the path that the
-// experiment has to give.
+// StanzaAt returns the lines of an experiment that read the model from path, with the settings that are
+// known.
 func (x *Inspection) StanzaAt(l Look, path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n", Quote(filepath.ToSlash(path)))
@@ -200,8 +202,8 @@ func (x *Inspection) StanzaAt(l Look, path string) string {
 	return b.String()
 }
 
-// guess returns the preset to begin with: the most widely used, that of unchanged pixels where the model
-// does arithmetic on its input, or that with the range of its bytes.
+// guess returns a likely preset: the most widely used one, the one of unchanged pixels if the model does
+// arithmetic on its input, or the one with the range of its bytes.
 func guess(x model.Inspection) string {
 	switch {
 	case x.Range != nil:

@@ -11,26 +11,27 @@ import (
 	"github.com/runexp/runexp/stages/model"
 )
 
-// A Measured is what a model's answers to labelled photographs tell of how it's fed and how its classes are
-// numbered.
+// A Measured is how a model is fed and how its classes are numbered, inferred from its predictions for
+// labelled photographs.
 type Measured struct {
 	model.Verdict
-	*dataset.Sample // of the folder, with the numberings of its classes
+	*dataset.Sample // the folder's, with the numberings of its classes
 	Feeds           []model.Feed
-	Of              int // classes of the model
+	Of              int // number of the model's classes
 }
 
-// measuring is the number of multiply-adds that it may take to measure, about ten seconds of a core.
+// measuring bounds the multiply-adds of a measurement: about ten seconds of a core.
 const measuring = 500e9
 
-// perValue is the number of multiply-adds that take as long as reading and normalising a number of an image.
+// perValue is the number of multiply-adds that take as long as reading and normalising one value of an
+// image.
 const perValue = 2000
 
-// Measure weighs all ways to feed an inspected model and to number its classes by labelled photographs of a
-// folder. Without a way to number the classes, or where the folder is Nested, nothing is measured.
+// Measure weighs all ways to feed an inspected model and to number its classes by the labelled photographs
+// of a folder. It measures nothing if there is no way to number the classes, or if the folder is Nested.
 func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder,
 	progress func(done, total int)) (*Measured, error) {
-	classes := max(x.Feed.Classes, 2) // one output has two
+	classes := max(x.Feed.Classes, 2) // a single output stands for two classes
 	s, err := dataset.SampleOf(folder, dataset.Net{File: file, Classes: classes, Names: x.Declared.Names})
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func (m *Measured) Unanswered() error {
 	return errors.New("nothing was measured")
 }
 
-// FeedName returns how a hypothesis feeds the model, with the size where several were tried.
+// FeedName describes how a hypothesis feeds the model, with the size if several were tried.
 func (m *Measured) FeedName(h model.Hypothesis) string {
 	f := m.Feeds[h.Feed]
 	if slices.ContainsFunc(m.Feeds, func(g model.Feed) bool { return g.Size != f.Size }) {
@@ -93,7 +94,7 @@ func (m *Measured) FeedName(h model.Hypothesis) string {
 	return f.String()
 }
 
-// Name returns what distinguishes a hypothesis from another.
+// Name returns the difference between two hypotheses.
 func (m *Measured) Name(h, from model.Hypothesis) string {
 	switch {
 	case h.Numbering == from.Numbering:
@@ -104,7 +105,7 @@ func (m *Measured) Name(h, from model.Hypothesis) string {
 	return m.FeedName(h) + " with classes " + m.Numberings[h.Numbering].Text
 }
 
-// Unplaced returns what to do where no numbering of the classes fits.
+// Unplaced returns the remedy if no numbering of the classes fits.
 func (m *Measured) Unplaced() string {
 	if len(m.Classes) < m.Of {
 		return fmt.Sprintf("which of the model's %d classes are the %d of the images? names: FILE of "+

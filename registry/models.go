@@ -15,27 +15,27 @@ import (
 
 // Models loads the models that experiments name, each once.
 type Models struct {
-	NoRuntime error    // why nothing can be loaded: there's no ONNX Runtime
-	Remarks   []string // what users should know of stages on models that they fit
+	NoRuntime error    // why nothing can be loaded: there is no ONNX Runtime
+	Remarks   []string // remarks for users about stages on models that they fit
 
 	loaded   map[string]*loaded
-	reported map[string]bool // images and models whose sizes were reported to differ
+	reported map[string]bool // images and models whose different sizes were reported
 }
 
-// A loaded model, and what was found of stages on it.
+// A loaded model, and the results of trying stages on it.
 type loaded struct {
 	trial   *model.Trial
 	err     error // why there is no trial
 	unfits  map[string]error
-	reasons map[string]string // why stages don't fit, and the first of these
+	reasons map[string]string // why stages don't fit, and the first stage with each reason
 }
 
-// A Use is a stage with its parameters, and what is wired to its inputs.
+// A Use is a stage with its parameters and its inputs.
 type Use struct {
-	Name   string // of the stage in the experiment
+	Name   string // name of the stage in the experiment
 	Stage  *stages.Stage
 	Params any
-	// Wired returns the uses whose outputs an input takes, and the names of these.
+	// Wired returns the uses whose outputs are wired to an input, with the names of these outputs.
 	Wired func(port string) []Wire
 }
 
@@ -45,7 +45,7 @@ type Wire struct {
 	Port string
 }
 
-// wires returns what is wired to the inputs of a type.
+// wires returns the outputs that are wired to the inputs of a type.
 func (u Use) wires(t stages.Type) []Wire {
 	var list []Wire
 	for _, port := range u.Stage.Inputs {
@@ -56,7 +56,7 @@ func (u Use) wires(t stages.Type) []Wire {
 	return list
 }
 
-// fact returns a number that is known of an output before its stage runs.
+// fact returns a number that is known about an output before its stage runs.
 func (w Wire) fact(name string) (int, bool) {
 	n, err := strconv.Atoi(w.From.facts()[w.Port][name])
 	return n, err == nil
@@ -74,14 +74,14 @@ func (u Use) facts() map[string]stages.Facts {
 	}
 	out, err := u.Stage.Facts(u.Params, in)
 	if err != nil {
-		return nil // its own stage reports it, where that matters
+		return nil // its own stage reports it if it matters
 	}
 	return out
 }
 
-// Unfit returns why a stage can't be used in a cell, as far as the models that it reads tell: an error of its
-// parameters, or of images of another size. It is nil where that isn't known before the stages run: where the
-// model is neither one of model/onnx nor made of one, or there is no file or no ONNX Runtime.
+// Unfit returns why a stage can't be used in a cell with its models: an error of its parameters, or of
+// images of another size. It returns nil if this can't be known before the stages run: if the model is
+// neither from model/onnx nor derived from one, or if the file or ONNX Runtime is missing.
 func (m *Models) Unfit(ctx context.Context, u Use) error {
 	if m.loaded == nil {
 		m.loaded, m.reported = map[string]*loaded{}, map[string]bool{}
@@ -99,7 +99,7 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 		if err == nil {
 			err = m.try(ctx, x, u, w.From.Name)
 		} else if pair := images + "\x00" + w.From.Name; m.reported[pair] {
-			continue // whatever else the two are used for
+			continue // whatever the two are used for
 		} else {
 			m.reported[pair] = true
 		}
@@ -110,8 +110,8 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 	return nil
 }
 
-// made returns the model that a use makes, of a file or of another model; nil if it makes none, or that can't
-// be done here.
+// made returns the model that a use makes from a file or from another model; nil if it makes none, or if
+// that can't be done here.
 func (m *Models) made(ctx context.Context, u Use) *loaded {
 	if file, ok := u.Params.(*model.ONNXParams); ok {
 		return m.load(ctx, file)
@@ -136,7 +136,7 @@ func (m *Models) made(ctx context.Context, u Use) *loaded {
 
 func newLoaded() *loaded { return &loaded{unfits: map[string]error{}, reasons: map[string]string{}} }
 
-// unless returns x, or nil where loading ended with an error that tells nothing about the model.
+// unless returns x, or nil if ctx ended the loading, so that the error isn't the model's.
 func (x *loaded) unless(ctx context.Context) *loaded {
 	if ctx.Err() != nil || errors.Is(x.err, stages.ErrOutOfMemory) {
 		return nil
@@ -144,7 +144,7 @@ func (x *loaded) unless(ctx context.Context) *loaded {
 	return x
 }
 
-// load loads a file, nil if that can't be done here.
+// load loads a file; it returns nil if that can't be done here.
 func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 	if _, err := os.Stat(file.Path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -170,7 +170,7 @@ func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 	return x.unless(ctx)
 }
 
-// try tries a use on a model, once for all that are alike.
+// try tries a use on a model, once for all equal uses.
 func (m *Models) try(ctx context.Context, x *loaded, u Use, name string) error {
 	wired := func(port string) bool { return len(u.Wired(port)) > 0 }
 	key := u.Stage.Name + fmt.Sprintf(" %+v", u.Params)
@@ -202,7 +202,8 @@ func (m *Models) remark(text string) {
 	}
 }
 
-// shorten shortens an error that another stage had on the same model already, unless it is of a parameter.
+// shorten shortens an error that another stage had on the same model already, unless it concerns a
+// parameter.
 func (x *loaded) shorten(stage string, err error) error {
 	if err == nil || errors.As(err, new(*stages.FieldError)) {
 		return err
@@ -217,7 +218,7 @@ func (x *loaded) shorten(stage string, err error) error {
 	return err
 }
 
-// mislabelled returns a remark where the wired labels are of more classes than the model has. It isn't an
+// mislabelled returns a remark if the wired labels are of more classes than the model has. It isn't an
 // error: perhaps no image has such a label.
 func (u Use) mislabelled(t *model.Trial, name string) string {
 	for _, w := range u.wires(stages.Labels) {

@@ -21,7 +21,7 @@ var relations = map[stages.Relation]string{
 	stages.Whole:  "whole: sees everything at once",
 }
 
-// Markdown returns the README's table: a row for each family, with its stages by name.
+// Markdown returns the README's table: a row for each family, with the names of its stages.
 func (s *Set) Markdown() string {
 	families := map[string][]string{}
 	for _, full := range s.Names() {
@@ -61,12 +61,12 @@ func Variants(w io.Writer, list []*stages.Stage) error {
 //go:embed describe.tmpl
 var describeText string
 
-// describePage fills the reference page of a stage, whose columns are divided by tabs.
+// describePage fills the reference page of a stage, with tabs between columns.
 var describePage = template.Must(template.New("describe").Funcs(template.FuncMap{
 	"inputDoc": inputDoc, "kind": parameter.kind, "plain": plain,
 }).Parse(describeText))
 
-// Describe writes the reference page of a stage: what it does, its ports, its parameters with defaults
+// Describe writes the reference page of a stage: its description, its ports, its parameters with defaults
 // and ranges, and where paper and code differ.
 func Describe(w io.Writer, s *stages.Stage) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -114,7 +114,7 @@ func parameters(s *stages.Stage) []parameter {
 	return list
 }
 
-// kinds names what may stand for a parameter: for people, and in a JSON schema.
+// kinds names the kinds of values: for people, and in a JSON schema.
 var kinds = map[reflect.Kind]struct{ name, schema string }{
 	reflect.Bool: {"true | false", "boolean"}, reflect.Int: {"int", "integer"},
 	reflect.Float64: {"number", "number"}, reflect.String: {"text", "string"},
@@ -128,7 +128,7 @@ func (p parameter) element() (k reflect.Kind, list bool) {
 	return k, false
 }
 
-// kind tells what may stand for the parameter: "int, 1 … 1000", "paper | official".
+// kind describes the valid values of the parameter: "int, 1 … 1000", "paper | official".
 func (p parameter) kind() string {
 	k, list := p.element()
 	one, several := kinds[k].name, kinds[k].name
@@ -157,7 +157,7 @@ func (p parameter) kind() string {
 	return one
 }
 
-// plain writes a default as it would stand in an experiment.
+// plain writes a default as in an experiment.
 func plain(v reflect.Value) string {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		b, _ := m.MarshalText() // an error leaves the text empty

@@ -17,11 +17,12 @@ type Reference struct {
 	Surname, Title, Year string // of the first author, without BibTeX's braces
 	BibTeX               string // the entry, without the fields that BibTeX doesn't know
 
-	// Of a data set: parts of the names of its files, in lower case, and in a sentence what its owners allow.
+	// Files and the licence of a data set: parts of the names of its files, in lower case, and a sentence
+	// about the permitted use.
 	Files []string
 	Terms string
 
-	cited *regexp.Regexp // surname and year in a text, and what stands between
+	cited *regexp.Regexp // surname and year in a text, with the text between
 }
 
 //go:embed references.bib
@@ -31,7 +32,7 @@ var referencesText string
 var References = sync.OnceValue(func() []*Reference {
 	list, err := parseReferences(referencesText)
 	if err != nil {
-		panic(err) // the file is the program's own, and tested
+		panic(err) // the file is a part of the program, and tested
 	}
 	return list
 })
@@ -44,7 +45,7 @@ var (
 	bibLetters = strings.NewReplacer(`{\v{s}}`, "š") // of first authors' names
 )
 
-// parseReferences reads entries whose fields stand on a line each.
+// parseReferences reads entries with one field a line.
 func parseReferences(text string) (list []*Reference, err error) {
 	for _, m := range bibEntry.FindAllStringSubmatch(text, -1) {
 		r, entry := &Reference{Key: m[2]}, "@"+m[1]+"{"+m[2]+",\n"
@@ -78,8 +79,8 @@ func parseReferences(text string) (list []*Reference, err error) {
 	return list, nil
 }
 
-// in reports whether a text of one line names the first author and behind it, as the next year, the year of
-// r; and where titled, in between or in front the beginning of the title.
+// in reports whether a text of one line names the first author of r, and r's year as the next year after
+// that; if titled is set, the beginning of the title must be between them or before.
 func (r *Reference) in(text string, titled bool) bool {
 	for _, at := range r.cited.FindAllStringIndex(text, -1) {
 		found := text[at[0]:at[1]]
@@ -91,8 +92,8 @@ func (r *Reference) in(text string, titled bool) bool {
 	return false
 }
 
-// Cited returns the references that the description of a stage names, by first author and year. Where several
-// have both, it is the one whose title is quoted.
+// Cited returns the references that the description of a stage names, by first author and year. If several
+// have both in common, the quoted title decides.
 func Cited(s *stages.Stage) (list []*Reference) {
 	text := strings.Join(strings.Fields(s.Doc), " ")
 	all := References()
@@ -105,7 +106,7 @@ func Cited(s *stages.Stage) (list []*Reference) {
 	return list
 }
 
-// DataSets returns the references of data sets whose files' names stand in an experiment's texts, such as
+// DataSets returns the references of data sets whose files are named in an experiment's texts, such as
 // paths.
 func DataSets(texts []string) (list []*Reference) {
 	for _, r := range References() {

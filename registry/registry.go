@@ -1,8 +1,9 @@
-// Package registry is the table of contents: [Builtin] (builtin.go) names every stage of the program in
-// a [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
-// reference text and the README's table (reference.go) and the JSON schema of the experiment language
-// (schema.go). It loads models to tell which stages fit them (models.go) and what reads them
-// (inspect.go), measures how they are fed (measure.go), and hands the command what it borrows from families
+// Package registry is the table of contents: [Builtin] (builtin.go) lists every stage of the program in a
+// [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
+// reference text and the README's table (reference.go), the list of a documentation page (guide.go) and the
+// JSON schema of the experiment language (schema.go); references.go finds the publications that they cite.
+// It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
+// measures how a model is fed (measure.go), and gives the command access to functions of families
 // (tools.go).
 package registry
 
@@ -13,12 +14,12 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Set is a list of stages, found by name. It doesn't change once made.
+// A Set is a list of stages, found by name. It is immutable.
 type Set struct {
 	stages []*stages.Stage // sorted by name
 }
 
-// New returns the set of the given stages. A test makes sure that no two of [Builtin] have one name.
+// New returns the set of the given stages. A test ensures that the names in [Builtin] are distinct.
 func New(list ...stages.Stage) *Set {
 	s := &Set{}
 	for _, st := range list {
@@ -45,7 +46,7 @@ func (s *Set) Names() (names []string) {
 	return names
 }
 
-// Family returns the stages whose names begin with family and a slash, or all for "", sorted by name.
+// Family returns the stages of a family, or all for "", sorted by name.
 func (s *Set) Family(family string) (found []*stages.Stage) {
 	for _, st := range s.stages {
 		if family == "" || strings.HasPrefix(st.Name, family+"/") {

@@ -14,18 +14,18 @@ import (
 // A node is a piece of JSON schema. Maps are written with sorted keys.
 type node = map[string]any
 
-// language is the schema of the experiment language, for whatever stages there are.
+// language is the schema of the experiment language without the stages.
 //
 //go:embed language.json
 var language []byte
 
-// Schema returns the JSON schema (draft 2020-12) of the experiment language, for completion and tooltips
-// in editors. It's looser than check where a schema can't follow: what a reference stands for, how ports
-// connect.
+// Schema returns the JSON schema (draft 2020-12) of the experiment language, for completion and tooltips in
+// editors. It accepts more than check where a schema can't express a rule: the value of a reference, the
+// connections of ports.
 func (s *Set) Schema() []byte {
 	var root node
 	if err := json.Unmarshal(language, &root); err != nil {
-		panic(err) // it's a part of the program
+		panic(err) // it is a part of the program
 	}
 	defs := root["$defs"].(node)
 	add := func(name, key string, n node) {
@@ -35,7 +35,7 @@ func (s *Set) Schema() []byte {
 	for _, st := range s.Family("") {
 		with, ports := node{}, node{}
 		for _, p := range parameters(st) {
-			n := node{"anyOf": []node{p.schema(), ref("reference")}} // of them may be a reference
+			n := node{"anyOf": []node{p.schema(), ref("reference")}} // elements may be references
 			n["default"], n["description"] = p.standard(), p.Doc
 			with[p.Name] = n
 		}
@@ -55,7 +55,7 @@ func (s *Set) Schema() []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	if err := e.Encode(root); err != nil {
-		panic(err) // there is nothing in root that JSON can't hold
+		panic(err) // JSON can represent everything in root
 	}
 	return b.Bytes()
 }
@@ -64,18 +64,18 @@ func ref(name string) node {
 	return node{"$ref": "#/$defs/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)}
 }
 
-// object has the given properties alone.
+// object is the schema of an object with these properties and no others.
 func object(properties node) node {
 	return node{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// using ties properties to the name of a stage.
+// using applies properties if the stage has this name.
 func using(st *stages.Stage, properties node) node {
 	named := node{"properties": node{"uses": node{"const": st.Name}}, "required": []string{"uses"}}
 	return node{"if": named, "then": node{"properties": properties}}
 }
 
-// schema describes what may stand for the parameter.
+// schema describes the valid values of the parameter.
 func (p parameter) schema() node {
 	k, list := p.element()
 	n := node{"type": kinds[k].schema}
@@ -97,7 +97,7 @@ func (p parameter) schema() node {
 	return n
 }
 
-// standard is the parameter's default as JSON has it.
+// standard is the parameter's default in JSON.
 func (p parameter) standard() any {
 	if p.Type.Kind() == reflect.Slice && p.Value.IsNil() {
 		return []string{}
