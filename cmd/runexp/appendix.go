@@ -59,7 +59,7 @@ func appendixVerb(f flags) *verb {
 	}
 }
 
-// citedStage returns what an appendix tells of a stage of this program.
+// citedStage describes a stage of this program for an appendix.
 func citedStage(name string) (appendix.Stage, bool) {
 	s, ok := registry.Builtin().Lookup(name)
 	if !ok {

@@ -18,9 +18,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// compiler returns the function that names what compiles programs: this build of the command, and the
-// ONNX Runtime that simplifies models for it. Where there is none, it is the one that this build had
-// last: nothing can be computed, and what was stays known.
+// compiler returns the function that identifies the compiler of programs: this build of the command, and
+// the ONNX Runtime that simplifies models for it. Without an ONNX Runtime it names the last one that this
+// build used: nothing can be computed then, but earlier results stay known.
 func compiler(s *store.Store, runtime string) func() string {
 	return sync.OnceValue(func() string {
 		build, version := buildID(), runtimeVersion(s, runtime)
@@ -34,9 +34,8 @@ func compiler(s *store.Store, runtime string) func() string {
 	})
 }
 
-// buildID returns what tells this build of the command from others: the ID that Go's linker has written,
-// or the digest of the file where none is found. A build that can't be told from others is taken for
-// another each time.
+// buildID distinguishes builds of the command by the ID that Go's linker has written, or by the digest of
+// the file if there is no such ID. If the file can't be read either, every command counts as another build.
 func buildID() string {
 	path, _ := os.Executable() // "" can't be opened
 	f, err := os.Open(path)
@@ -53,7 +52,7 @@ func buildID() string {
 	return fmt.Sprint("at ", time.Now().UnixNano())
 }
 
-// elfBuildID reads the note in which ELF files have the ID: without it every command would hash tens of
+// elfBuildID reads the note that holds the ID in an ELF file: otherwise every command would hash tens of
 // megabytes.
 func elfBuildID(f io.ReaderAt) string {
 	file, err := elf.NewFile(f)
@@ -72,10 +71,10 @@ func elfBuildID(f io.ReaderAt) string {
 	return string(text[:min(len(text), int(file.ByteOrder.Uint32(b[4:])))])
 }
 
-// madeBy returns the function that names what makes the results of a device class: only what can move
-// the last bits of a number and isn't in keys, which is the instructions that the kernels use, the forms of
-// programs for the class, the runtime and its plugin.
-// Which card computes isn't told: its results are within tolerances on any.
+// madeBy returns the function that identifies the maker of a device class's results. It names only things
+// that can change the last bits of a number and aren't in keys: the instructions that kernels use, the
+// version of the class's programs, the runtime and its plugin. The model of the card isn't among them:
+// results of any card are within the tolerances.
 func madeBy(s *store.Store, path string) func(class string) string {
 	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
 	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })
@@ -96,10 +95,10 @@ func madeBy(s *store.Store, path string) func(class string) string {
 
 const noRuntime = "no ONNX Runtime"
 
-// runtimeVersion names the ONNX Runtime that would be used. To open it costs more than a run that has
+// runtimeVersion names the ONNX Runtime that would be used. Opening it takes longer than a whole run with
 // nothing to do, so the store remembers the version of a library file.
 func runtimeVersion(s *store.Store, path string) string {
-	file, _ := registry.FindRuntime(path) // "" isn't there
+	file, _ := registry.FindRuntime(path) // "" doesn't exist
 	version := foundOut(s, "runtime version", func() string {
 		if r, err := registry.OpenRuntime(); err == nil {
 			return "ONNX Runtime " + r.Version
@@ -109,8 +108,8 @@ func runtimeVersion(s *store.Store, path string) string {
 	return cmp.Or(version, noRuntime)
 }
 
-// pluginVersion names WebGPU's plugin by its bytes, as it tells no version; it is "" where the library needs
-// none.
+// pluginVersion identifies WebGPU's plugin by its bytes, since it has no version; it is "" if the library
+// needs no plugin.
 func pluginVersion(s *store.Store, path string) string {
 	library, _ := registry.FindRuntime(path)
 	file := registry.FindPlugin(library)
@@ -123,8 +122,8 @@ func pluginVersion(s *store.Store, path string) string {
 	}, file)
 }
 
-// foundOut returns what find makes of a file; the store knows it as long as the file stays the same. It is
-// "" where there is no file, or find returns that.
+// foundOut returns the result of find for a file, which the store remembers as long as the file stays the
+// same. It is "" if there is no file.
 func foundOut(s *store.Store, what string, find func() string, file string) string {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -137,12 +136,12 @@ func foundOut(s *store.Store, what string, find func() string, file string) stri
 	}
 	found := find()
 	if found != "" {
-		_ = s.SetMemo(key, []byte(found)) // without it the file is read again next time
+		_ = s.SetMemo(key, []byte(found)) // if it fails, the file is read again next time
 	}
 	return found
 }
 
-// instructions names the CPU's family as numeric kernels see it.
+// instructions names the CPU's family by the instructions that numeric kernels use.
 func instructions() string {
 	switch {
 	case cpu.X86.HasAVX512F:

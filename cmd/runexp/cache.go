@@ -19,7 +19,7 @@ func cacheVerb(f flags) *verb {
 	f["--apply"], f["-v"], f["--items"] = &c.apply, &c.each, &c.items
 	engine := f.engine()
 	return &verb{
-		name: "cache", takes: arity{1, anyNumber, "a verb of its own: info, gc, verify or merge"},
+		name: "cache", takes: arity{1, anyNumber, "a subcommand: info, gc, verify or merge"},
 		words: func() []string { return cacheVerbs },
 		run: func(ctx context.Context, u *ui, args []string) error {
 			what, files := args[0], args[1:]
@@ -70,11 +70,12 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	return t.Flush()
 }
 
-// A collection is how garbage is collected: whether it is removed, and single items too, and whether the
-// cells are named whose results go.
+// A collection says how garbage is collected: whether to remove it, whether single items count, and whether
+// to name the cells whose results go.
 type collection struct{ apply, items, each bool }
 
-// collect removes what the experiments in files don't use, or for none what nothing refers to.
+// collect removes the results that the experiments in files don't use; without files, the objects to which
+// no result refers.
 func (s *session) collect(ctx context.Context, u *ui, files []string, c collection) error {
 	if c.apply {
 		if _, err := s.fold(ctx, u); err != nil {
@@ -176,7 +177,7 @@ func mergeStore(ctx context.Context, u *ui, s *store.Store, dir string) (m store
 	return m, cmp.Or(err, other.Close())
 }
 
-// size writes a size with a unit that people read.
+// size writes a size with a unit.
 func size(n int64) string {
 	const units = "kMGTPE"
 	if n < 1000 {

@@ -29,7 +29,7 @@ func checkVerb(f flags) *verb {
 				}
 				return c.Unreadable()
 			}
-			var errs plan.Diags // for people they come last, where eyes rest
+			var errs plan.Diags // for people errors come last, close to the prompt
 			for _, file := range args {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -79,7 +79,7 @@ func checkVerb(f flags) *verb {
 	}
 }
 
-// A finding is a line of JSON. Fields that mean nothing for an event are left out.
+// A finding is a line of JSON. An event leaves out the fields that don't apply to it.
 type finding struct {
 	Event string `json:"event"` // error, warning or checked
 	plan.Diag
@@ -103,7 +103,7 @@ func (u *ui) findings(asJSON bool) func(event string, list ...plan.Diag) {
 	}
 }
 
-// used returns what a cell is for.
+// used describes how a cell uses its stage.
 func used(c *plan.Cell) registry.Use {
 	return registry.Use{
 		Name: c.String(), Stage: c.Stage, Params: c.Params,

@@ -17,7 +17,7 @@ var completionText string
 
 var completionTemplate = parsed("completion", completionText, nil)
 
-// shells are those that completion knows. zsh reads bash's functions.
+// shells are the supported shells. zsh reads bash's functions.
 var shells = []string{"bash", "zsh"}
 
 func completionVerb(flags) *verb {

@@ -38,7 +38,7 @@ func printDiff(u *ui, d *publish.Difference, md bool) {
 	fmt.Fprintln(u.out, strings.TrimSuffix(text, "\n"))
 }
 
-// diffOf compares two review folders. What isn't a folder is a git revision of the other one.
+// diffOf compares two review folders. An argument that isn't a folder is a git revision of the other one.
 func diffOf(ctx context.Context, a, b string) (*publish.Difference, error) {
 	x, err := versionOf(ctx, a, b)
 	if err != nil {
@@ -56,7 +56,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// diffAll compares all review folders in artifacts/ with a git revision of them.
+// diffAll compares all review folders in artifacts/ with those of a git revision.
 func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
 	if isFolder(revision) {
 		return usage(fmt.Errorf("%s is one review folder: name two, or a git revision", revision), "")

@@ -65,7 +65,7 @@ func doctorVerb(f flags) *verb {
 	}
 }
 
-// devices tells which adapters a class has, a line each, or why it has none and what would help.
+// devices returns a line for each adapter of a class, or the reason why there is none and a remedy.
 func devices(rt registry.Runtime, class string) (lines []string) {
 	usable, others, err := rt.Devices(class)
 	var none *registry.NoDevice
@@ -103,7 +103,8 @@ func adapter(a registry.Adapter) string {
 	return text
 }
 
-// writable tries whether files can be made in dir, or in the folder that it would be made in.
+// writable checks that files can be made in dir, or, if it doesn't exist, in the folder that would contain
+// it.
 func writable(dir string) (string, error) {
 	at, text := dir, "writable"
 	for {

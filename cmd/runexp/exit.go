@@ -13,21 +13,21 @@ import (
 // The exit codes, which scripts may rely on.
 const (
 	exitDone        = 0
-	exitFailed      = 1   // a cell failed, and the rest finished
-	exitUsage       = 2   // usage, or an invalid experiment
+	exitFailed      = 1   // a cell failed, the other cells finished
+	exitUsage       = 2   // wrong usage, or an invalid experiment
 	exitEnvironment = 3   // no runtime, no such device, no such file
-	exitOutdated    = 5   // plan --check: something would run
-	exitDiffers     = 6   // verify, diff, or a run that doesn't reproduce what is published
+	exitOutdated    = 5   // plan --check: a run would execute something
+	exitDiffers     = 6   // verify, diff, or a run that doesn't reproduce the published results
 	exitBug         = 70  // a bug in runexp
-	exitAgain       = 75  // a share was stopped by a signal, and goes on with the same command
+	exitAgain       = 75  // a signal stopped a share; the same command continues it
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// An exitError ends the command with a code; err is nil when everything is reported.
+// An exitError ends the command with an exit code; err is nil if the reason has been reported already.
 type exitError struct {
 	code int
 	err  error
-	hint string // what to do; for usage, where help is by default
+	hint string // what to do next; by default, for wrong usage, how to get help
 }
 
 func (e *exitError) Error() string {
@@ -39,15 +39,15 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// misuse returns the error for a command that makes no sense.
+// misuse returns the error for wrong usage.
 func misuse(format string, args ...any) error { return usage(fmt.Errorf(format, args...), "") }
 
 func usage(err error, hint string) error { return &exitError{exitUsage, err, hint} }
 
-// environment marks an error as one of the machine, not of the command.
+// environment marks an error as one of the machine, not of the command line.
 func environment(err error) error { return &exitError{code: exitEnvironment, err: err} }
 
-// differs returns the error for a comparison that finds differences, nil where it finds none.
+// differs returns the error for a comparison with differences, nil without differences.
 func differs(yes bool) error {
 	if yes {
 		return &exitError{code: exitDiffers}

@@ -18,7 +18,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// openOut makes a folder where it's missing, and opens it so that no link in it leads out of it.
+// openOut creates a folder if it is missing, and opens it in such a way that no link in it leads out of it.
 func openOut(p place, dir string) (to *os.Root, err error) {
 	if err := p.realNamed(dir); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func openOut(p place, dir string) (to *os.Root, err error) {
 	return to, nil
 }
 
-// exportPort writes what a port holds to files in a folder, and returns their names.
+// exportPort writes a port's data to files in a folder, and returns their names.
 func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error) {
 	if port.Type.Form == stages.FormTensor {
 		return exportTensors(to, port.Name, d)
@@ -51,8 +51,8 @@ func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error)
 	})
 }
 
-// exportTensors writes one .npy with all items, or one an item in a folder when their shapes differ, and a
-// .csv with the items' ids, and their values where they are numbers.
+// exportTensors writes all items to one .npy, or each item to its own in a folder if their shapes differ. A
+// .csv holds the items' ids, and the values of items that are numbers.
 func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	n := d.Items.Len()
 	tensor := func(i int) (stages.Tensor, error) {
@@ -119,7 +119,7 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	return names, nil
 }
 
-// writeNPY writes some tensors one after another as one array.
+// writeNPY concatenates some tensors to one array.
 func writeNPY(to *os.Root, file string, dtype stages.DType, shape []int, from, end int,
 	tensor func(int) (stages.Tensor, error)) error {
 	return writeFile(to, file, func(w io.Writer) error {
@@ -161,7 +161,7 @@ func writeCSV(to *os.Root, file string, head []string, n int, row func(i int) ([
 	})
 }
 
-// numeral writes a number so that reading gives the same one, and nothing for an undefined one.
+// numeral writes a number with all its digits, and an undefined one as nothing.
 func numeral(x float64) string {
 	if math.IsNaN(x) {
 		return ""
@@ -169,18 +169,18 @@ func numeral(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// available returns an error where something else stands in the place of a file or folder: a link is neither
+// available returns an error if the place of a file or folder holds something else: a link is neither
 // followed nor replaced.
 func available(to *os.Root, name string, t fs.FileMode, expected string) error {
 	info, err := to.Lstat(name)
 	if err != nil || info.Mode().Type() == t {
-		return nil // it isn't there, or to open it fails too
+		return nil // it doesn't exist, or opening it fails too
 	}
 	return fmt.Errorf("%s is %s, not a %s: remove it, or name another -o", filepath.Join(to.Name(), name),
 		stages.Kind(info.Mode()), expected)
 }
 
-// writeFile replaces a file, or makes it.
+// writeFile creates or replaces a file.
 func writeFile(to *os.Root, file string, write func(io.Writer) error) error {
 	if err := available(to, file, 0, "regular file"); err != nil {
 		return err

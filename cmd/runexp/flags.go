@@ -15,15 +15,15 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// flags are a verb's flags by their names, with dashes, and what they set: a *bool takes no value, a
-// *[]string has one for each time the flag is given, an *int is from 1, and 0 when the flag is left out, a
-// *oneIn is 1/N or 0. Flags may follow arguments. The verb's page in help.tmpl describes them.
+// flags maps a verb's flags, with their dashes, to the variables that they set. A *bool takes no value, a
+// *[]string has an element for each time that the flag is given, an *int is at least 1, or 0 without the
+// flag, and a *oneIn is 1/N or 0. Flags may follow arguments. The verb's page in help.tmpl describes them.
 type flags map[string]any
 
 func set(flag any, s string) (err error) {
 	switch to := flag.(type) {
 	case *string:
-		if *to = s; s == "" { // as of a variable that isn't set
+		if *to = s; s == "" { // as if an environment variable isn't set
 			return errors.New("the value is empty: leave the flag out for the default")
 		}
 	case *oneIn:
@@ -47,14 +47,14 @@ func set(flag any, s string) (err error) {
 	return nil
 }
 
-// narrow declares the flags that override or narrow an experiment.
+// narrow declares the flags that override settings of an experiment or restrict it to some cells.
 func (f flags) narrow() *plan.Overrides {
 	o := &plan.Overrides{}
 	f["--set"], f["--only"], f["--limit"] = &o.Set, &o.Only, &o.Limit
 	return o
 }
 
-// narrowing returns the flags that narrow sets from o.
+// narrowing returns the flags that narrow would parse to o.
 func narrowing(o *plan.Overrides) (args []string) {
 	for _, s := range o.Set {
 		args = append(args, "--set", s)
@@ -75,11 +75,11 @@ func (f flags) look() *registry.Look {
 	return l
 }
 
-// engineFlags are those of every verb that looks into the store or computes.
+// engineFlags are the flags of every verb that reads the store or computes.
 type engineFlags struct {
 	store, devices, runtime string
 	batch, chunk            int
-	compare                 oneIn // so many of a device's items is compared with the processor
+	compare                 oneIn // which fraction of a device's items is compared with the processor
 	same                    bool
 	share                   *resolve.Share // of the items; all if nil
 	experiment              string         // what is loaded, for the share's part
@@ -93,7 +93,7 @@ func (f flags) engine() *engineFlags {
 	return e
 }
 
-// A oneIn is a share, one in so many, or -1 for none.
+// A oneIn is a fraction 1/N, or -1 for none.
 type oneIn int
 
 func (n oneIn) String() string {
@@ -119,8 +119,8 @@ func (n *oneIn) set(s string) error {
 
 var errHelp = errors.New("the user asks for help")
 
-// parse sets flags and returns the arguments that aren't flags. An unknown one gets the nearest known one as
-// a hint. After "--" nothing is a flag.
+// parse sets flags and returns the other arguments. The error for an unknown flag suggests the most similar
+// one. After "--" nothing is a flag.
 func (f flags) parse(args []string) (rest []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]

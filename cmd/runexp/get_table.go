@@ -12,14 +12,14 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// tableForms write a table, by the value of --as.
+// tableForms writes a table in the formats of --as.
 var tableForms = map[string]func(stages.Table) string{
 	"csv": tableCSV,
 	"md":  publish.Markdown,
 	"tex": publish.LaTeX,
 }
 
-// A printedTable says which table of a cell get prints, and how.
+// A printedTable holds the flags by which get prints a table.
 type printedTable struct{ as, port, rows, columns, values string }
 
 func (f flags) printedTable() *printedTable {
@@ -29,7 +29,7 @@ func (f flags) printedTable() *printedTable {
 	return p
 }
 
-// misused returns an error where the flags don't fit each other, or -o.
+// misused returns an error if the flags contradict each other or -o.
 func (p *printedTable) misused(out string) error {
 	switch {
 	case out == "" && p.as == "":
@@ -44,7 +44,7 @@ func (p *printedTable) misused(out string) error {
 	return nil
 }
 
-// portOf returns the place of the table among a stage's outputs: the first one without --port.
+// portOf returns the index of the table's port among a stage's outputs: by default the first table.
 func (p *printedTable) portOf(cell *plan.Cell) (int, error) {
 	var tables []string
 	for i := range cell.Stage.Outputs {
@@ -63,7 +63,7 @@ func (p *printedTable) portOf(cell *plan.Cell) (int, error) {
 	return 0, misuse("%s has no table %q; it has %s", cell.String(), p.port, strings.Join(tables, ", "))
 }
 
-// print writes the table, which is in an output of a cell, to w: for people with labels in the place of ids.
+// print writes the table in an output of a cell to w; in formats for people labels replace ids.
 func (p *printedTable) print(w io.Writer, d stages.Data, labels stages.Names) error {
 	b, err := d.Load(0)
 	if err != nil {
@@ -90,7 +90,7 @@ func (p *printedTable) print(w io.Writer, d stages.Data, labels stages.Names) er
 	return err
 }
 
-// tableCSV writes a table with all digits, as exported tables are.
+// tableCSV writes a table with all digits, like an exported one.
 func tableCSV(t stages.Table) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
@@ -109,6 +109,6 @@ func tableCSV(t stages.Table) string {
 		}
 		w.Write(fields)
 	}
-	w.Flush() // a strings.Builder takes everything
+	w.Flush() // writing to a strings.Builder can't fail
 	return b.String()
 }

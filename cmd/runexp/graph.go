@@ -33,8 +33,8 @@ func graphVerb(f flags) *verb {
 	}
 }
 
-// writeGraph writes the declared stages of a plan as nodes, whose lines are joined by lineBreak. What the
-// engine puts between two of them is an edge.
+// writeGraph writes the declared stages of a plan as nodes with lines joined by lineBreak. Stages that the
+// engine inserts between them are part of the edges.
 func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end string) {
 	io.WriteString(w, head)
 	declared := slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Implied })
@@ -53,7 +53,7 @@ func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end stri
 	io.WriteString(w, end)
 }
 
-// sources collects the stages that s reads, and those that implied ones of them read.
+// sources collects the declared stages that s reads, directly or through implied ones.
 func sources(s *plan.Step, from map[*plan.Step]bool) {
 	for _, c := range s.Cells {
 		for _, in := range c.Inputs {

@@ -56,7 +56,7 @@ func inspectVerb(f flags) *verb {
 	}
 }
 
-// measuredOn returns the first device of a list, or none of an empty one.
+// measuredOn returns the first device of a list, or none for an empty list.
 func measuredOn(list string) ([]stages.Device, error) {
 	if list == "" {
 		return nil, nil
@@ -71,7 +71,7 @@ func measuredOn(list string) ([]stages.Device, error) {
 	return devices[:1], nil
 }
 
-// inspected inspects a file; one that isn't there is the machine's fault.
+// inspected inspects a model. A missing file is an error of the environment.
 func inspected(ctx context.Context, file string, look *registry.Look, on ...stages.Device) (
 	registry.Inspection, error,
 ) {
@@ -88,10 +88,10 @@ func inspected(ctx context.Context, file string, look *registry.Look, on ...stag
 //go:embed inspection.tmpl
 var inspectionText string
 
-// inspectionPage fills the page about a model, whose columns are divided by tabs.
+// inspectionPage is the template of a model's description, with tabs between columns.
 var inspectionPage = parsed("inspection", inspectionText, template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
-	"told":  told,
+	"short": short,
 	"use":   use,
 	"list":  func(words []string) string { return strings.Join(words, ", ") },
 	"count": countOf,
@@ -105,24 +105,23 @@ func countOf(n int64) string {
 	return fmt.Sprintf("%.3g million", float64(n)/1e6)
 }
 
-// layersPage lists the layers that methods can take by name.
+// layersPage lists the layers that methods accept by name.
 var layersPage = parsed("layers", `{{if .Problem}}not run	{{.Problem}}
 {{end}}{{range .Layers}}{{.}}
 	{{- if eq .Name $.Middle.Name}}	middle{{end}}{{if eq .Name $.Final.Name}}	final{{end}}
 {{end}}`, nil)
 
-// lines keeps the lines of a text in the second column.
+// lines indents the further lines of a text to the second column.
 func lines(text string) string { return strings.ReplaceAll(text, "\n", "\n\t") }
 
-// A remark groups methods that fit a model, or don't, for one reason.
+// A remark groups the methods that fit a model, or don't, for the same reason.
 type remark struct {
 	Fits    bool
 	Why     string
 	Methods []string
 }
 
-// remarks groups methods by what is remarked of them: those that just fit, and then in the order of the
-// first.
+// remarks groups methods by their remark: first the methods without one, then in the order of appearance.
 func remarks(methods []registry.Fit) []remark {
 	list := []remark{{Fits: true}}
 	for _, m := range methods {
@@ -135,15 +134,15 @@ func remarks(methods []registry.Fit) []remark {
 	return list
 }
 
-// told returns a reason why something doesn't fit, in short where it is the one why there is no gradient.
-func told(gradient, why string) string {
+// short shortens the reason why a method doesn't fit if the same reason is given for the lack of gradients.
+func short(gradient, why string) string {
 	if why == gradient {
 		return "needs gradients: see above"
 	}
 	return why
 }
 
-// use tells how a program uses a device.
+// use describes how a program uses a device.
 func use(p registry.Usage) string {
 	onCPU := 0
 	for _, f := range p.Fallbacks {
@@ -164,8 +163,8 @@ func use(p registry.Usage) string {
 	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))
 }
 
-// operators lists operators with their numbers; marked are those without a gradient, which needn't concern
-// anyone where they are simplified away.
+// operators lists operators with their numbers of nodes. With mark it marks operators without a gradient;
+// these are no obstacle if simplification removes them.
 func operators(list []registry.NodeCount, mark bool) string {
 	var words []string
 	total := 0
@@ -180,7 +179,7 @@ func operators(list []registry.NodeCount, mark bool) string {
 	return lines(fmt.Sprintf("%d nodes\n%s", total, wrap(words)))
 }
 
-// wrap joins words with commas, in lines that a terminal has room for.
+// wrap joins words with commas, in lines that fit a terminal.
 func wrap(words []string) string {
 	var b strings.Builder
 	line := 0

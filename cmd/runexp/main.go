@@ -1,11 +1,17 @@
 // Command runexp takes an experiment file and gives a reviewed answer.
 //
-// The way of the data. A command line goes from main.go, which finds its verb (verb.go), its flags (flags.go)
-// and a context that signals end (signals.go), to the file of that verb. A verb that needs an experiment and
-// results opens a session (session.go): a place (place.go), a store, an engine that knows this build
-// (build.go), and a plan. A run may be of a share (share.go); it keeps its events (runlog.go), get writes
-// results to files (export.go). What is to report goes through ui.go, and ends as one of the exit codes of
-// exit.go. garbage.go has the collector wait.
+// main.go finds the verb of a command line (verb.go), parses its flags (flags.go) under a context that
+// signals end (signals.go), and calls the verb. Each verb has a file of its own name: run, plan, check,
+// get, why, verify, export, review, appendix, diff, graph, cache, fetch, pin, stages, inspect, new, doctor,
+// schema, completion, version, and for a cluster submit, status and fold. get_table.go prints a table of
+// get. new.go has the helpers starter_methods.go, starter_budget.go and starter_verdict.go, and
+// quickstart.go writes the sample experiment.
+//
+// A verb that needs an experiment and results opens a session (session.go): a place (place.go), a store, an
+// engine that knows this build (build.go), and a plan, with the files at addresses (remote.go). A run of a
+// share is restricted by share.go, logged by sharelog.go, and started by slurm.go; runlog.go keeps the
+// events of a run. ui.go prints the results, topics.go help on other topics, and exit.go turns the ending
+// into an exit code. garbage.go postpones garbage collection.
 package main
 
 import (
@@ -19,11 +25,11 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// workerVerb is what the command calls itself with for what might end it: see [registry.UseWorkers]. No user
-// needs it, so no help names it.
+// workerVerb is the first argument of the child processes in which the command runs code that may crash or
+// hang: see [registry.UseWorkers]. Users don't need it, so it isn't in the help.
 const workerVerb = "worker"
 
-// faultText is what a fault in a library ends the command with, behind the signal's name.
+// faultText is printed after the signal's name if the command crashes inside ONNX Runtime.
 const faultText = " in ONNX Runtime: a model made it crash, or memory ran out; " +
 	"a run goes on with the same command, and a model's crash then costs its own cells\n"
 
@@ -31,7 +37,7 @@ func main() {
 	os.Exit(newCommand().start(os.Args[1:]))
 }
 
-// newCommand returns the command as a process of its own has it.
+// newCommand returns the command with the process's own streams.
 func newCommand() *ui {
 	u := newUI(os.Stdout, os.Stderr)
 	u.err = registry.Unmuted(u.err)
@@ -65,12 +71,12 @@ func (u *ui) start(args []string) (code int) {
 	}
 	err = u.call(v, args[1:])
 	if exit := (*exitError)(nil); errors.As(err, &exit) && exit.code == exitUsage {
-		exit.hint = cmp.Or(exit.hint, fmt.Sprintf("%q tells more", "runexp help "+v.name))
+		exit.hint = cmp.Or(exit.hint, fmt.Sprintf("see %q", "runexp help "+v.name))
 	}
 	return u.end(err)
 }
 
-// call runs a verb with its arguments and flags, and closes what it opened.
+// call runs a verb with its arguments and flags, and then closes everything it opened.
 func (u *ui) call(v *verb, args []string) error {
 	rest, err := v.flags.parse(args)
 	if err == errHelp {

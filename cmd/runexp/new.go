@@ -41,21 +41,22 @@ func newVerb(f flags) *verb {
 //go:embed starter.yaml.tmpl
 var starterText string
 
-// A starter is what the template is filled with.
+// A starter holds the values of the template.
 type starter struct {
 	File, Name, Stanza, Images string
 
 	Model     registry.Inspection
 	Folder    registry.Folder
-	Measured  *registry.Measured  // nil where nothing was
-	Numbering *registry.Numbering // of the classes, where it was measured
-	NamesFile string              // of the model's classes
+	Measured  *registry.Measured  // nil without a measurement
+	Numbering *registry.Numbering // of the classes, if measured
+	NamesFile string              // file with the names of the model's classes
 	Doubt     string              // why the preset is a guess
 
-	Methods, Others []string // lines of the methods to compare, and of those to leave out, with the reason
-	Count           int      // of images
-	Steps, Coarse   int      // of the curves; by what settings of methods are divided
-	seconds         float64  // that the run takes, about
+	// lines of the methods to compare, and of the methods that are left out, with the reason
+	Methods, Others []string
+	Count           int     // number of images
+	Steps, Coarse   int     // steps of the curves; the divisor of the methods' settings
+	seconds         float64 // estimated time of the run
 }
 
 func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
@@ -142,7 +143,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	return nil
 }
 
-// suitable returns the only output that has a number of classes, "" if there are none or several.
+// suitable returns the only output with this number of classes, "" if there are none or several.
 func suitable(outputs []registry.Candidate, classes int) (name string) {
 	for _, c := range outputs {
 		if c.Classes != classes {
@@ -156,7 +157,7 @@ func suitable(outputs []registry.Candidate, classes int) (name string) {
 	return name
 }
 
-// report tells what was written, and on what grounds.
+// report prints which files were written, and the reasons for their settings.
 func (s *starter) report(u *ui) {
 	fmt.Fprintln(u.out, s.File)
 	next := "next: runexp run " + quote(s.File)
@@ -195,10 +196,10 @@ func exists(file string) error {
 	return usage(fmt.Errorf("%s exists", file), "move it away, or name another folder")
 }
 
-// Step is the number of pixels that come or go at once.
+// Step is the number of pixels that a curve inserts or removes at once.
 func (s *starter) Step() int { return (s.Model.Feed.Height*s.Model.Feed.Width + s.Steps - 1) / s.Steps }
 
-// seenFrom returns path relative to dir, or as it is where it's absolute, an address or empty.
+// seenFrom returns path relative to dir; absolute paths, addresses and the empty path stay the same.
 func seenFrom(dir, path string) (string, error) {
 	if path == "" || filepath.IsAbs(path) || isAddress(path) {
 		return path, nil

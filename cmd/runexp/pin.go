@@ -28,14 +28,14 @@ func pinVerb(flags) *verb {
 	}
 }
 
-// A pinning is an address at a place, and what replaces it.
+// A pinning is an address in a file, and its replacement.
 type pinning struct {
 	at          plan.Diag
 	old, pinned string
 }
 
-// pin writes the digests of addresses into an experiment, and into the one that it extends. What can't be
-// pinned is reported, and doesn't keep the rest from being.
+// pin writes the digests of addresses into an experiment, and into the one that it extends. Addresses that
+// can't be pinned are reported; the others are pinned nevertheless.
 func pin(ctx context.Context, u *ui, file string) error {
 	p, err := load(file, &plan.Overrides{})
 	if err != nil {
@@ -79,13 +79,14 @@ func pin(ctx context.Context, u *ui, file string) error {
 	return u.unfetched(failed)
 }
 
-// rewrite replaces addresses in a file, and returns diagnostics of those that don't stand there as they are.
+// rewrite replaces addresses in a file, and returns diagnostics for addresses that aren't written there
+// literally.
 func rewrite(u *ui, p *plan.Plan, file string, list []pinning) (failed plan.Diags, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, environment(err)
 	}
-	// From the end, so that the places of those before stay what they are.
+	// From the end, so that earlier positions stay valid.
 	slices.SortFunc(list, func(a, b pinning) int {
 		return -cmp.Or(cmp.Compare(a.at.Line, b.at.Line), cmp.Compare(a.at.Col, b.at.Col))
 	})
@@ -122,8 +123,8 @@ func rewrite(u *ui, p *plan.Plan, file string, list []pinning) (failed plan.Diag
 	return failed, nil
 }
 
-// replaceFile gives a file of the user's another text, as a whole or not at all, unless it isn't the old one
-// any more.
+// replaceFile replaces the text of a user's file atomically, unless the file has been changed since old was
+// read.
 func replaceFile(file string, old, text []byte) error {
 	place, err := here()
 	if err == nil {

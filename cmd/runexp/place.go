@@ -13,8 +13,8 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// A place is where a command keeps what it makes: the folder of the repository that the working folder
-// is part of, or the working folder.
+// A place is the folder in which a command keeps its files: the root of the repository that contains the
+// working folder, or the working folder itself.
 type place struct{ root string }
 
 func here() (place, error) {
@@ -35,22 +35,22 @@ func here() (place, error) {
 func (p place) store() string { return filepath.Join(p.root, ".runexp", "store") }
 func (p place) runs() string  { return filepath.Join(p.root, ".runexp", "runs") }
 
-// review is the folder that people review.
+// review returns the folder that people review.
 func (p place) review(name string) string { return filepath.Join(p.root, "artifacts", name) }
 
-// out is the folder of a narrowed or overridden run: one for each set of overrides, so that results of
-// different settings never stand in one folder.
+// out returns the folder of a run with overrides: there is one for each set of overrides, so that a folder
+// never mixes results of different settings.
 func (p place) out(name string, o *plan.Overrides) string {
 	return filepath.Join(p.root, ".runexp", "out", name, settings(o))
 }
 
-// longestSettings is how many letters a folder's name has of overrides.
+// longestSettings bounds how many letters of the overrides a folder's name has.
 const longestSettings = 48
 
-// settings names overrides: by themselves where a folder can be called so, else by their letters that
-// can stand in a name and a digest.
+// settings names a set of overrides: the text itself if it is a valid folder name, or else its valid
+// letters and a digest.
 func settings(o *plan.Overrides) string {
-	// The order of assignments counts: of two the later one holds.
+	// The order of assignments matters: later ones replace earlier ones.
 	parts := append(slices.Clone(o.Set), slices.Sorted(slices.Values(o.Only))...)
 	if o.Limit > 0 {
 		parts = append(parts, fmt.Sprintf("limit=%d", o.Limit))
@@ -66,7 +66,7 @@ func settings(o *plan.Overrides) string {
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// withoutOthers replaces all but letters of English, digits and the marks given with hyphens.
+// withoutOthers replaces all characters except English letters, digits and marks by hyphens.
 func withoutOthers(text, marks string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(alphanumeric+marks, r) {
@@ -76,7 +76,7 @@ func withoutOthers(text, marks string) string {
 	}, text)
 }
 
-// quote writes an argument as a shell takes it.
+// quote quotes an argument for a shell.
 func quote(arg string) string {
 	if arg != "" && strings.Trim(arg, alphanumeric+"_-+=./:,@%") == "" {
 		return arg
@@ -84,7 +84,7 @@ func quote(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// quoted writes arguments as a line that a shell takes.
+// quoted quotes the arguments of a command line for a shell.
 func quoted(args []string) string {
 	var line []string
 	for _, arg := range args {
@@ -93,13 +93,13 @@ func quoted(args []string) string {
 	return strings.Join(line, " ")
 }
 
-// prepare makes the folder .runexp, and keeps it out of the user's commits.
+// prepare creates the folder .runexp, and excludes it from the user's commits.
 func (p place) prepare() error {
 	dir := filepath.Join(p.root, ".runexp")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return environment(err)
 	}
-	// Whatever stands there is the user's, be it a link to nowhere.
+	// An existing file is the user's, even if it is a dangling link.
 	err := createFile(filepath.Join(dir, ".gitignore"), []byte("*\n"))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return environment(err)
@@ -107,7 +107,7 @@ func (p place) prepare() error {
 	return nil
 }
 
-// createFile writes a file that isn't there yet.
+// createFile writes a file that doesn't exist yet.
 func createFile(file string, b []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -117,8 +117,8 @@ func createFile(file string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// real returns an error if path is a symbolic link or, where it lies in the place, goes through one: a
-// repository can carry links to anywhere, and nothing is written or removed beyond them.
+// real returns an error if path is a symbolic link or, inside the place, leads through one: a repository
+// can contain links to any folder, and the command neither writes nor removes anything behind them.
 func (p place) real(path string) error {
 	at, err := filepath.Abs(path)
 	if err != nil {
@@ -141,8 +141,8 @@ func (p place) real(path string) error {
 	}
 }
 
-// realNamed is real for a path that the user gave: links above its last element are allowed as long as
-// they don't lead out of the place.
+// realNamed is real for a path that the user gave: its parent folders may be links unless they lead out of
+// the place.
 func (p place) realNamed(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -158,10 +158,10 @@ func (p place) realNamed(path string) error {
 	return p.real(path)
 }
 
-// sameFolder reports whether two paths lead to one folder, whether it exists or not.
+// sameFolder reports whether two paths lead to the same folder, which needn't exist.
 func sameFolder(a, b string) bool { return resolved(a) == resolved(b) }
 
-// resolved is the absolute path without links, as far as it exists.
+// resolved returns the absolute path, with the links in its existing part resolved.
 func resolved(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -175,14 +175,14 @@ func resolved(path string) string {
 	return path
 }
 
-// relative returns the path from the place to a file or folder, if it lies there.
+// relative returns the path of a file or folder relative to the place, if it is inside.
 func (p place) relative(path string) (rel string, inside bool) {
 	rel, err := filepath.Rel(p.root, path)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// within names a file relative to the place, or by its last element if it lies elsewhere, so that no name is
-// one machine's own.
+// within names a file relative to the place, or by its last element if it is outside, so that a name
+// doesn't depend on the machine.
 func (p place) within(file string) string {
 	if abs, err := filepath.Abs(file); err == nil {
 		if rel, inside := p.relative(abs); inside {
@@ -192,7 +192,7 @@ func (p place) within(file string) string {
 	return filepath.Base(file)
 }
 
-// short names a folder relative to the place if it lies there.
+// short names a folder relative to the place if it is inside.
 func (p place) short(dir string) string {
 	if rel, inside := p.relative(dir); inside {
 		return rel

@@ -98,7 +98,7 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	}
 }
 
-// passesOf tells the passes of a step: forward, and those that go on backward.
+// passesOf describes the passes of a step: forward, and those with a backward pass.
 func passesOf(e pipeline.Estimate) string {
 	switch {
 	case e.Unknown > 0 && e.Forward == 0:
@@ -109,7 +109,7 @@ func passesOf(e pipeline.Estimate) string {
 	return fmt.Sprint(e.Forward)
 }
 
-// timeOf tells an estimated time, with a + if that of some cells isn't known.
+// timeOf writes an estimated time, with a + if the time of some cells is unknown.
 func timeOf(e pipeline.Estimate) string {
 	d := time.Duration(e.Seconds * float64(time.Second))
 	text := d.Round(100 * time.Millisecond).String()
@@ -125,7 +125,7 @@ func timeOf(e pipeline.Estimate) string {
 	return text
 }
 
-// inherited reports whether c can't run because of a cell that it reads.
+// inherited reports whether c can't run because a cell that it reads can't.
 func inherited(c *plan.Cell, o *pipeline.Outlook) bool {
 	for _, in := range c.Inputs {
 		for _, e := range in.Edges {
@@ -137,7 +137,7 @@ func inherited(c *plan.Cell, o *pipeline.Outlook) bool {
 	return false
 }
 
-// bytesOf tells the bytes of a step's items.
+// bytesOf writes the size of a step's items.
 func bytesOf(s *plan.Step, o *pipeline.Outlook) string {
 	n, ok := o.Bytes(s)
 	switch {
@@ -151,8 +151,8 @@ func bytesOf(s *plan.Step, o *pipeline.Outlook) string {
 	return size(n)
 }
 
-// items counts the items of a step's cells: the number that all have, or a range; after ~ as many as the last
-// run lets expect.
+// items writes the number of items of a step's cells: one number, a range, or after ~ an estimate from the
+// last run.
 func items(s *plan.Step, o *pipeline.Outlook) string {
 	low, high, about := -1, -1, ""
 	for _, c := range s.Cells {

@@ -11,11 +11,11 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// quickstartName is what new is called with for the sample experiment, and the sample's name.
+// quickstartName is the argument of new for the sample experiment, and the sample's name.
 const quickstartName = "quickstart"
 
-// writeQuickstart writes the sample experiment into a folder, with its nets and the schema for editors. Files
-// that exist with other bytes are left alone: then nothing is written.
+// writeQuickstart writes the sample experiment into a folder, with its models and the schema for editors.
+// If a file exists with other bytes, nothing is written.
 func writeQuickstart(u *ui, dir string) error {
 	p, err := here()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-// withRemotes has addresses in an experiment planned as the files that they are fetched to.
+// withRemotes plans addresses in an experiment as the local files to which they are fetched.
 func withRemotes(o plan.Overrides) plan.Overrides {
 	open := sync.OnceValues(fetch.Open)
 	o.Remote = func(address string) (string, error) {
@@ -30,8 +30,8 @@ func withRemotes(o plan.Overrides) plan.Overrides {
 	return o
 }
 
-// openFiles opens the user's cache of fetched files, and shows on stderr what is fetched, unless quiet. done
-// ends that.
+// openFiles opens the user's cache of fetched files and, unless quiet, shows downloads on stderr until done
+// is called.
 func (u *ui) openFiles(quiet bool) (c *fetch.Cache, done func(), err error) {
 	if c, err = fetch.Open(); err != nil {
 		return nil, nil, environment(err)
@@ -45,7 +45,7 @@ func (u *ui) openFiles(quiet bool) (c *fetch.Cache, done func(), err error) {
 	return c, display.Close, nil
 }
 
-// fetch downloads what a plan reads from addresses. What can't be fetched is reported, all at once, before
+// fetch downloads the files that a plan reads from addresses. All failures are reported together, before
 // anything is computed.
 func (u *ui) fetch(ctx context.Context, p *plan.Plan, quiet bool) error {
 	remotes := p.Remotes()
@@ -76,7 +76,7 @@ func (u *ui) fetch(ctx context.Context, p *plan.Plan, quiet bool) error {
 	return u.unfetched(failed)
 }
 
-// unfetched returns the diagnostic of an address at a place.
+// unfetched returns the diagnostic for an address that couldn't be fetched.
 func unfetched(c *fetch.Cache, p *plan.Plan, at plan.Diag, err error) plan.Diag {
 	at.Msg = err.Error()
 	if e := (*fetch.Error)(nil); errors.As(err, &e) {
@@ -88,7 +88,7 @@ func unfetched(c *fetch.Cache, p *plan.Plan, at plan.Diag, err error) plan.Diag 
 	return at
 }
 
-// unfetched reports what couldn't be fetched, and returns the error for it.
+// unfetched reports the addresses that couldn't be fetched, and returns the error for them.
 func (u *ui) unfetched(failed plan.Diags) error {
 	if len(failed) == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (u *ui) unfetched(failed plan.Diags) error {
 	return &exitError{code: exitEnvironment}
 }
 
-// unpinned returns a warning for each address without a digest: its file may be another one tomorrow, or on
-// another machine.
+// unpinned returns a warning for each address without a digest: tomorrow, or on another machine, its file
+// may differ.
 func unpinned(p *plan.Plan) (list plan.Diags) {
 	for _, r := range p.Remotes() {
 		if a, err := fetch.Parse(r.Address); err != nil || a.Pinned() {
@@ -115,7 +115,7 @@ func unpinned(p *plan.Plan) (list plan.Diags) {
 	return list
 }
 
-// unseen returns a warning for each address whose file isn't there, so that it wasn't checked.
+// unseen returns a warning for each address that isn't fetched yet, so that its file wasn't checked.
 func unseen(p *plan.Plan) (list plan.Diags) {
 	for _, r := range p.Remotes() {
 		if !r.Fetched() {
@@ -131,8 +131,8 @@ func unseen(p *plan.Plan) (list plan.Diags) {
 
 func isAddress(text string) bool { return strings.Contains(text, "://") }
 
-// local returns the file that an argument names, fetched where it is an address. With pin, as is the address
-// with its digest, for an experiment; what isn't an address stays as it is.
+// local returns the file that an argument names; an address is fetched first. The second result is the
+// argument for an experiment: the address, with pin also its digest, or the unchanged path.
 func (u *ui) local(ctx context.Context, text string, pin bool) (file, as string, err error) {
 	if !isAddress(text) {
 		return text, text, nil

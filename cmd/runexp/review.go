@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// pageFile is the page of a review folder, which a .gitignore next to it keeps out of the user's commits.
+// pageFile is the page of a review folder; a .gitignore next to it excludes it from the user's commits.
 const pageFile = "review.html"
 
 func reviewVerb(f flags) *verb {
@@ -48,7 +48,7 @@ func reviewVerb(f flags) *verb {
 
 type reviewFlags struct{ out, against, store string }
 
-// write writes the page of a review folder, with the pictures that the store has, and returns its name.
+// write writes the page of a review folder, with the pictures in the store, and returns its name.
 func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir string) (string, error) {
 	v, err := publish.ReadVersion(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir st
 	return p.short(out), nil
 }
 
-// versionOf reads a review folder, or what a git revision has of another one.
+// versionOf reads a review folder, or another folder's version in a git revision.
 func versionOf(ctx context.Context, name, other string) (*publish.Version, error) {
 	if isFolder(name) || !isFolder(other) {
 		return publish.ReadVersion(name)
@@ -94,7 +94,7 @@ func versionOf(ctx context.Context, name, other string) (*publish.Version, error
 	return publish.ReadRevision(ctx, name, other)
 }
 
-// pictured adds the pictures that the store has to a version.
+// pictured adds the pictures in the store to a version.
 func pictured(s *store.Store, v *publish.Version) review.Source {
 	list, known := results.Pictures(s, v)
 	source := review.Source{Version: v, Pictures: list}
@@ -105,8 +105,8 @@ func pictured(s *store.Store, v *publish.Version) review.Source {
 	return source
 }
 
-// ignorePage has git ignore the page in a review folder, by a file that it ignores too. What stands there is
-// the user's.
+// ignorePage excludes the page from git by a .gitignore that excludes itself too. An existing file is the
+// user's and stays.
 func ignorePage(dir *os.Root) error {
 	f, err := dir.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {

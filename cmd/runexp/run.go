@@ -102,7 +102,7 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	log.close()
 	if result != nil {
 		defer result.Close()
-		s.tellProbation(u, result, f.quiet)
+		s.reportProbation(u, result, f.quiet)
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):
@@ -138,7 +138,8 @@ func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
 	return err
 }
 
-// folder returns where the run publishes, or an error, before anything is computed, if it mustn't.
+// folder returns the folder into which the run publishes. It returns an error, before anything is computed,
+// if the run must not write there.
 func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	narrowed, reviewed := len(x.Narrowed) > 0, p.review(x.Name)
 	dir, real := reviewed, p.real
@@ -158,7 +159,7 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	err := publish.Check(dir)
 	if f.out != "" && errors.As(err, new(*publish.ForeignError)) {
 		own := "--out " + quote(filepath.Join(dir, x.Name))
-		return "", usage(fmt.Errorf("--out %s: %w", dir, err), own+" would make a folder of its own there")
+		return "", usage(fmt.Errorf("--out %s: %w", dir, err), own+" would write a new folder there")
 	}
 	if err != nil {
 		return "", environment(err)
@@ -166,13 +167,13 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	return dir, nil
 }
 
-// publish updates the review folder and reports how it compares.
+// publish updates the review folder and reports how the results compare with it.
 func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Result, dir string) error {
 	out := io.Writer(u.out)
 	if f.json {
 		out = u.err
 	}
-	var other bool // results of forced cells
+	var other bool // forced cells have other results
 	for _, c := range r.Forced {
 		other = other || !c.Reproduced
 		fmt.Fprintf(out, "%s: %s\n", c.Cell, c)
@@ -208,7 +209,8 @@ func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Resu
 	return differs(other)
 }
 
-// command is how a reader repeats the run, the same from whatever folder it was started.
+// command returns the command line by which a reader repeats the run; it doesn't depend on the working
+// folder.
 func (f *runFlags) command(p place, x *plan.Plan) string {
 	return quoted(append([]string{"runexp", "run", p.within(x.File)}, narrowing(f.narrow)...))
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/runexp/runexp/pipeline/resolve"
 )
 
-// A runLog keeps the events of a run that executes something, with what mustn't stand in a review folder:
-// when, where and how the command was called. That it can't be written is no reason to stop a run.
+// A runLog keeps the events of a run that executes something. It also holds the facts that must not be in a
+// review folder: when, where and how the command was called. If it can't be written, the run goes on.
 type runLog struct {
 	place   place
 	plan    *plan.Plan
 	share   *resolve.Share // nil in a run of all
 	planned pipeline.Event
-	failed  string // the first cell that did, with its error
+	failed  string // the first failed cell, and its error
 
-	// All nil before the first cell starts.
+	// All are nil until the first cell starts.
 	file    *os.File
 	buffer  *bufio.Writer
 	display progress.Display
@@ -43,7 +43,7 @@ func (l *runLog) show(e pipeline.Event) {
 	}
 	l.display.Show(e)
 	if e.Kind == pipeline.CellFailed || e.Kind == pipeline.Warning {
-		l.buffer.Flush() // what people look for if the process dies
+		l.buffer.Flush() // people look for it if the process dies
 	}
 }
 

@@ -35,7 +35,8 @@ type session struct {
 	seen   map[string]store.PartInfo // parts, by name; nil in a session that closes no wave
 }
 
-// loadAndOpen loads an experiment and opens a session for it. What is wrong with the experiment counts first.
+// loadAndOpen loads an experiment and opens a session for it. Errors of the experiment are reported before
+// those of the environment.
 func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader bool) (
 	*plan.Plan, *session, error,
 ) {
@@ -108,7 +109,7 @@ func (e *engineFlags) openStore(dir string, o store.Options) (*store.Store, erro
 	return store.OpenPart(dir, part, o)
 }
 
-// folder returns the store's, which in the place must not be beyond a link.
+// folder returns the store's folder, which inside the place must not be behind a link.
 func (e *engineFlags) folder(p place) (string, error) {
 	if e.store != "" {
 		return e.store, nil
@@ -116,8 +117,8 @@ func (e *engineFlags) folder(p place) (string, error) {
 	return p.store(), p.real(p.store())
 }
 
-// usable returns the adapters that devices of one class are, none of processors, or an error if they can't be
-// had.
+// usable returns the adapters of devices of one class, none for processors, or an error if a device can't
+// be used.
 func usable(devices ...stages.Device) ([]registry.Adapter, error) {
 	class := devices[0].Class
 	if class == "cpu" {
@@ -138,7 +139,7 @@ func usable(devices ...stages.Device) ([]registry.Adapter, error) {
 	return nil, environment(fmt.Errorf("%s: %w", class, err))
 }
 
-// outlook looks ahead at what a run would do, and shows what takes long of that.
+// outlook predicts what a run would execute, and shows its progress if that takes long.
 func (s *session) outlook(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Outlook, error) {
 	display := u.progress()
 	defer display.Close()
@@ -154,9 +155,9 @@ func (u *ui) progress() progress.Display {
 	return progress.Lines(u.err, time.Now)
 }
 
-// tellProbation tells how far what other devices computed is off the processor's results, and what it took to
-// know: quietly, only if something is wrong.
-func (s *session) tellProbation(u *ui, r *pipeline.Result, quiet bool) {
+// reportProbation reports how much the results of other devices deviate from the processor's, and the cost of
+// that comparison. If quiet, it reports only a problem.
+func (s *session) reportProbation(u *ui, r *pipeline.Result, quiet bool) {
 	class := s.engine.Devices[0].Class
 	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {
 		const text = "--compare 0: nothing that %s has computed was compared with the processor"
@@ -188,8 +189,8 @@ func (s *session) tellProbation(u *ui, r *pipeline.Result, quiet bool) {
 	}
 }
 
-// run executes what is missing of a plan. A runtime that can't be had and a store that can't be written
-// end the run at once, instead of failing every cell.
+// run executes the missing cells of a plan. If the runtime is unusable or the store can't be written, the
+// run ends at once instead of failing every cell.
 func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Event)) (
 	*pipeline.Result, error,
 ) {
@@ -205,7 +206,7 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 	return s.engine.Run(ctx, p, draining(ctx))
 }
 
-// complete executes what is missing of a plan, and reports only what went wrong. A failed cell is an error.
+// complete executes the missing cells of a plan, and reports only problems. A failed cell is an error.
 func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Result, error) {
 	if err := u.fetch(ctx, p, false); err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.
 	result, err := s.run(ctx, p, display.Show)
 	display.Close()
 	if result != nil {
-		s.tellProbation(u, result, true)
+		s.reportProbation(u, result, true)
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrDrained):

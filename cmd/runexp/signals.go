@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// drainKey is the key under which a context holds another, which a first signal ends.
+// drainKey is the key of a context's value: a second context, which the first signal ends.
 type drainKey struct{}
 
-// deaf is how long a command that doesn't drain may go on after a signal, before that has its usual effect.
+// deaf is how long a command that doesn't drain may go on after a signal, before signals have their usual
+// effect.
 const deaf = 3 * time.Second
 
-// withSignals returns a context for a command. For one that drains, a first interrupt, termination or hang-up
-// closes draining(ctx), so that work under way may finish, and a second cancels the context; for another the
-// first does. From then on signals have their usual effect.
+// withSignals returns a context for a command. If the command drains, the first interrupt, termination or
+// hang-up closes draining(ctx), so that running work may finish, and a second one cancels the context;
+// otherwise the first one cancels it. Further signals have their usual effect.
 func withSignals(parent context.Context, drains bool) (context.Context, func()) {
 	drained, drain := context.WithCancelCause(parent)
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, drainKey{}, drained))
@@ -45,7 +46,7 @@ func withSignals(parent context.Context, drains bool) (context.Context, func()) 
 		if drains {
 			return
 		}
-		select { // what computes without asking whether it should
+		select { // a computation may not notice that the context has ended
 		case <-end:
 		case <-time.After(deaf):
 			_ = syscall.Kill(os.Getpid(), got.(syscall.Signal))
@@ -54,12 +55,12 @@ func withSignals(parent context.Context, drains bool) (context.Context, func()) 
 	return ctx, func() { close(end) }
 }
 
-// draining returns a channel that a first signal closes.
+// draining returns a channel that the first signal closes.
 func draining(ctx context.Context) <-chan struct{} {
 	return ctx.Value(drainKey{}).(context.Context).Done()
 }
 
-// untilSignal returns a context for what a first signal ends, whether the command drains or not.
+// untilSignal returns a context that the first signal ends, whether the command drains or not.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	drained := ctx.Value(drainKey{}).(context.Context)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -67,7 +68,7 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// stoppedBy returns the error for a command that a signal drained, nil if there was none.
+// stoppedBy returns the error for a command that a signal drained, nil if there was no signal.
 func stoppedBy(ctx context.Context) error {
 	return context.Cause(ctx.Value(drainKey{}).(context.Context))
 }

@@ -7,20 +7,20 @@ import (
 
 const (
 	firstRun    = 300.0 // seconds on two cores that a starter may take
-	mostImages  = 50    // more tell little in a first look
-	enough      = 12    // images that no costly method displaces
-	leastImages = 4     // however large the model is
+	mostImages  = 50    // further images add little to a first look
+	enough      = 12    // images to which costly methods give way
+	leastImages = 4     // even for a large model
 )
 
-// What a pass takes of one core, about: measured on a processor with AVX-512.
+// Estimates for one core, measured on a processor with AVX-512.
 const (
 	perMultiplyAdd = 1 / 50e9
-	perValue       = 20e-9 // of an image, for what is done to pixels between passes
+	perValue       = 20e-9 // seconds for each value of an image, for pixel operations between passes
 )
 
-// budget chooses methods, their settings and the number of images for a run of a few minutes: first it leaves
-// out the costliest methods, then it coarsens the others. The choice depends on the model and the folder
-// alone, so that everyone gets the same experiment of them.
+// budget chooses methods, their settings and the number of images for a run of a few minutes: first it
+// leaves out the costliest methods, then it coarsens the others. The choice depends only on the model and
+// the folder, so that everyone gets the same experiment.
 func (s *starter) budget() {
 	f := s.Model.Feed
 	pass := float64(s.Model.MultiplyAdds)*perMultiplyAdd + float64(f.Channels*f.Height*f.Width)*perValue
@@ -37,7 +37,7 @@ func (s *starter) budget() {
 	}
 }
 
-// Time tells how long the run takes, about.
+// Time describes how long the run takes, approximately.
 func (s *starter) Time() string {
 	if m := math.Round(s.seconds / 60); m > 1 {
 		return fmt.Sprintf("%.0f minutes", m)

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// A kind of model, of which methods suit all or one.
+// A kind is a class of models for which methods are suitable.
 type kind int
 
 const (
@@ -19,14 +19,14 @@ const (
 
 // A candidate is an attribution method that a starter may compare.
 type candidate struct {
-	id     string // in the experiment
-	method string // of the family attribute
+	id     string // id in the experiment
+	method string // name without the family attribute
 	with   string // its parameters
 	suits  kind
-	cost   int // forward passes an image, with a backward pass for two
+	cost   int // forward passes an image; a backward pass counts as two
 }
 
-// candidates returns the methods that suit some model, with their parameters for this one.
+// candidates returns the methods that suit some model, with their parameters for this model.
 func (s *starter) candidates() []candidate {
 	feed := s.Model.Feed
 	side, samples := min(feed.Height, feed.Width), 24/s.Coarse
@@ -62,12 +62,12 @@ func (s *starter) candidates() []candidate {
 	}
 }
 
-// choose divides the candidates into those to compare, as lines of the experiment, and those to leave out, as
-// comments with the reason: they don't suit the model, or cost more passes than costly. It returns what the
-// maps of an image cost.
+// choose divides the candidates into methods to compare, as lines of the experiment, and methods to leave
+// out, as comments with the reason: they don't suit the model, or cost more passes than costly. It returns
+// the passes for all maps of an image.
 func (s *starter) choose(costly int) (passes int) {
 	s.Methods, s.Others = nil, nil
-	unfit := map[string]int{} // places in Others by reason
+	unfit := map[string]int{} // index in Others by reason
 	for _, c := range s.candidates() {
 		if c.suits != anyKind && c.suits != s.kind() {
 			continue
@@ -95,7 +95,8 @@ func (s *starter) choose(costly int) (passes int) {
 	return passes
 }
 
-// kind tells a transformer by the softmax of its attention; that of classes isn't in the simplified graph.
+// kind recognises a transformer by the softmax of its attention; the softmax of its classes isn't in the
+// simplified graph.
 func (s *starter) kind() kind {
 	attends := func(n registry.NodeCount) bool { return n.Operator == "Softmax" }
 	if slices.ContainsFunc(s.Model.Simplified, attends) {

@@ -15,7 +15,8 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// measure asks the model's answers to labelled images how it's fed and how its classes are numbered.
+// measure infers from the model's predictions for labelled images how the model is fed and how its classes
+// are numbered.
 func (s *starter) measure(ctx context.Context, u *ui, file string, look *registry.Look) error {
 	if s.Folder.Labelled == 0 {
 		s.Doubt = "no image has a class"
@@ -48,7 +49,7 @@ func (s *starter) measure(ctx context.Context, u *ui, file string, look *registr
 	return nil
 }
 
-// misplaced is the error for a folder whose folders of classes are further down.
+// misplaced returns the error for a folder that contains the folders of classes further down.
 func misplaced(folder string, n *registry.Nested, classes int) error {
 	at := filepath.Join(folder, filepath.FromSlash(n.Inside))
 	best := filepath.Join(folder, filepath.FromSlash(n.Best))
@@ -56,7 +57,7 @@ func misplaced(folder string, n *registry.Nested, classes int) error {
 		"--images "+quote(best))
 }
 
-// measuring returns what shows how far measuring is, on a terminal.
+// measuring returns a function that shows the progress of measuring on a terminal.
 func (u *ui) measuring() func(done, total int) {
 	if !u.terminal {
 		return nil
@@ -73,12 +74,12 @@ func (u *ui) measuring() func(done, total int) {
 type row struct {
 	Feed, Numbering string
 	Right           string
-	Log             string // per image
+	Log             string // log-likelihood per image
 	Posterior       string
 }
 
-// Rows returns the hypotheses worth a look: those that are likely, those that images don't tell from these,
-// and the most probable of each numbering.
+// Rows returns the relevant hypotheses: the likely ones, those that the images can't distinguish from
+// these, and the most probable one of each numbering.
 func (s *starter) Rows() (rows []row) {
 	if s.Measured == nil {
 		return nil
@@ -101,7 +102,7 @@ func (s *starter) row(h registry.Hypothesis) row {
 		Posterior: probability(h.Posterior)}
 }
 
-// Presets describes all presets, with how the best numbering does by them.
+// Presets describes all presets, with the accuracy of the best numbering for each.
 func (s *starter) Presets() (lines []string) {
 	for _, p := range s.Model.Presets {
 		line := fmt.Sprintf("%-18s %s", p.Name, p.Doc)
@@ -120,13 +121,13 @@ func (s *starter) Presets() (lines []string) {
 	return lines
 }
 
-// Right tells how often the model is right by the chosen hypothesis.
+// Right writes how often the model is right under the chosen hypothesis.
 func (s *starter) Right() string {
 	best, _ := s.Measured.Best()
 	return fmt.Sprintf("%d of %d images", best.Right, best.Images)
 }
 
-// PerClass tells of how many images of each class the model is right, the worst first.
+// PerClass writes for how many images of each class the model is right, the worst class first.
 func (s *starter) PerClass() (words []string) {
 	m := s.Measured
 	order := make([]int, len(m.PerClass))
@@ -146,8 +147,8 @@ func (s *starter) PerClass() (words []string) {
 	return words
 }
 
-// Rest tells what images don't tell apart, in two sentences, each "" if there is nothing: of those hypotheses
-// which leave a doubt, and of those which something else speaks against.
+// Rest describes the hypotheses that the images can't distinguish, in two sentences, each "" if there is
+// nothing to say: those that leave a doubt, and those that are unlikely for other reasons.
 func (s *starter) Rest() (doubt, unlikely string) {
 	if s.Model.Measured == nil {
 		return "", ""
@@ -160,7 +161,7 @@ func (s *starter) Rest() (doubt, unlikely string) {
 		for _, h := range doubtful {
 			words = append(words, fmt.Sprintf("%s (%s)", m.Name(h, best), probability(h.Posterior)))
 		}
-		doubt = fmt.Sprintf("these images don't tell %s (%s) from %s: which was the model trained with?",
+		doubt = fmt.Sprintf("these images don't tell %s (%s) from %s: which one was the model trained with?",
 			m.Name(best, doubtful[0]), probability(best.Posterior), strings.Join(words, ", "))
 	}
 	const most = 3
@@ -179,13 +180,13 @@ func (s *starter) Rest() (doubt, unlikely string) {
 	return doubt, unlikely
 }
 
-// Warning returns what is uncertain about the choice, "" if nothing is.
+// Warning describes the uncertainty of the choice, "" if there is none.
 func (s *starter) Warning() string {
 	doubt, _ := s.Rest()
 	return doubt
 }
 
-// verdict writes what was measured.
+// verdict prints what was measured.
 func (s *starter) verdict(u *ui) {
 	if s.Doubt != "" {
 		fmt.Fprintln(u.out, "preset: a guess; "+s.Doubt)
@@ -212,7 +213,7 @@ func (s *starter) verdict(u *ui) {
 	if m := s.Measured; s.Model.Measured != nil {
 		if best, _ := m.Best(); 2*best.Right < best.Images {
 			u.warn(fmt.Sprintf("the model is wrong on most images even so (right on %s): it's weak on "+
-				"them, or fed in a way that isn't among those tried", s.Right()))
+				"them, or fed in a way that was not tried", s.Right()))
 		}
 		if m.Unreadable > 0 {
 			u.warn(fmt.Sprintf("not measured on, as it can't be read: %d of %d photographs; the first: %v",
@@ -225,7 +226,7 @@ func (s *starter) verdict(u *ui) {
 	}
 }
 
-// nan returns the names of the feeds with which the model answers NaN, but for unlikely ones.
+// nan returns the names of the feeds with which the model answers NaN, except for unlikely ones.
 func (s *starter) nan() string {
 	var names []string
 	for _, i := range s.Measured.NaN {
@@ -237,8 +238,9 @@ func (s *starter) nan() string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// namesFrom returns the path of the names of the model's classes as seen from the experiment's folder, ""
-// where the order of classes needs none. Names that only the model's file has are written there.
+// namesFrom returns the path of the file with the model's class names, relative to the experiment's folder;
+// "" if the order of the classes needs no file. If only the model's file holds the names, they are written
+// to a new file.
 func (s *starter) namesFrom(dir string) (string, error) {
 	switch {
 	case s.Numbering == nil || s.Numbering.Names == "" && s.Numbering.Listed == nil:
@@ -254,7 +256,7 @@ func (s *starter) namesFrom(dir string) (string, error) {
 	return name, s.create(dir, name, b)
 }
 
-// probability writes a probability with two digits, and small ones as such.
+// probability writes a probability with two digits, and one near 0 or 1 as a bound.
 func probability(p float64) string {
 	switch {
 	case p < 0.001:
@@ -265,7 +267,7 @@ func probability(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
-// signed writes a number with a sign of minus.
+// signed writes a number with a typographic minus sign.
 func signed(v float64) string { return strings.Replace(fmt.Sprintf("%.2f", v), "-", "−", 1) }
 
 // printable quotes a text that would break a line or a terminal.

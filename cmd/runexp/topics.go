@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-// topics are what help tells of other than verbs.
+// topics are the subjects of help besides verbs.
 var topics = map[string]func(w io.Writer) error{
 	"language": func(w io.Writer) error {
 		_, err := io.WriteString(w, docs.Example())
@@ -21,8 +21,7 @@ var topics = map[string]func(w io.Writer) error{
 	"metrics": func(w io.Writer) error { return listStages(w, "metrics") },
 }
 
-// listStages writes a line for each stage that a page of docs/ explains: its name, what it tells, and what it
-// costs.
+// listStages writes a line for each stage on a page of docs/: its name, its purpose and its cost.
 func listStages(w io.Writer, page string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range registry.Builtin().Guide(page) {
@@ -37,5 +36,5 @@ func listStages(w io.Writer, page string) error {
 	return err
 }
 
-// helpWords are what help takes: verbs and topics.
+// helpWords are the arguments that help accepts: verbs and topics.
 func helpWords() []string { return slices.Concat(verbNames(), slices.Sorted(maps.Keys(topics))) }

@@ -24,13 +24,13 @@ import (
 type ui struct {
 	out      *output
 	err      io.Writer
-	terminal bool // err is one
+	terminal bool // whether err is a terminal
 	color    bool
-	width    func() int // of the terminal
+	width    func() int // the terminal's
 	working  func()     // called when the first cell starts
 
 	closing []func() error           // called when the verb has ended
-	hook    func(point string) error // of the store, for tests that kill the process there
+	hook    func(point string) error // the store's, for tests that kill the process at a point
 }
 
 func newUI(out, err io.Writer) *ui {
@@ -48,11 +48,11 @@ func newUI(out, err io.Writer) *ui {
 	return u
 }
 
-// output is stdout: results that can't be written there are an error, wherever they are written. One
-// goroutine writes at a time.
+// output is stdout. It remembers a failed write, so that the command reports results which couldn't be
+// written. One goroutine writes at a time.
 type output struct {
 	to  io.Writer
-	err error // the first
+	err error // the first error
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -79,7 +79,7 @@ func (u *ui) json() *json.Encoder {
 // say writes a line for the user to stderr.
 func (u *ui) say(format string, args ...any) { fmt.Fprintf(u.err, format+"\n", args...) }
 
-// warn writes a sentence that isn't an error.
+// warn prints a warning to stderr.
 func (u *ui) warn(sentence string) { u.say("%s %s", u.bold("warning:"), sentence) }
 
 func (u *ui) hint(text string) {
@@ -128,7 +128,7 @@ func (u *ui) diags(list plan.Diags) {
 }
 
 func (u *ui) bug(what any, stack []byte) {
-	u.say("%s a bug in runexp, please report it with what follows: %v", u.bold("runexp:"), what)
+	u.say("%s a bug in runexp, please report it with the following: %v", u.bold("runexp:"), what)
 	if len(stack) > 0 {
 		fmt.Fprintf(u.err, "%s\n", stack)
 	}

@@ -15,24 +15,24 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// A verb is one of the things that the command does: a declaration in a file of its own, which [verbs] lists,
-// and a page of that name in help.tmpl.
+// A verb is a subcommand: a declaration in its own file, listed by [verbs], and a page of its name in
+// help.tmpl.
 type verb struct {
 	name   string
 	takes  arity
 	flags  flags
-	words  func() []string // what arguments may be, for completion; files if nil
+	words  func() []string // possible arguments, for completion; nil: files
 	run    func(ctx context.Context, u *ui, args []string) error
-	drains bool // on a first signal it finishes what runs; others stop
+	drains bool // after a first signal it finishes running work; other verbs stop
 }
 
-// An arity is how many arguments a verb takes, from least to most, and what they are.
+// An arity is how many arguments a verb takes, and a description of them.
 type arity struct {
 	least, most int
 	what        string
 }
 
-// verbs lists what the command can do, in the order of the help text.
+// verbs lists the verbs in the order of the help text.
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
 		newVerb, inspectVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb, checkVerb, fetchVerb,
@@ -50,10 +50,10 @@ func verbs() (list []*verb) {
 //go:embed help.tmpl
 var helpText string
 
-// helpPages are by verb; "runexp" is the first.
+// helpPages has a page for each verb; "runexp" is the overview.
 var helpPages = parsed("help", helpText, nil)
 
-// parsed returns a template of the program's own, which the first call parses: most commands need none.
+// parsed returns a function that parses a template at its first call: most commands need none.
 func parsed(name, text string, funcs template.FuncMap) func() *template.Template {
 	return sync.OnceValue(func() *template.Template {
 		return template.Must(template.New(name).Funcs(funcs).Parse(text))
@@ -102,7 +102,7 @@ func verbNames() (names []string) {
 	return names
 }
 
-// findVerb returns a verb by its name. others may stand in its place, for the suggestion.
+// findVerb returns a verb by its name. For an unknown one it also suggests the words in others.
 func findVerb(name string, others ...string) (*verb, error) {
 	known := append([]string{"--help", "--version"}, others...)
 	for _, v := range verbs() {
@@ -111,7 +111,7 @@ func findVerb(name string, others ...string) (*verb, error) {
 		}
 		known = append(known, v.name)
 	}
-	hint := cmp.Or(plan.Guess(name, known), `"runexp help" tells more`)
+	hint := cmp.Or(plan.Guess(name, known), `see "runexp help"`)
 	return nil, usage(fmt.Errorf("unknown verb %q", name), hint)
 }
 

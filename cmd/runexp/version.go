@@ -20,7 +20,7 @@ func versionVerb(flags) *verb {
 // release is the version of CHANGELOG.md's first entry.
 const release = "0.1.0"
 
-// build returns the release, and what the Go tool wrote into the program about its origin.
+// build returns the release, and the origin that the Go tool has recorded in the program.
 func build() string {
 	commit := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

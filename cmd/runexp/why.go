@@ -37,7 +37,7 @@ func whyVerb(f flags) *verb {
 	}
 }
 
-// loadCells takes an experiment file and a name that fits some of its cells.
+// loadCells loads an experiment and finds the cells that a name fits.
 func loadCells(args []string, o *plan.Overrides) (*plan.Plan, []*plan.Cell, error) {
 	p, err := load(args[0], o)
 	if err != nil {
@@ -50,7 +50,7 @@ func loadCells(args []string, o *plan.Overrides) (*plan.Plan, []*plan.Cell, erro
 	return p, fitting, nil
 }
 
-// listedChanges is how many changes of one cell are told one by one.
+// listedChanges is how many changes of one cell are listed.
 const listedChanges = 8
 
 func writeWhy(w io.Writer, y *pipeline.Why, indent string) {
