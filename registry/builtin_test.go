@@ -199,7 +199,7 @@ func defaults(t *testing.T, s *stages.Stage) {
 		}
 		names[p.Name] = true
 		if len(p.Choices) > 0 && p.Type.String() == "string" &&
-			!slices.Contains(p.Choices, p.Value.String()) {
+			!slices.Contains(p.Choices, p.written()) {
 			t.Errorf("the default %q of %q is not among its choices %v", p.Value, p.Name, p.Choices)
 		}
 	}

@@ -51,10 +51,11 @@ func programsOfChoices(t *testing.T, given map[stages.Type]stages.Data) {
 			for _, c := range append(f.Choices, otherwise[f.Name]...) {
 				p := fewer(s.NewParams())
 				at := reflect.ValueOf(p).Elem().FieldByIndex(f.Index)
-				if at.String() == c {
+				if f.Written(at.String()) == c {
 					continue
 				}
-				at.SetString(c)
+				value, _ := f.Stored(c)
+				at.SetString(value)
 				if v, ok := p.(interface{ Validate() error }); ok && v.Validate() != nil {
 					continue
 				}

@@ -63,7 +63,7 @@ var describeText string
 
 // describePage fills the reference page of a stage, with tabs between columns.
 var describePage = template.Must(template.New("describe").Funcs(template.FuncMap{
-	"inputDoc": inputDoc, "kind": parameter.kind, "plain": plain,
+	"inputDoc": inputDoc, "kind": parameter.kind, "standard": parameter.written,
 }).Parse(describeText))
 
 // Describe writes the reference page of a stage: its description, its ports, its parameters with defaults
@@ -157,7 +157,10 @@ func (p parameter) kind() string {
 	return one
 }
 
-// plain writes a default as in an experiment.
+// written is the default as in an experiment.
+func (p parameter) written() string { return p.Written(plain(p.Value)) }
+
+// plain writes a value as in an experiment.
 func plain(v reflect.Value) string {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		b, _ := m.MarshalText() // an error leaves the text empty

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +82,7 @@ func (p parameter) schema() node {
 	n := node{"type": kinds[k].schema}
 	switch {
 	case len(p.Choices) > 0:
-		n = node{"enum": p.Choices}
+		n = node{"enum": slices.Concat(p.Choices, p.Former())}
 	case p.IsText():
 		return node{"type": []string{"string", "number", "boolean", "array"}}
 	default:
@@ -101,6 +102,9 @@ func (p parameter) schema() node {
 func (p parameter) standard() any {
 	if p.Type.Kind() == reflect.Slice && p.Value.IsNil() {
 		return []string{}
+	}
+	if len(p.Choices) > 0 && p.Type.Kind() == reflect.String {
+		return p.Written(p.Value.String())
 	}
 	return p.Value.Interface()
 }

@@ -3,7 +3,9 @@ package stages
 import (
 	"encoding"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -11,14 +13,14 @@ import (
 //
 //	Steps int `yaml:"steps" doc:"how many steps" min:"1" max:"1000"`
 //
-// Tags: yaml, the parameter's name in an experiment (required); doc, one line (required); choices:"a|b", the
-// only strings allowed; min and max, the closed range of a number; file:"read", a path relative to the
-// experiment file, whose file's digest enters the key instead of the path, or an address, in place of which
-// the stage gets the path of the file that was fetched; key:"-", a parameter that only
-// selects items and is therefore not part of a key; key:"added", a parameter that is part of it unless it has
-// the default, so that results made before the parameter was added keep their keys; axis:"scores", the name
-// of an axis, or a list of them, that over collapses on the input scores: if empty, it defaults to the only
-// collapsed axis, and axis:"maps,optional" also allows none.
+// Tags: yaml, the parameter's name in an experiment (required); doc, one line (required); choices:"a|b=c",
+// the only strings allowed, where c is the former name of the choice b; min and max, the closed range of a
+// number; file:"read", a path relative to the experiment file, whose file's digest enters the key instead
+// of the path, or an address, in place of which the stage gets the path of the file that was fetched;
+// key:"-", a parameter that only selects items and is therefore not part of a key; key:"added", a parameter
+// that is part of it unless it has the default, so that results made before the parameter was added keep
+// their keys; axis:"scores", the name of an axis, or a list of them, that over collapses on the input
+// scores: if empty, it defaults to the only collapsed axis, and axis:"maps,optional" also allows none.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
 // pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
@@ -27,15 +29,39 @@ type Field struct {
 	Name    string
 	Doc     string
 	Type    reflect.Type
-	Choices []string
+	Choices []string // the allowed strings, by their present names
 	Min     string
 	Max     string
 	File    bool
 	Keyed   bool
-	Added   bool   // keyed unless it has the default
-	Axis    string // the input whose collapsed axes the parameter names, or ""
-	NoAxis  bool   // that input may have no collapsed axis
-	Index   []int  // for reflect.Value.FieldByIndex
+	Added   bool              // keyed unless it has the default
+	Axis    string            // the input whose collapsed axes the parameter names, or ""
+	NoAxis  bool              // that input may have no collapsed axis
+	Index   []int             // for reflect.Value.FieldByIndex
+	former  map[string]string // the former names of renamed choices
+}
+
+// Stored returns the value of the parameter for a choice in an experiment, and whether it is allowed. A
+// renamed choice keeps its former name in the stage's parameters and in keys, so that earlier results are
+// found again; experiments may write either name.
+func (f Field) Stored(choice string) (value string, ok bool) {
+	if former := f.former[choice]; former != "" {
+		return former, true
+	}
+	return choice, slices.Contains(f.Choices, f.Written(choice))
+}
+
+// Former returns the former names of renamed choices.
+func (f Field) Former() []string { return slices.Sorted(maps.Values(f.former)) }
+
+// Written returns the present name of the choice with this value.
+func (f Field) Written(value string) string {
+	for name, former := range f.former {
+		if value == former {
+			return name
+		}
+	}
+	return value
 }
 
 // A Knower is a parameter struct that names ids of axes which over collapses. Known is called before the
@@ -81,7 +107,16 @@ func fields(t reflect.Type, prefix []int) []Field {
 		f.Axis, option, _ = strings.Cut(sf.Tag.Get("axis"), ",")
 		f.NoAxis = option == "optional"
 		if c := sf.Tag.Get("choices"); c != "" {
-			f.Choices = strings.Split(c, "|")
+			for choice := range strings.SplitSeq(c, "|") {
+				name, former, renamed := strings.Cut(choice, "=")
+				f.Choices = append(f.Choices, name)
+				if renamed && f.former == nil {
+					f.former = map[string]string{}
+				}
+				if renamed {
+					f.former[name] = former
+				}
+			}
 		}
 		if f.Name == "" || f.Doc == "" {
 			panic(fmt.Sprintf("parameter %s.%s has no yaml or no doc tag", t, sf.Name))

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -163,9 +162,13 @@ func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {
 		return d.refuse(n, "", "%v is not a string", n)
 	case n.kind == yamlBool:
 		return d.refuse(n, "quotes make it a string: "+strconv.Quote(text), "%v is not a string", n)
-	case d.Choices != nil && !slices.Contains(d.Choices, text):
-		return d.refuse(n, didYouMean(text,
-			"one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
+	case d.Choices != nil:
+		value, ok := d.Stored(text)
+		if !ok {
+			return d.refuse(n, didYouMean(text,
+				"one of", d.Choices), "%v is none of %s", n, strings.Join(d.Choices, ", "))
+		}
+		text = value
 	case d.File && isAddress(text) && d.o.Remote != nil:
 		file, err := d.o.Remote(text)
 		if err != nil {

@@ -16,7 +16,7 @@ type Relevant struct {
 	Start      string  `yaml:"start" doc:"the initial relevance: the explained logit, or 1; of a probability, its derivative with respect to the logits, times these or not" choices:"logit|one-hot"`
 	Bias       bool    `yaml:"bias" doc:"biases, and other constants that are added, take a share of the relevance, which then doesn't reach the image"`
 	Stabiliser float64 `yaml:"stabiliser" doc:"added to the magnitude of denominators, in addition to the epsilon of the epsilon-rule" min:"0" max:"1000"`
-	Norm       string  `yaml:"norm" doc:"BatchNormalization: merged into the Conv before it, an affine layer apart, or passed like an activation; unmerged ones follow the epsilon-rule" choices:"merged|apart|passed"`
+	Norm       string  `yaml:"norm" doc:"BatchNormalization: folded into the Conv before it, an affine layer apart, or passed like an activation; as an affine layer, and without a Conv before it, it follows the epsilon-rule" choices:"folded=merged|apart|passed"`
 	Gates      string  `yaml:"gates" doc:"products of two values, such as attention times values: gates and attention are constants (Ali et al. 2022), or either factor gets half, and softmax follows AttnLRP" choices:"constant|halved"`
 }
 

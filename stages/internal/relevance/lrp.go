@@ -42,7 +42,7 @@ type LRP struct {
 type Norm string
 
 const (
-	NormFolded Norm = "merged" // folded into the Conv before it; without one, an affine layer
+	NormFolded Norm = "merged" // folded, formerly merged, into the Conv before it; or else an affine layer
 	NormApart  Norm = "apart"  // an affine layer, by the ε-rule
 	NormPassed Norm = "passed" // an activation
 )
