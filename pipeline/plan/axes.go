@@ -18,7 +18,7 @@ type axisDecl struct {
 	isList  bool
 	ids     []string
 	values  []*yamlNode // by id: the map of fields, or a list axis's scalar
-	texts   []*yamlNode // by id: what ${axis} means
+	texts   []*yamlNode // by id: the value of ${axis}
 	index   map[string]int32
 	rank    []int32 // by id: its place among the ids sorted as text
 	allowed []bool  // by id: not taken away by --only
@@ -32,7 +32,7 @@ func (a *axisDecl) add(id string, value, text *yamlNode) {
 	a.texts = append(a.texts, text)
 }
 
-// finish derives what needs all ids.
+// finish derives the fields that depend on all ids.
 func (a *axisDecl) finish() {
 	a.rank, a.allowed = make([]int32, len(a.ids)), slices.Repeat([]bool{true}, len(a.ids))
 	for at, id := range slices.Sorted(slices.Values(a.ids)) {
@@ -95,7 +95,7 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 	switch {
 	case a.isList:
 	case v.kind == yamlMap:
-		for i, k := range v.keys { // in the with of a choice, references are resolved
+		for i, k := range v.keys { // references in the with of a choice are resolved
 			if f := v.vals[i]; k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${") {
 				l.report(f, "references are only for values below with",
 					"a reference in a field of an axis isn't resolved")
@@ -122,12 +122,12 @@ func axisNames(axes []*axisDecl) []string {
 // longestName is how many letters a label or a family may have.
 const longestName = 80
 
-// names returns what the ids of every axis have in a field that names them for people. Names that must be
-// distinct differ from each other and from the ids that have none.
+// names returns, for each axis, the names that its ids have for people in a field. If distinct is set, the
+// names must differ from each other and from the ids without a name.
 func (l *loader) names(field string, distinct bool) stages.Names {
 	out := stages.Names{}
 	for _, a := range l.exp.axes {
-		shown := map[string]string{} // the id of a name
+		shown := map[string]string{} // the id with this name
 		for i, id := range a.ids {
 			if a.values[i].get(field) == nil {
 				shown[id] = id

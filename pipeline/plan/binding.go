@@ -7,15 +7,15 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A binding is what all cells of a step with the same choice have in common: the implementation, which inputs
-// go to which port, and where its parameters come from.
+// A binding is common to all cells of a step with the same choice: the implementation, the ports of the
+// inputs, and the assignments of the parameters.
 type binding struct {
 	uses    *yamlNode // where the implementation is named
 	id      int32     // of the choice
 	stage   *stages.Stage
-	unknown bool // the catalog doesn't have it, and stage is a stand-in
+	unknown bool // the catalog doesn't have the stage, which is a stand-in
 	params  *paramType
-	input   []int // by input port of the stage: which of the declared inputs, or -1
+	input   []int // by input port of the stage: the index of the declared input, or -1
 	assigns []paramAssign
 	whens   [][]paramAssign // by line of when, once a cell matches it
 	set     []paramAssign
@@ -25,10 +25,10 @@ type binding struct {
 type paramAssign struct {
 	field  *paramField
 	value  *paramValue
-	atAxis bool // it stands next to the implementation, at an axis
+	atAxis bool // it is written next to the implementation, at an axis
 }
 
-// bind makes the bindings of a step, by id of the choice; of a step without a choice there's one.
+// bind makes the bindings of a step, by id of the choice; a step without a choice has one.
 func (x *expander) bind(b *stepBuild) {
 	s := b.decl
 	switch {
@@ -61,7 +61,7 @@ func (x *expander) bind(b *stepBuild) {
 	}
 }
 
-// standIn makes a binding that takes anything, for a stage that doesn't exist.
+// standIn makes a binding that accepts everything, for a stage that doesn't exist.
 func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 	st := &stages.Stage{Name: name, Relation: stages.Whole, NewParams: func() any { return new(struct{}) }}
 	r := &binding{id: id, stage: st, unknown: true, whens: make([][]paramAssign, len(b.decl.when))}
@@ -99,7 +99,8 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 	return r
 }
 
-// assignments returns those to parameters of the implementation, never nil. commonParams has the others.
+// assignments returns the assignments to parameters of the implementation, never nil. commonParams reports
+// the others.
 func (r *binding) assignments(list []paramDecl) []paramAssign {
 	assigns := []paramAssign{}
 	for _, p := range list {
@@ -115,8 +116,8 @@ func (x *expander) unknownParam(key *yamlNode, r *binding, where string) {
 		"unknown parameter %q of %s%s", key.text, r.stage.Name, where)
 }
 
-// commonParams reports parameters of the stage's with that not every choice knows, and of --set that none
-// knows.
+// commonParams reports parameters in the stage's with that not every choice has, and parameters in --set
+// that no choice has.
 func (x *expander) commonParams(b *stepBuild) {
 	for _, p := range slices.Concat(b.decl.with, b.decl.set) {
 		known, standIn := false, false
@@ -141,7 +142,7 @@ func (x *expander) commonParams(b *stepBuild) {
 		case !known && !standIn:
 			x.unknownParam(p.key, unknown[0], "")
 		default:
-			x.report(p.key, "write it into the with of those that know it, or under when",
+			x.report(p.key, "write it into the with of the choices that know it, or under when",
 				"the parameter %q isn't known to %s", p.key.text, strings.Join(ids, ", "))
 		}
 		x.checkReferences(b, p.value)
@@ -153,7 +154,7 @@ func (x *expander) commonParams(b *stepBuild) {
 	}
 }
 
-// when returns what a line of when assigns in a cell that it matches.
+// when returns the assignments of a line of when in a cell that it matches.
 func (x *expander) when(m *cellBuild, line int) []paramAssign {
 	r, with := m.binding, m.decl.when[line].with
 	if r.whens[line] == nil && !r.unknown {
@@ -205,7 +206,7 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 	}
 }
 
-// unconnected reports an input without an edge, and suggests those that it could have.
+// unconnected reports an input without an edge, and suggests the stages that have one.
 func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port) {
 	var from []string
 	for _, s := range x.order[:slices.Index(x.order, b.decl)] {

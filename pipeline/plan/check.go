@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// checkCell reports what is wrong with a cell whose parameters are decoded and whose inputs are wired, and
-// returns whether nothing is.
+// checkCell reports errors of a cell whose parameters are decoded and whose inputs are wired, and returns
+// whether there are none.
 func (x *expander) checkCell(m *cellBuild) bool {
 	c := m.cell
 	if c.Stage.Relation != stages.Whole {
@@ -19,8 +19,8 @@ func (x *expander) checkCell(m *cellBuild) bool {
 			return false // reported already
 		}
 		for k, in := range c.Inputs {
-			// One edge is as wrong as several: what's refused doesn't depend on how many ids an axis happens
-			// to have.
+			// One edge is refused as several are: the errors don't depend on the number of ids that an axis
+			// happens to have.
 			p := &c.Stage.Inputs[k]
 			expands := c.Stage.Relation == stages.Expand
 			if len(in.Edges) == 0 || len(in.Edges[0].Coord) == 0 || p.Over && !expands || !p.Type.Items {
@@ -60,8 +60,8 @@ func overPorts(s *stages.Stage) (names []string) {
 	return names
 }
 
-// refusals returns the errors of Validate, without any those of Check, and then of Fits. The outputs of a
-// stage that doesn't exist are unknown, so that cells behind one are only validated.
+// refusals returns the errors of Validate, or else of Check, or else of Fits. The outputs of a stage that
+// doesn't exist are unknown, so cells that depend on one are only validated.
 func (x *expander) refusals(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -99,7 +99,7 @@ func (c *Cell) wired(port string) bool {
 	return k >= 0 && len(c.Inputs[k].Edges) > 0
 }
 
-// split takes apart what errors.Join joined.
+// split returns the errors that errors.Join joined.
 func split(err error) []error {
 	if err == nil {
 		return nil
@@ -110,7 +110,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// refused reports an error at the value of the parameter that it is about.
+// refused reports an error at the value of its parameter.
 func (x *expander) refused(m *cellBuild, err error) {
 	var field *stages.FieldError
 	if !errors.As(err, &field) {
@@ -131,7 +131,8 @@ func (x *expander) refused(m *cellBuild, err error) {
 	}
 	if n := x.value(a.value, m.at); n != nil {
 		text := err.Error()
-		// The value is at an axis and not at the stage, or is shared by all that an axis names.
+		// The value is written at an axis and not at the stage, or is shared by all stages that the axis
+		// names.
 		if !a.value.plain() || m.decl.choice != nil && !a.atAxis {
 			text = m.stage.Name + ": " + text
 		}
@@ -140,7 +141,7 @@ func (x *expander) refused(m *cellBuild, err error) {
 	}
 }
 
-// assigned returns what gives a parameter its value in a cell, nil for its default.
+// assigned returns the assignment that gives a parameter its value in a cell, nil for the default.
 func (x *expander) assigned(m *cellBuild, param string) (last *paramAssign) {
 	x.eachAssign(m, func(a *paramAssign) {
 		if a.field.Name == param {
@@ -150,8 +151,8 @@ func (x *expander) assigned(m *cellBuild, param string) (last *paramAssign) {
 	return last
 }
 
-// unknownIDs returns an error for a parameter that names ids which the collapsed axes don't have. An id that
-// --only takes away is one.
+// unknownIDs returns an error for a parameter that names ids which the collapsed axes don't have. Ids that
+// --only excludes count as known.
 func (x *expander) unknownIDs(m *cellBuild) []error {
 	v, ok := m.cell.Params.(stages.Knower)
 	if !ok {
@@ -172,8 +173,8 @@ func (x *expander) unknownIDs(m *cellBuild) []error {
 	return split(v.Known(ids))
 }
 
-// misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't collapse
-// on the input it is about, or that leaves open which axis is meant.
+// misnamedAxes returns an error for every parameter of a cell that names an axis which over doesn't
+// collapse on the parameter's input, or that doesn't say which of several axes is meant.
 func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 	for i := range m.params.fields {
 		f := &m.params.fields[i]

@@ -56,7 +56,7 @@ func (l *loader) uses(s *stageDecl, v *yamlNode) {
 	}
 }
 
-// axisList reads a stage's list of declared axes; with stacks also of those that only stacks have.
+// axisList reads a stage's list of axes; with stacks it also accepts axes that only stacks have.
 func (l *loader) axisList(s *stageDecl, v *yamlNode, stacks bool) (axes []*axisDecl) {
 	hint := "write a list of axes"
 	if v.scalar() {
@@ -138,8 +138,8 @@ func (l *loader) stack(in *inputDecl, v *yamlNode) {
 	}
 }
 
-// wire reads an edge, stage or stage.port. Stage names may hold dots; no two readings of one text are
-// possible, see the check in experiment.
+// wire reads an edge, stage or stage.port. Names of stages may contain dots; experiment checks that a text
+// has only one reading.
 func (l *loader) wire(v *yamlNode) *wireDecl {
 	w := &wireDecl{node: v, from: l.exp.stageOf[v.text]}
 	if v.kind == yamlNull || !v.scalar() {
@@ -197,7 +197,7 @@ func (l *loader) whens(s *stageDecl, n *yamlNode) {
 	}
 }
 
-// over reads the axes that a stage collapses, which may be those of stacks.
+// over reads the axes that a stage collapses, which may include those of stacks.
 func (l *loader) over(s *stageDecl, v *yamlNode) {
 	switch s.overNode = v; {
 	case v.scalar() && v.text == "all":

@@ -11,13 +11,13 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A paramField is a parameter with what its tags say, ready for decoding.
+// A paramField is a parameter with its parsed tags, ready for decoding.
 type paramField struct {
 	stages.Field
 	list     bool // a list of values, or else one value
-	text     bool // values are read by their own type
+	text     bool // values are parsed by their own type
 	min, max float64
-	standard reflect.Value // its default
+	standard reflect.Value // the default
 }
 
 // A paramType describes the parameters of one stage.
@@ -26,7 +26,7 @@ type paramType struct {
 	byName map[string]*paramField
 }
 
-// paramTypes remembers the types, for the time of one loading.
+// paramTypes caches the types while an experiment is loaded.
 type paramTypes map[*stages.Stage]*paramType
 
 func (t paramTypes) of(s *stages.Stage) *paramType {
@@ -65,8 +65,8 @@ func (pt *paramType) names() (names []string) {
 	return names
 }
 
-// A decoder stores the value of a parameter in a struct of parameters. The value may be at an axis; use is
-// what refers to it, in the cell at.
+// A decoder stores the value of a parameter in a struct of parameters. The value may be written at an axis;
+// use is the reference to it, in the cell at.
 type decoder struct {
 	*loader
 	*paramField
@@ -140,8 +140,8 @@ func (d *decoder) decodeOne(dst reflect.Value, n *yamlNode) bool {
 	return true
 }
 
-// plainText returns what a type reads that reads texts itself: a scalar as written, or a list of scalars as
-// [a, b].
+// plainText returns the text for a type that parses texts itself: a scalar as written, or a list of scalars
+// as [a, b].
 func (n *yamlNode) plainText() (text string, ok bool) {
 	if n.kind != yamlList {
 		return n.text, n.scalar()
@@ -213,8 +213,8 @@ func (d *decoder) inRange(n *yamlNode) bool {
 	return d.refuse(n, "", "%v is more than %s", n, d.Max)
 }
 
-// refuse reports what is wrong with a value, and returns false. A value at an axis is reported there, with
-// what refers to it.
+// refuse reports an error of a value, and returns false. An error of a value at an axis is reported there,
+// with the reference to it.
 func (d *decoder) refuse(n *yamlNode, hint, format string, args ...any) bool {
 	switch use := d.use.node; {
 	case use == n || d.use.plain():

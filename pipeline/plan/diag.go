@@ -10,11 +10,11 @@ import (
 // A Diag is one diagnostic of an experiment: a message at a place in the text.
 type Diag struct {
 	File string `json:"file,omitempty"`    // as the user named it; for a flag, the flag with its value
-	Line int    `json:"line,omitempty"`    // from 1; 0 when the place has no line, as in a flag
+	Line int    `json:"line,omitempty"`    // from 1; 0 for a place without lines, as a flag
 	Col  int    `json:"column,omitempty"`  // from 1, in characters
 	Path string `json:"path,omitempty"`    // into the data: stages.maps.with
 	Msg  string `json:"message,omitempty"` // a clause, lower-case
-	Hint string `json:"hint,omitempty"`    // what to do about it, "" if unknown
+	Hint string `json:"hint,omitempty"`    // a remedy, "" if unknown
 	Text string `json:"-"`                 // the line of the file, "" if there is none
 }
 
@@ -60,7 +60,7 @@ func (d Diag) writeExcerpt(b *strings.Builder) {
 	b.WriteByte('^')
 }
 
-// printable replaces what would move a terminal's cursor.
+// printable replaces characters that would move a terminal's cursor.
 func printable(r rune) rune {
 	if r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029') {
 		return '·'
@@ -71,7 +71,7 @@ func printable(r rune) rune {
 // Diags are all the diagnostics of an experiment, sorted by place. A non-empty Diags is an error.
 type Diags []Diag
 
-// Error returns one paragraph per diagnostic, and how many there are.
+// Error returns one paragraph for each diagnostic, and their number.
 func (ds Diags) Error() string {
 	var b strings.Builder
 	for _, d := range ds {
@@ -96,7 +96,7 @@ func (ds Diags) Sort() {
 	})
 }
 
-// maxDiags bounds the diagnostics that are kept: nobody reads more at once.
+// maxDiags bounds the number of diagnostics that are kept: nobody reads more at once.
 const maxDiags = 200
 
 // diagnostics collects diagnostics, each once.
@@ -134,7 +134,7 @@ func (ds *diagnostics) sorted() Diags {
 	return ds.all
 }
 
-// is returns whether n is of a kind. What is of another kind is reported, but for a key without a value.
+// is returns whether n is of a kind. Another kind is reported, except a key without a value.
 func (ds *diagnostics) is(n *yamlNode, kind yamlKind, what, hint string) bool {
 	if n.kind != kind && n.kind != yamlNull {
 		ds.report(n, hint, "%v is not %s", n, what)
@@ -142,7 +142,7 @@ func (ds *diagnostics) is(n *yamlNode, kind yamlKind, what, hint string) bool {
 	return n.kind == kind
 }
 
-// unknownAxis reports the name of an axis that isn't among the known ones.
+// unknownAxis reports the name of an axis that isn't known.
 func (ds *diagnostics) unknownAxis(n *yamlNode, name string, known []string) {
 	if !n.scalar() {
 		ds.report(n, "", "%v is not the name of an axis", n)
@@ -151,7 +151,7 @@ func (ds *diagnostics) unknownAxis(n *yamlNode, name string, known []string) {
 	ds.report(n, didYouMean(name, "axes", known), "no axis is called %q", name)
 }
 
-// unknownStage reports the name of a stage that isn't among the experiment's.
+// unknownStage reports the name of a stage that the experiment doesn't have.
 func (ds *diagnostics) unknownStage(n *yamlNode, name string, known []string) {
 	ds.report(n, didYouMean(name, "stages", known), "no stage is called %q", name)
 }

@@ -1,27 +1,32 @@
 // Package plan is the experiment language: it turns the text of an experiment into a [Plan] of cells, with
-// every parameter decoded and every edge resolved, or into [Diags], which have the place, the cause and a
-// hint for all that is wrong. It knows neither store nor device.
+// every parameter decoded and every edge resolved, or into [Diags], which give the place, the cause and a
+// hint for each error. It knows neither store nor device.
 //
-// The way of the data through its files, in order:
+// The data passes through these files, in order:
 //
-//	load        Load and Parse; the steps below, one after another, and extends
-//	source      a text with its lines; bytes that can't be in one
-//	parse yaml  text → tree of yamlNodes, each with its place; syntax errors
+//	load        Load and Parse call the steps below, one after another; extends
+//	source      a text with its lines; characters that it can't contain
+//	parse       text → tree of nodes, each with its place (yaml.go); syntax errors
 //	override    --set changes the tree, --only the ids of axes
-//	experiment  tree → declarations: what the file says, names looked up, nothing expanded
-//	declare     one stage; axes: the axes; reference: values with ${axis} in them
-//	order       stages so that each comes after those it takes from
+//	experiment  tree → declarations as written, with names resolved and nothing expanded
+//	declare     one stage
+//	axes        the axes and their ids
+//	reference   values that contain ${axis}
+//	remote      parameters that name a file by its address
+//	order       the stages, each after those that it reads
 //	expand      each stage: its axes, its combinations of ids, its cells
-//	relation    sets of combinations, and how those of inputs join
-//	binding     the implementation of a step, for each choice; where its parameters come from
-//	inputs      which upstream cells each input of a cell has, and which of their ports
+//	relation    sets of combinations, and the join of those of several inputs
+//	binding     the implementation of a step, for each choice, and the assignments of its parameters
+//	inputs      the upstream cells of each input of a cell, and their ports
 //	decode      parameters from the tree into the implementation's struct
-//	check       what is wrong with a cell as a whole: Validate, Check, Fits, parameters that name axes
-//	implied     the stages that ports put in (Via, Else)
-//	warnings    what isn't wrong and is probably not meant; what stages remark on their files
+//	check       errors of a whole cell: Validate, Check, Fits, parameters that name axes
+//	implied     the stages that ports insert (Via, Else)
+//	warnings    settings that are valid and probably not intended; remarks of stages on their files
+//	few         cells with too few items for their stage
 //	plan        the result: Plan, Step, Cell, Input, Edge
 //
-// Of a Plan: selector finds cells by name, upto a part, files the missing files, resolved writes it as one
-// file, value writes parameters as keys have them. Everything that is wrong is a Diag (diag, hint); panics
-// are bugs (bug).
+// Further operations on a Plan: selector.go finds cells by name, upto.go cuts out the part that some cells
+// need, files.go finds missing files, resolved.go writes the experiment as one file, and value.go writes
+// parameters as keys have them. Every error is a Diag (diag.go), with a hint (hint.go); panics are bugs
+// (bug.go).
 package plan

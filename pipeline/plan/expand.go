@@ -20,7 +20,7 @@ type expander struct {
 	standIns   map[*stages.Stage]bool // for stages that don't exist
 	implied    impliedCells
 	warnings   diagnostics
-	budget     int // how many more cells there may be
+	budget     int // how many more cells are allowed
 	edgeBudget int
 }
 
@@ -30,7 +30,7 @@ type stepBuild struct {
 	step      *Step
 	axes      []*axisDecl // sorted by name
 	collapsed []*axisDecl
-	broken    bool // some input or axis is unknown, and with it perhaps some axes
+	broken    bool // some input or axis is unknown, and perhaps others because of that
 	inputs    []*inputIndex
 	relation  relation   // its combinations, in the order of the cells
 	bindings  []*binding // by id of the choice; one if there is none
@@ -48,7 +48,7 @@ type cellBuild struct {
 // edgesPerCell bounds the edges of a plan: cells that collapse axes have many.
 const edgesPerCell = 20
 
-// expand makes the plan. Where the experiment is at fault it reports why and goes on as well as it can.
+// expand makes the plan. It reports errors of the experiment and goes on as well as it can.
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
@@ -78,7 +78,7 @@ func (l *loader) expand() *Plan {
 	return x.plan
 }
 
-// number gives the cells their places in the plan.
+// number numbers the cells of the plan.
 func (x *expander) number() {
 	for _, s := range x.plan.Steps {
 		if s.Implied {
@@ -100,7 +100,7 @@ func compareCoord(a, b []stages.Coord) int {
 	})
 }
 
-// stage expands one stage; those it takes from are expanded already.
+// stage expands one stage; the stages that it reads are expanded already.
 func (x *expander) stage(s *stageDecl) {
 	b := &stepBuild{decl: s, step: &Step{Name: s.name, Keep: !s.none, Drop: s.drop}}
 	x.steps[s] = b
@@ -124,7 +124,7 @@ func (x *expander) stage(s *stageDecl) {
 	x.plan.Steps = append(x.plan.Steps, b.step)
 }
 
-// axesOf finds the axes of a step: those of its inputs, less over, and matrix.
+// axesOf finds the axes of a step: the axes of its inputs, without over, and matrix.
 func (x *expander) axesOf(b *stepBuild) {
 	s := b.decl
 	b.broken = s.lost
@@ -188,7 +188,7 @@ func (x *expander) axesOf(b *stepBuild) {
 
 func axisList(axes []*axisDecl) string { return strings.Join(axisNames(axes), ", ") }
 
-// lacksAxis reports a name at n of an axis that the step doesn't have.
+// lacksAxis reports that n names an axis which the step doesn't have.
 func (x *expander) lacksAxis(b *stepBuild, n *yamlNode, a *axisDecl) {
 	hint := "write matrix: [" + a.name + "]"
 	switch {
@@ -211,7 +211,7 @@ func (s *stageDecl) allLines() []*lineDecl {
 	return lines
 }
 
-// checkLines reports lines that name axes the step doesn't have.
+// checkLines reports lines that name axes which the step doesn't have.
 func (x *expander) checkLines(b *stepBuild) {
 	for _, line := range b.decl.allLines() {
 		for _, c := range line.conds {
@@ -225,7 +225,7 @@ func (x *expander) checkLines(b *stepBuild) {
 
 // combinations finds which combinations of its axes a step has.
 func (x *expander) combinations(b *stepBuild) relation {
-	r, fits := relation{codes: []uint64{0}}, true // the one combination of no axes
+	r, fits := relation{codes: []uint64{0}}, true // the single combination of no axes
 	join := func(s relation) {
 		if fits {
 			r, fits = r.joined(&s, x.budget)
@@ -271,10 +271,10 @@ func (s *stageDecl) selects(at combination) bool {
 	return in
 }
 
-// matches reports whether the line matches a combination, and remembers that it matched one.
+// matches reports whether the line matches a combination, and records a match.
 func (d *lineDecl) matches(at combination) bool {
 	if d.bad {
-		return true // what it means is unknown
+		return true // its meaning is unknown
 	}
 	for i := range d.conds {
 		if !d.conds[i].ids[at.id(d.conds[i].axis)] {
@@ -320,14 +320,14 @@ func (x *expander) cells(b *stepBuild) {
 			continue
 		}
 		x.noteFiles(m)
-		// Check is told what is wired, so nothing may be implied yet.
+		// Check sees the inputs as they are wired, so it comes before implied ones.
 		if !good || x.checkCell(m) {
 			x.complete(consumer{b, c, 0})
 		}
 	}
 }
 
-// eachAssign calls do with what gives parameters of a cell their values, layer by layer: later ones win.
+// eachAssign calls do with the assignments of a cell's parameters, layer by layer: later ones win.
 func (x *expander) eachAssign(m *cellBuild, do func(a *paramAssign)) {
 	layer := func(list []paramAssign) {
 		for i := range list {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// An experimentDecl is an experiment as written: names are looked up, nothing is expanded.
+// An experimentDecl is an experiment as written: names are resolved, nothing is expanded.
 type experimentDecl struct {
-	root        *yamlNode // with extends and --set applied, but for parameters of stages
+	root        *yamlNode // with extends and --set applied, except for parameters of stages
 	name, title string
 	seed        uint64
-	axes        []*axisDecl // as written, then those that only stacks have
+	axes        []*axisDecl // as written, then the axes that only stacks have
 	axisOf      map[string]*axisDecl
 	stages      []*stageDecl
 	stageOf     map[string]*stageDecl
@@ -51,7 +51,7 @@ type inputDecl struct {
 	key   *yamlNode
 	stack *axisDecl
 	wires []*wireDecl // one, or one for each id of the stack
-	bad   bool        // some wire leads nowhere
+	bad   bool        // some wire is invalid
 }
 
 // A wireDecl is one edge.
@@ -59,7 +59,7 @@ type wireDecl struct {
 	id   int32 // on the stack's axis
 	node *yamlNode
 	from *stageDecl
-	port string // "" for the port of the input's name or type
+	port string // "" for the port with the input's name or type
 }
 
 // A paramDecl is one entry below with.
@@ -74,8 +74,8 @@ type whenDecl struct {
 	with []paramDecl
 }
 
-// A lineDecl is a line of only, exclude or when's if. It matches a cell whose id is among the given ones on
-// each of its axes.
+// A lineDecl is a line of only, exclude or when's if. It matches a cell if for each of its axes it lists
+// the cell's id.
 type lineDecl struct {
 	node    *yamlNode
 	conds   []condDecl
@@ -94,7 +94,7 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`).MatchStr
 
 const nameHint = "names are made of letters, digits, and after the first also . _ -"
 
-// keys calls for each entry of a map the function of its key, and reports unknown keys.
+// keys calls, for each entry of a map, the function of its key, and reports unknown keys.
 func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNode)) {
 	for i, k := range n.keys {
 		if read := known[k.text]; read != nil {
@@ -106,8 +106,8 @@ func (l *loader) keys(n *yamlNode, what string, known map[string]func(v *yamlNod
 	}
 }
 
-// experiment reads the whole tree into l.exp. It reads inputs after axes, since stacks add to these, and then
-// what else stages have, which names axes and their ids.
+// experiment reads the whole tree into l.exp. It reads inputs after axes, since stacks add axes, and then
+// the other keys of stages, which name axes and their ids.
 func (l *loader) experiment(root *yamlNode) {
 	e := &experimentDecl{root: root, axisOf: map[string]*axisDecl{}, stageOf: map[string]*stageDecl{}}
 	l.exp = e

@@ -4,8 +4,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TooFew returns a warning for every step whose cells get too few items for what their stage computes, as far
-// as the numbers of items are known before the plan is run. It lists the sources of data sets.
+// TooFew returns a warning for every step whose cells get too few items for their stage, if the numbers of
+// items are known before the plan is run. It lists the sources of data sets.
 func (p *Plan) TooFew() Diags {
 	var ds diagnostics
 	most := make([]int, len(p.Cells)) // by cell: items on its first port, −1 if unknown
@@ -25,7 +25,7 @@ func (p *Plan) TooFew() Diags {
 	return ds.sorted()
 }
 
-// stage returns the declaration of a stage, nil for one that the engine put in.
+// stage returns the declaration of a stage, nil for an implied one.
 func (e *experimentDecl) stage(name string) *stageDecl {
 	for _, s := range e.stages {
 		if s.name == name {
@@ -35,8 +35,8 @@ func (e *experimentDecl) stage(name string) *stageDecl {
 	return nil
 }
 
-// amounts returns what is known of a cell's ports of items. known is false if there is one of which nothing
-// is.
+// amounts returns the known amounts of a cell's ports of items. known is false if nothing is known of some
+// port.
 func (c *Cell) amounts(most []int) (in map[string]stages.Amount, known bool) {
 	in, known = map[string]stages.Amount{}, true
 	for k, input := range c.Inputs {
@@ -65,7 +65,7 @@ func (c *Cell) amounts(most []int) (in map[string]stages.Amount, known bool) {
 	return in, known
 }
 
-// most returns the most items that a cell can have on its first port, −1 if that isn't known.
+// most returns the largest number of items that a cell can have on its first port, −1 if unknown.
 func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
 	s := c.Stage
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// noteFiles remembers the files and folders that a cell's parameters name.
+// noteFiles records the files and folders that a cell's parameters name.
 func (x *expander) noteFiles(m *cellBuild) {
 	for i := range m.params.fields {
 		f := &m.params.fields[i]
@@ -32,7 +32,7 @@ func (x *expander) noteFiles(m *cellBuild) {
 	}
 }
 
-// filesOf returns the paths that a parameter holds, none if it isn't about files.
+// filesOf returns the paths in a parameter, none if it isn't about files.
 func filesOf(c *Cell, f stages.Field) []string {
 	if !f.File {
 		return nil
@@ -40,7 +40,7 @@ func filesOf(c *Cell, f stages.Field) []string {
 	return textsOf(reflect.ValueOf(c.Params).Elem().FieldByIndex(f.Index))
 }
 
-// textsOf returns the texts of a parameter that is one or a list.
+// textsOf returns the texts of a parameter that is a text or a list of texts.
 func textsOf(v reflect.Value) []string {
 	if v.Kind() == reflect.String {
 		return []string{v.String()}
@@ -48,8 +48,8 @@ func textsOf(v reflect.Value) []string {
 	return v.Interface().([]string)
 }
 
-// Missing looks for the files and folders that parameters name, and returns a diagnostic for each that can't
-// be read, but for those that are to be fetched. Nothing else of a plan looks at them.
+// Missing returns a diagnostic for each file or folder that parameters name and that can't be read, except
+// those that will be fetched. No other part of a plan looks at them.
 func (p *Plan) Missing() Diags {
 	var ds diagnostics
 	for _, path := range slices.Sorted(maps.Keys(p.files)) {
@@ -75,8 +75,8 @@ func (p *Plan) Missing() Diags {
 	return ds.sorted()
 }
 
-// inFile is the error of a path that goes on behind a file, as one into an archive does. What it leads to is
-// for the stage to tell.
+// inFile is the error of a path that continues after a file, as a path into an archive does. The stage
+// decides whether it is valid.
 const inFile = syscall.ENOTDIR
 
 func exists(path string) bool {
@@ -94,8 +94,8 @@ func similarFile(path string) string {
 	return Guess(filepath.Base(path), names)
 }
 
-// Unreadable returns the error that listing the sources of c gives, nil if it has none. It is nil too where a
-// file that a parameter names doesn't exist, which Missing reports.
+// Unreadable returns the error of listing the sources of c, nil if there is none. It is also nil if a file
+// that a parameter names doesn't exist, which Missing reports.
 func (c *Cell) Unreadable() error {
 	if c.Stage.Sources == nil || c.Stage.Primary() >= 0 {
 		return nil
@@ -127,8 +127,8 @@ func (c *Cell) Unreadable() error {
 // ErrNoItem is the error of a data set without a single item.
 var ErrNoItem = errors.New("there is nothing to read: no item at all")
 
-// Sources calls the stage's Sources with the ids of its primary input, nil if it has none, and turns a panic
-// into an error.
+// Sources calls the stage's Sources with the ids of its primary input; without Sources it returns nil. It
+// turns a panic into an error.
 func (c *Cell) Sources(ids []string) (s []stages.Source, err error) {
 	defer Catch(&err)
 	return c.Stage.Sources(c.Params, ids)

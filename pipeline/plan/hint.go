@@ -8,7 +8,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts.
+// SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts
+// of names.
 func SuggestStage(name string, known []string) string {
 	if !strings.Contains(name, "/") {
 		own := make([]string, len(known))
@@ -25,8 +26,8 @@ func SuggestStage(name string, known []string) string {
 	return `"runexp stages" lists them`
 }
 
-// didYouMean suggests the known name nearest to a mistyped one; without a near one it lists them, as long as
-// they fit a line.
+// didYouMean suggests the known name that is most similar to a mistyped one; if none is similar it lists
+// the names, if they fit a line.
 func didYouMean(name, what string, known []string) string {
 	if hint := Guess(name, known); hint != "" {
 		return hint
@@ -37,7 +38,7 @@ func didYouMean(name, what string, known []string) string {
 	return ""
 }
 
-// Guess asks for the known name that is most like a mistyped one, and returns "" if none is.
+// Guess suggests the known name that is most similar to a mistyped one, and returns "" if none is.
 func Guess(name string, known []string) string {
 	if k := stages.Nearest(name, known); k != "" {
 		return fmt.Sprintf("did you mean %q?", k)

@@ -11,20 +11,20 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// impliedCells are the cells that no experiment writes: what a port puts between an edge and itself (Via),
-// and what fills a port that isn't wired (Else). Those with equal implementation, parameters and edges are
-// one cell.
+// impliedCells are the cells that an experiment doesn't write: cells that a port inserts before itself
+// (Via), and cells that fill an unwired port (Else). Cells with equal implementation, parameters and edges
+// are one cell.
 type impliedCells struct {
 	cells map[string]*Cell
 	steps map[string]*Step
-	names map[string]int // how many steps have a name, but for its number
+	names map[string]int // number of steps with a name, without the numbers in it
 	ids   map[*Cell]uint64
 }
 
 // maxImplied bounds how deep implied stages may imply others.
 const maxImplied = 8
 
-// A consumer is a cell whose ports imply others, and how deep it is implied itself, 0 for a cell of the
+// A consumer is a cell whose ports imply other cells, and its own depth of implication, 0 for a cell of the
 // experiment.
 type consumer struct {
 	*stepBuild // of the experiment
@@ -32,8 +32,8 @@ type consumer struct {
 	depth      int
 }
 
-// complete gives a cell what its ports imply. That depends on the edges as wired, not on what is put in
-// between.
+// complete gives a cell the inputs that its ports imply. They depend on the edges as wired, not on inserted
+// cells.
 func (x *expander) complete(c consumer) {
 	wired := slices.Clone(c.cell.Inputs)
 	for k := range wired {
@@ -49,14 +49,15 @@ func (x *expander) complete(c consumer) {
 	}
 }
 
-// A combo is the edges of an implied cell, and its place among those of one input.
+// A combo is the edges of an implied cell, and its place among the implied cells of an input.
 type combo struct {
 	coord  []stages.Coord
 	inputs [][]Edge
 }
 
-// imply returns the edges of an input from the cells that its port implies. They have the consumer's edges on
-// the inputs of the same names: where these come from several cells, there are as many implied ones.
+// imply returns the edges of an input from the cells that its port implies. An implied cell has the
+// consumer's edges on inputs of the same name: if these come from several cells, there are as many implied
+// cells.
 func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input) []Edge {
 	name, via, to := p.Else, len(edges) > 0, c.cell.Stage
 	if via {
@@ -111,7 +112,7 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 	return implied
 }
 
-// edgesOf returns the edges of the input with a name, nil if there is none, or if one is needed and it has
+// edgesOf returns the edges of the input with a name; nil if there is none, or if one is set and there are
 // several.
 func edgesOf(ports []stages.Port, wired []Input, name string, one bool) []Edge {
 	k := portNamed(ports, name)
@@ -121,7 +122,7 @@ func edgesOf(ports []stages.Port, wired []Input, name string, one bool) []Edge {
 	return wired[k].Edges
 }
 
-// combined gives each combination each edge that agrees with it, on input k.
+// combined extends each combination by each edge of input k that agrees with it.
 func combined(combos []combo, k int, edges []Edge) (out []combo) {
 	for _, m := range combos {
 		for _, e := range edges {
@@ -135,8 +136,8 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 	return out
 }
 
-// upstream moves an edge of items to the stage that made the items from sources: what holds for an item there
-// holds for all that is made from it. It returns false where nothing is known about that.
+// upstream moves an edge of items to the stage that made the items from sources: a property of an item
+// there holds for all items derived from it. It returns false if there is no such stage.
 func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()
@@ -164,7 +165,7 @@ func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	return e.Port >= 0
 }
 
-// mergeCoord joins two places that agree on the axes they share.
+// mergeCoord joins two coordinates that agree on their common axes.
 func mergeCoord(a, b []stages.Coord) (out []stages.Coord, agree bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return append(slices.Clip(a), b...), true
@@ -227,7 +228,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 		}
 	}
 	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
-	m.cells[string(key)] = cell // not before: one that needs itself is found by its depth
+	m.cells[string(key)] = cell // not before: a stage that needs itself is found by its depth
 	cell.Step = x.impliedStep(cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
@@ -237,9 +238,9 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	return cell
 }
 
-// impliedStep finds the step of an implied cell: the one for its implementation, its parameters and the steps
-// it takes from. It is named after its output and its inputs, ranks~maps, and parameters that aren't the
-// default.
+// impliedStep finds the step of an implied cell: the one with its implementation, its parameters and the
+// steps that it reads. It is named after its output and its inputs, ranks~maps, and after parameters that
+// aren't the default.
 func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *Step {
 	m := &x.implied
 	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name

@@ -8,24 +8,24 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An inputIndex finds the upstream cells that an input hands to a cell of its step.
+// An inputIndex finds the upstream cells that are the input of a cell.
 type inputIndex struct {
 	decl      *inputDecl
 	from      []*stepBuild // by wire
 	kept      []*axisDecl  // the input's axes that the step keeps
-	collapsed []*axisDecl  // its others
-	weights   []uint64     // from codes of the step to keys
+	collapsed []*axisDecl  // its other axes
+	weights   []uint64     // from the step's codes to keys
 	entries   []inputEntry // sorted by key, then order
 }
 
-// An inputEntry is an upstream cell. Its key is the code of its ids on the kept axes, its order that of its
-// ranks on the collapsed ones.
+// An inputEntry is an upstream cell. Its key is the code of its ids on the kept axes, its order the code of
+// its ranks on the collapsed ones.
 type inputEntry struct {
 	key, order uint64
 	wire, row  int32
 }
 
-// index makes the index of an input, nil for one that leads nowhere.
+// index makes the index of an input, nil for an invalid one.
 func (x *expander) index(b *stepBuild, d *inputDecl) *inputIndex {
 	if d.bad {
 		return nil
@@ -70,7 +70,7 @@ func (x *expander) index(b *stepBuild, d *inputDecl) *inputIndex {
 	return in
 }
 
-// relation returns the combinations that the input has on the axes that its step keeps.
+// relation returns the combinations of the input on the axes that its step keeps.
 func (in *inputIndex) relation() relation {
 	codes := make([]uint64, len(in.entries))
 	for i, e := range in.entries {
@@ -110,8 +110,8 @@ func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
 	return edges
 }
 
-// port returns the index of the output that an edge takes, -1 if it's unknown. That is the named port; else
-// the one that is called like the input; else the only one of the input's type.
+// port returns the index of the output of an edge, -1 if it is unknown: the named port; or else the one
+// with the input's name; or else the only one of the input's type.
 func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int) int {
 	in := &m.stage.Inputs[port]
 	takes := in.Wire().Name

@@ -17,20 +17,20 @@ type Overrides struct {
 	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx and seed=3. Paths in them
 	// are relative to the working folder.
 	Set []string
-	// Only holds lines such as method=ig,saliency: of an axis, only these ids.
+	// Only holds lines such as method=ig,saliency: the ids to keep of an axis.
 	Only []string
 	// Limit is the largest number of sources a cell may use; 0 means all.
 	Limit int
-	// Fits, if set, is called with every cell that nothing else is wrong with. Its error is a diagnostic, of
-	// a parameter if it wraps a [stages.FieldError].
+	// Fits, if set, is called with every cell that has no other error. Its error is a diagnostic, at a
+	// parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
-	// Remote, if set, returns the local file that an address, https://… or hf://…, is fetched to, by the
-	// address alone: whether the file exists is seen later.
+	// Remote, if set, returns the local file to which an address, https://… or hf://…, is fetched. The
+	// address alone decides it: the file needn't exist.
 	Remote func(address string) (file string, err error)
 }
 
-// Load reads, checks and expands an experiment file. When the experiment is at fault the error is [Diags],
-// and the returned plan can only be counted: stages that don't exist are taken to accept anything.
+// Load reads, checks and expands an experiment file. If the experiment has errors, they are returned as
+// [Diags], and the plan can only be counted: stages that don't exist are assumed to accept anything.
 func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	data, err := readExperiment(file)
 	if err != nil {
@@ -39,8 +39,8 @@ func Load(file string, cat Catalog, o Overrides) (*Plan, error) {
 	return Parse(file, data, filepath.Dir(file), cat, o)
 }
 
-// Parse is [Load] for an experiment in memory: name is for messages, the paths in src are relative to dir. It
-// reads no file but the one that extends names.
+// Parse is [Load] for an experiment in memory: name is for messages, the paths in src are relative to dir.
+// It reads no file except the one that extends names.
 func Parse(name string, src []byte, dir string, cat Catalog, o Overrides) (*Plan, error) {
 	return newLoader(cat, o).load(&sourceText{name: name, dir: dir, data: src})
 }
@@ -55,7 +55,7 @@ type loader struct {
 	o       Overrides
 	limit   int // of cells
 	exp     *experimentDecl
-	sets    map[string]*yamlNode // by stage: the parameters that --set gives it
+	sets    map[string]*yamlNode // by stage: the parameters in --set
 	remotes map[string]*Remote   // by local file
 }
 
@@ -94,7 +94,7 @@ func (l *loader) read(src *sourceText) *yamlNode {
 	return root
 }
 
-// extend lays root over the file that its key extends names.
+// extend merges root into the file that its key extends names.
 func (l *loader) extend(root *yamlNode) *yamlNode {
 	n := root.get("extends")
 	if n == nil {

@@ -2,8 +2,8 @@ package plan
 
 import "strings"
 
-// topological returns the stages so that each comes after those it takes from, otherwise as written. Stages
-// on a cycle are left out, with a diagnostic.
+// topological returns the stages in an order in which each comes after those that it reads, and otherwise
+// as written. Stages on a cycle are left out, with a diagnostic.
 func (l *loader) topological() []*stageDecl {
 	const visited = -1
 	depth, onCycle := map[*stageDecl]int{}, map[*stageDecl]bool{} // depth: in path, from 1, or visited
@@ -38,7 +38,7 @@ func (l *loader) topological() []*stageDecl {
 	return order
 }
 
-// cycle reports the edge w that leads from the end of path back to its beginning.
+// cycle reports the edge w, which leads from the end of path to its beginning.
 func (l *loader) cycle(path []*stageDecl, w *wireDecl) {
 	var b strings.Builder
 	for _, s := range path {

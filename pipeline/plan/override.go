@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// override applies --set. Parameters of stages are kept in l.sets, because they win over the stage's choices
-// and when; all other assignments replace values of the file.
+// override applies --set. Parameters of stages are kept in l.sets, because they win over the stage's
+// choices and when; all other assignments replace values of the file.
 func (l *loader) override(root *yamlNode) *yamlNode {
 	for _, text := range l.o.Set {
 		src := &sourceText{name: "--set " + text, flag: true}
@@ -38,7 +38,7 @@ func (l *loader) override(root *yamlNode) *yamlNode {
 	return root
 }
 
-// cutKey takes the longest key of n off the front of a dotted path.
+// cutKey cuts the longest key of n off the beginning of a dotted path.
 func cutKey(n *yamlNode, path string) (key, rest string, value *yamlNode) {
 	for i, k := range n.keyTexts() {
 		if len(k) > len(key) && (path == k || strings.HasPrefix(path, k+".")) {
@@ -48,8 +48,8 @@ func cutKey(n *yamlNode, path string) (key, rest string, value *yamlNode) {
 	return key, rest, value
 }
 
-// set returns a copy of n in which v stands below a path of keys, in the place of key. What isn't a map on
-// the way there becomes one.
+// set returns a copy of n with v at a path of keys, whose last one is key. Values on the path that aren't
+// maps become maps.
 func (n *yamlNode) set(key, v *yamlNode, path ...string) *yamlNode {
 	if len(path) == 0 {
 		return v
@@ -61,8 +61,8 @@ func (n *yamlNode) set(key, v *yamlNode, path ...string) *yamlNode {
 	return n.with(at, n.get(path[0]).set(key, v, path[1:]...))
 }
 
-// setAxis assigns to axis.id.field or axis.id.with.parameter, or to axis.id a map of fields: of an axis whose
-// ids have fields, the id may be a new one.
+// setAxis assigns to axis.id.field or axis.id.with.parameter, or a map of fields to axis.id; if the ids of
+// the axis have fields, the id may be new.
 func (l *loader) setAxis(root *yamlNode, path string, key, v *yamlNode) *yamlNode {
 	axes := root.get("axes")
 	axis, rest, ids := cutKey(axes, path)
@@ -112,7 +112,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNo
 	return root.set(key, v, "stages", stage, rest)
 }
 
-// setKeys are the keys of a stage that --set may assign to.
+// setKeys are the keys of a stage to which --set may assign.
 var setKeys = []string{"exclude", "missing", "only", "store"}
 
 func firstName(path string) string {
@@ -123,7 +123,7 @@ func firstName(path string) string {
 // absolute matches each address in a value, and the folder of each absolute path.
 var absolute = regexp.MustCompile(`\w+://[^\s,\]}"']+|(?:^|[\s\[{,:"'])/(?:[^/\s,\]}"']+/)*`)
 
-// withoutFolders leaves the last element of absolute paths: folders are of this machine alone.
+// withoutFolders keeps only the last element of absolute paths: folders differ between machines.
 func withoutFolders(value string) string {
 	return absolute.ReplaceAllStringFunc(value, func(found string) string {
 		if isAddress(found) {
@@ -134,7 +134,7 @@ func withoutFolders(value string) string {
 	})
 }
 
-// narrow applies --only, and lists in words what the flags changed.
+// narrow applies --only, and describes in words what the flags changed.
 func (l *loader) narrow() {
 	narrowed := func(format string, args ...any) {
 		l.exp.narrowed = append(l.exp.narrowed, fmt.Sprintf(format, args...))

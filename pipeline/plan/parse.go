@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bounds of an experiment file's data. They keep hostile files from costing more than a moment.
+// Bounds of the data of an experiment file: a hostile file can't cost more than a moment.
 const (
 	maxYAMLNodes  = 200_000 // with aliases expanded
 	maxYAMLDepth  = 40
@@ -21,8 +21,8 @@ const (
 	maxYAMLKey    = 1000     // bytes
 )
 
-// parseYAML reads s, which holds one document. It returns nil, with a diagnostic, for what isn't YAML or
-// isn't plain data.
+// parseYAML reads s, which holds one document. It returns nil, with a diagnostic, if s isn't YAML or isn't
+// plain data.
 func parseYAML(s *sourceText, ds *diagnostics) *yamlNode {
 	if !s.checkText(ds) {
 		return nil
@@ -48,7 +48,7 @@ var errSecondDocument = errors.New("a second document")
 
 // readDocument returns the value of the only document, nil if there is none.
 func readDocument(data []byte) (y *yaml.Node, err error) {
-	// The parser is careful, and inputs have been found that it wasn't careful enough for.
+	// The parser recovers from bad input, but inputs have been found that make it panic.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("unreadable YAML (%v)", r)
@@ -74,7 +74,7 @@ func readDocument(data []byte) (y *yaml.Node, err error) {
 
 var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
-// syntaxError reports what is wrong with a text that isn't one YAML document.
+// syntaxError reports why a text isn't one YAML document.
 func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 	lines := s.split()
 	if errors.Is(err, errSecondDocument) {
@@ -112,7 +112,7 @@ func (s *sourceText) syntaxError(ds *diagnostics, err error) {
 }
 
 // blockErrorLine finds the line of an error for which the parser names the line where the block begins: the
-// first with which the text stops being YAML.
+// first line with which the text stops being YAML.
 func (s *sourceText) blockErrorLine(line int) int {
 	const worthwhile = 64 << 10 // bytes
 	if len(s.data) > worthwhile {
@@ -125,8 +125,8 @@ func (s *sourceText) blockErrorLine(line int) int {
 	})
 }
 
-// flowToken matches references and brackets, and what may hold such as mere text: quoted strings, comments
-// and words.
+// flowToken matches references and brackets, and texts that may contain these: quoted strings, comments and
+// words.
 var flowToken = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'[^']*'|#.*|\$\{[^}\n]*\}?|[][{}]|[^][\s,:${}]+`)
 
 // unquotedReferences reports each ${…} inside {…} or […] that isn't quoted, which YAML reads as the text $
@@ -152,10 +152,10 @@ func (s *sourceText) unquotedReferences(ds *diagnostics) (found bool) {
 type yamlTree struct {
 	*diagnostics
 	src     *sourceText
-	anchors map[*yaml.Node]*yamlNode // nil while one is being read
+	anchors map[*yaml.Node]*yamlNode // nil while the anchor's value is read
 	count   int
 	full    bool // a bound is reached: nothing more is read
-	refused bool // something is missing from the result
+	refused bool // the result is incomplete
 }
 
 // refuse reports why n isn't part of the result.
@@ -165,7 +165,7 @@ func (t *yamlTree) refuse(n *yamlNode, hint, format string, args ...any) {
 }
 
 func (t *yamlTree) convert(y *yaml.Node, up *yamlNode, name string, depth int) *yamlNode {
-	// The parser places a value that is missing at the end of a text behind the last line.
+	// The parser places a missing value at the end of a text after the last line.
 	line := min(y.Line, len(t.src.split()))
 	n := &yamlNode{size: 1, place: place{t.src, line, y.Column, up, name}}
 	if t.count++; t.full {
@@ -237,7 +237,7 @@ func (t *yamlTree) fill(n *yamlNode, y *yaml.Node, depth int) {
 	}
 }
 
-// key returns the node of a map's key, nil if it can't be one.
+// key returns the node of a map's key, nil if y can't be one.
 func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
 	k := &yamlNode{kind: yamlText, text: y.Value, place: place{t.src, y.Line, y.Column, n.up, n.name}}
 	switch {
@@ -258,7 +258,7 @@ func (t *yamlTree) key(n *yamlNode, y *yaml.Node) *yamlNode {
 	return nil
 }
 
-// add appends a value to n, and refuses it when aliases have blown n up.
+// add appends a value to n, unless aliases have made n too large.
 func (t *yamlTree) add(n, v *yamlNode) {
 	n.vals = append(n.vals, v)
 	if n.size += v.size; n.size > maxYAMLNodes && !t.full {

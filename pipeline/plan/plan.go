@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Plan is an experiment expanded into cells: checked, with every parameter decoded and every edge resolved.
-// It's immutable.
+// A Plan is an experiment expanded into cells: checked, with every parameter decoded and every edge
+// resolved. It is immutable.
 type Plan struct {
 	Name, Title string
 	File        string // the experiment file, as the user named it
@@ -17,26 +17,26 @@ type Plan struct {
 	Cells       []*Cell // in topological order; Cell.Index is the position
 	Publish     []*Step
 	Order       stages.Order // of every axis: the ids as the experiment writes them
-	Labels      stages.Names // of the ids that have a field label
-	Families    stages.Names // of the ids that have a field family
-	Limit       int          // at most so many sources a cell; 0 for all
+	Labels      stages.Names // names of the ids that have a field label
+	Families    stages.Names // families of the ids that have a field family
+	Limit       int          // largest number of sources of a cell; 0 for all
 	Narrowed    []string     // what --only, --limit and --set changed, in words
-	Warnings    Diags        // what isn't wrong and is probably not meant
+	Warnings    Diags        // about settings that are valid and probably not intended
 
 	decl    *experimentDecl
-	files   map[string]Diag    // that parameters name: where each stands, without a message
-	remotes map[string]*Remote // of these, by their paths, what is fetched from an address
-	remarks *remarks           // what Remarks returns
+	files   map[string]Diag    // files that parameters name, with the first place, without a message
+	remotes map[string]*Remote // the fetched ones of these, by path
+	remarks *remarks           // the results of Remarks
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.
 type Step struct {
 	Name     string
-	Implied  bool     // put in by the engine, for a port's Via or Else
+	Implied  bool     // inserted for a port's Via or Else
 	Axes     []string // sorted
 	Cells    []*Cell
-	Possible int  // combinations before only, exclude and what doesn't exist upstream
-	Keep     bool // store: keep; otherwise item payloads live until their consumers have them
+	Possible int  // combinations before only, exclude and missing upstream cells
+	Keep     bool // store: keep; otherwise item payloads live until their consumers have read them
 	Drop     bool // missing: drop
 }
 
@@ -46,12 +46,12 @@ type Cell struct {
 	Step   *Step
 	Coord  []stages.Coord // sorted by axis
 	Stage  *stages.Stage
-	Params any     // what Stage.NewParams returns, decoded and validated
+	Params any     // the result of Stage.NewParams, decoded and validated
 	Inputs []Input // in the order of Stage.Inputs
 }
 
-// Primary returns the input whose items an itemwise cell is called for: the first of items that is wired and
-// not collapsed. It is -1 for a cell that makes its items from sources, and where over collapses all.
+// Primary returns the input for whose items an itemwise cell is called: the first wired input of items that
+// isn't collapsed. It is -1 for a cell that makes its items from sources, and if over collapses all inputs.
 func (c *Cell) Primary() int {
 	for k, in := range c.Inputs {
 		if c.Stage.Relation != stages.Whole && c.Stage.Inputs[k].Type.Items && len(in.Edges) > 0 &&
@@ -62,7 +62,7 @@ func (c *Cell) Primary() int {
 	return -1
 }
 
-// Leading returns the inputs that decide which items c is called for: its primary one or, where over collapses
+// Leading returns the inputs that decide for which items c is called: its primary one or, if over collapses
 // all inputs of items, all of these.
 func (c *Cell) Leading() (ports []int) {
 	if p := c.Primary(); p >= 0 {
@@ -89,18 +89,18 @@ func (c *Cell) Edges() iter.Seq[Edge] {
 	}
 }
 
-// An Input is what's wired to one port: nothing, one edge, or one for every combination of the collapsed and
-// stacked axes, sorted by coordinate.
+// An Input is the edges of a port: none, one, or one for every combination of the collapsed and stacked
+// axes, sorted by coordinate.
 type Input struct{ Edges []Edge }
 
-// An Edge hands one output port of a cell to an input port.
+// An Edge connects an output port of a cell to an input port.
 type Edge struct {
-	Coord []stages.Coord // place on the collapsed and stacked axes, sorted by axis
+	Coord []stages.Coord // the coordinates on the collapsed and stacked axes, sorted by axis
 	From  *Cell
 	Port  int // index into From.Stage.Outputs
 }
 
-// Base returns the edge of the value that the edge's own refers to: see [stages.Port.Base].
+// Base returns the edge of the value to which the edge's own value refers: see [stages.Port.Base].
 func (e Edge) Base() (base Edge, ok bool) {
 	if e.Port < 0 || e.From.Stage.Outputs[e.Port].Base == "" {
 		return Edge{}, false
@@ -109,14 +109,15 @@ func (e Edge) Base() (base Edge, ok bool) {
 	return e.From.Inputs[in].Edges[0], true
 }
 
-// An Output is an output port of a cell, as the place that items come from.
+// An Output is an output port of a cell.
 type Output struct {
 	From *Cell
 	Port int
 }
 
-// Calls returns, by the index of a cell, the output whose items the cell is called for, one by one and in order:
-// its own where it makes the list of them. Cells with equal ones are aligned without a look at any id.
+// Calls returns, for each cell, the output for whose items the cell is called, one by one and in order; a
+// cell that makes its list of items has an output of its own. Cells with the same output are aligned
+// without comparing ids.
 func (p *Plan) Calls() []Output {
 	calls := make([]Output, len(p.Cells))
 	for i, c := range p.Cells {
@@ -124,7 +125,7 @@ func (p *Plan) Calls() []Output {
 		if c.Stage.Relation != stages.Each && c.Stage.Relation != stages.Expand {
 			continue
 		}
-		var roots []Output // that all inputs which decide about the items have in common
+		var roots []Output // common to all inputs that decide about the items
 		for _, in := range c.Leading() {
 			for _, e := range c.Inputs[in].Edges {
 				if root := e.Root(calls); !slices.Contains(roots, root) {
@@ -139,7 +140,7 @@ func (p *Plan) Calls() []Output {
 	return calls
 }
 
-// Root returns the output whose items those of the edge correspond to one by one, in order, given
+// Root returns the output whose items correspond to the edge's items one by one, in order, given
 // [Plan.Calls].
 func (e Edge) Root(calls []Output) Output {
 	if e.From.Stage.Relation == stages.Each {

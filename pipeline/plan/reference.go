@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A paramValue is a value below with: plain data, or data with references in it.
+// A paramValue is a value in with: plain data, or data that contains references.
 type paramValue struct {
 	node  *yamlNode
 	parts []valuePart   // of a text with references
@@ -22,7 +22,7 @@ type valuePart struct {
 // plain reports whether the value is the same for every cell.
 func (v *paramValue) plain() bool { return v.parts == nil && v.list == nil }
 
-// axes returns the axes that v refers to.
+// axes returns the axes to which v refers.
 func (v *paramValue) axes() (axes []*axisDecl) {
 	for _, p := range v.parts {
 		if p.axis != nil {
@@ -35,7 +35,7 @@ func (v *paramValue) axes() (axes []*axisDecl) {
 	return axes
 }
 
-// paramValue finds the references in a value. It returns nil, with a diagnostic, when one is malformed or
+// paramValue finds the references in a value. It returns nil, with a diagnostic, if one is malformed or
 // names no axis.
 func (l *loader) paramValue(n *yamlNode) *paramValue {
 	v := &paramValue{node: n}
@@ -105,7 +105,7 @@ func (c combination) id(a *axisDecl) int32 {
 	return -1
 }
 
-// where returns the ids on some axes for the end of a message.
+// where returns the ids on some axes as the end of a message.
 func (c combination) where(axes []*axisDecl) string {
 	var ids []string
 	for i, a := range c.axes {
@@ -119,7 +119,7 @@ func (c combination) where(axes []*axisDecl) string {
 	return " (where " + strings.Join(ids, ",") + ")"
 }
 
-// value resolves the references of v for one cell. It returns nil, with a diagnostic, when a field is
+// value resolves the references of v for one cell. It returns nil, with a diagnostic, if a field is
 // missing.
 func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	switch {
@@ -152,7 +152,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 				return nil
 			}
 			if texts[i] = n.text; i == 0 {
-				out.src = n.src // a path that begins with it is relative to where it stands
+				out.src = n.src // a path that begins with it is relative to its file
 			}
 		}
 		if size += len(texts[i]); size > maxYAMLScalar {
@@ -164,7 +164,7 @@ func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	return out
 }
 
-// referent finds what one reference means in a cell.
+// referent finds the value of one reference in a cell.
 func (l *loader) referent(v *paramValue, p *valuePart, at combination) *yamlNode {
 	id := at.id(p.axis)
 	if id < 0 {
@@ -181,7 +181,7 @@ func (l *loader) referent(v *paramValue, p *valuePart, at combination) *yamlNode
 	return n
 }
 
-// fieldNames returns the fields that some id of the axis has.
+// fieldNames returns the fields that at least one id of the axis has.
 func (a *axisDecl) fieldNames() (names []string) {
 	for _, v := range a.values {
 		names = append(names, v.keyTexts()...)

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// A relation is a set of combinations of ids on some axes. A combination is one number, its code: its ids are
-// the digits, the axes' sizes the bases.
+// A relation is a set of combinations of ids on some axes. A combination is encoded as one number, its
+// code: its ids are the digits, the axes' sizes the bases.
 type relation struct {
 	axes    []*axisDecl // sorted by name
-	weights []uint64    // by axis: of its digit
+	weights []uint64    // by axis: the weight of its digit
 	codes   []uint64    // ascending, each once
 }
 
 // maxCombinations bounds the combinations of a step's axes, existing or not.
 const maxCombinations = 1 << 62
 
-// weightsOf returns the weights of the axes' digits and the number of combinations. When that is more than
-// maxCombinations, it returns false and useless weights.
+// weightsOf returns the weights of the axes' digits and the number of combinations. If that exceeds
+// maxCombinations, it returns false and the weights are useless.
 func weightsOf(axes []*axisDecl) (weights []uint64, size uint64, ok bool) {
 	weights, size, ok = make([]uint64, len(axes)), 1, true
 	for i := len(axes) - 1; i >= 0; i-- {
@@ -54,14 +54,14 @@ func (r *relation) digit(code uint64, k int) int32 {
 	return int32(code / r.weights[k] % uint64(len(r.axes[k].ids)))
 }
 
-// read stores a code's combination in at.
+// read decodes a code into at.
 func (r *relation) read(code uint64, at combination) {
 	for k := range at.ids {
 		at.ids[k] = r.digit(code, k)
 	}
 }
 
-// onto returns, by axis of r, its weight among other axes, 0 if it isn't one of them.
+// onto returns, for each axis of r, its weight among other axes, 0 if it isn't one of them.
 func (r *relation) onto(axes []*axisDecl) []uint64 {
 	w, _, _ := weightsOf(axes)
 	p := make([]uint64, len(r.axes))
@@ -73,7 +73,7 @@ func (r *relation) onto(axes []*axisDecl) []uint64 {
 	return p
 }
 
-// project turns a code into one of other axes: it drops the digits without a weight.
+// project turns a code into a code of other axes: it drops the digits without a weight.
 func (r *relation) project(code uint64, weights []uint64) (out uint64) {
 	for k, w := range weights {
 		if w != 0 {
@@ -83,18 +83,18 @@ func (r *relation) project(code uint64, weights []uint64) (out uint64) {
 	return out
 }
 
-// joined returns the combinations on the axes of both whose parts are in r and in s. It returns false when
-// there are more than limit.
+// joined returns the combinations on the axes of both whose projections are in r and in s. It returns false
+// if there are more than limit.
 func (r *relation) joined(s *relation, limit int) (relation, bool) {
 	axes := unionAxes(r.axes, s.axes)
 	shared := withoutAxes(r.axes, withoutAxes(r.axes, s.axes))
 	key, added := s.onto(shared), s.onto(axes)
 	for k, w := range key {
 		if w != 0 {
-			added[k] = 0 // r has this digit
+			added[k] = 0 // r has this digit already
 		}
 	}
-	rest := map[uint64][]uint64{} // by the ids on shared axes: what s adds
+	rest := map[uint64][]uint64{} // by the ids on common axes: the digits that s adds
 	for _, c := range s.codes {
 		k := s.project(c, key)
 		rest[k] = append(rest[k], s.project(c, added))

@@ -12,18 +12,18 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Remote is a file that parameters name by its address. In the parameters stands the local file that it is
-// fetched to, so that nothing else differs from a file that was there.
+// A Remote is a file that parameters name by its address. The parameters hold the local file to which it is
+// fetched, so that nothing else differs from a local file.
 type Remote struct {
 	Address string
 	File    string
-	Places  Diags // where the address stands, without a message; those of flags have no line
+	Places  Diags // where the address is written, without a message; flags have no line
 }
 
 // isAddress reports whether the value of a parameter that names a file is an address.
 func isAddress(text string) bool { return strings.Contains(text, "://") }
 
-// noteRemote remembers which address a file is fetched from, and that n names it.
+// noteRemote records the address from which a file is fetched, and the place n that names it.
 func (l *loader) noteRemote(n *yamlNode, file string) {
 	r := l.remotes[file]
 	if r == nil {
@@ -37,7 +37,7 @@ func (l *loader) noteRemote(n *yamlNode, file string) {
 	}
 }
 
-// Remotes returns what the cells of p read from addresses, sorted by address.
+// Remotes returns the remote files that the cells of p read, sorted by address.
 func (p *Plan) Remotes() []*Remote {
 	used := map[*Remote]bool{}
 	for _, c := range p.Cells {
@@ -49,7 +49,7 @@ func (p *Plan) Remotes() []*Remote {
 	return slices.SortedFunc(maps.Keys(used), byAddress)
 }
 
-// RemotesOf returns what a cell reads from addresses.
+// RemotesOf returns the remote files that a cell reads.
 func (p *Plan) RemotesOf(c *Cell) (list []*Remote) {
 	if len(p.remotes) == 0 {
 		return nil
@@ -64,14 +64,14 @@ func (p *Plan) RemotesOf(c *Cell) (list []*Remote) {
 	return list
 }
 
-// Fetched reports whether the file is there.
+// Fetched reports whether the file exists.
 func (r *Remote) Fetched() bool { return exists(r.File) }
 
-// beforeText matches what may stand between the place of a text and the text: an anchor and a quote.
+// beforeText matches an anchor and a quote between the place of a value and its text.
 var beforeText = regexp.MustCompile(`^(&\S+\s+)?["']?$`)
 
-// Rewrite returns the text of an experiment with the address that stands at a place replaced by another. All
-// else stays as it is. ok is false where the text has no such address there, as when references make it.
+// Rewrite returns the text of an experiment with the address at a place replaced by another one. Nothing
+// else changes. ok is false if the text has no such address there, for example if references make it.
 func Rewrite(text []byte, at Diag, old, replacement string) (out []byte, ok bool) {
 	mark := len(text) - len(bytes.TrimPrefix(text, []byte("\ufeff")))
 	from := mark

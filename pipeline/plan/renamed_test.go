@@ -16,7 +16,8 @@ func TestRenamedChoice(t *testing.T) {
 	c := fakeCatalog{}
 	fake(c, "dataset/fake", stages.Whole, "", "images", params{Norm: "merged"})
 	for value, want := range map[string]string{
-		"": `"merged"`, "{norm: folded}": `"merged"`, "{norm: merged}": `"merged"`, "{norm: apart}": `"apart"`,
+		"": `"merged"`, "{norm: folded}": `"merged"`, "{norm: merged}": `"merged"`,
+		"{norm: apart}": `"apart"`,
 	} {
 		text := "name: x\nstages:\n  images: {uses: dataset/fake, with: " + value + "}\npublish: [images]\n"
 		p, err := Parse("x.yaml", []byte(text), ".", c, Overrides{})

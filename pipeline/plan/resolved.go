@@ -14,8 +14,8 @@ import (
 
 // Resolved returns the experiment as one file: the source with extends and --set applied, without comments
 // and in one layout, so that equal experiments give equal bytes. Parsed again, under the same --only and
-// --limit, it gives the same plan. Paths stay as written, but for absolute ones, of which only the last
-// element is shown.
+// --limit, it gives the same plan. Paths stay as written, but of absolute ones only the last element is
+// shown.
 func (p *Plan) Resolved() []byte {
 	var b bytes.Buffer
 	b.WriteString("# The experiment as it ran, with extends and --set applied. cells/ has every parameter.\n")
@@ -38,13 +38,13 @@ func (p *Plan) Resolved() []byte {
 	e.SetIndent(2)
 	node, _, _ := out.encoded(0)
 	if err := e.Encode(node); err != nil {
-		panic(err) // what was parsed can be written
+		panic(err) // everything that was parsed can be written
 	}
 	return b.Bytes()
 }
 
-// withSet returns the body of a stage with the parameters that --set gives it. They win over a choice and
-// over when, so they are the last lines of when, for the ids whose implementation has the parameter.
+// withSet returns the body of a stage with the parameters in --set. They win over a choice and over when,
+// so they become the last lines of when, for the ids whose implementation has the parameter.
 func (d *stageDecl) withSet(s *Step) *yamlNode {
 	body := d.body
 	for _, p := range d.set {
@@ -80,8 +80,8 @@ func (d *stageDecl) withSet(s *Step) *yamlNode {
 // flowWidth is the widest map or list that is written on one line.
 const flowWidth = 100
 
-// encoded returns n for yaml.v3, how many levels it has, and about how wide it is on one line. Maps and lists
-// are written on one line where they fit and hold fewer levels than there are above them: so each stage, and
+// encoded returns n for yaml.v3, the number of its levels, and its approximate width on one line. A map or
+// list is written on one line if it fits and has fewer levels than there are above it: so each stage, and
 // each id of an axis, has its own lines.
 func (n *yamlNode) encoded(depth int) (y *yaml.Node, height, width int) {
 	if n.scalar() {
@@ -92,7 +92,7 @@ func (n *yamlNode) encoded(depth int) (y *yaml.Node, height, width int) {
 		case yamlText:
 			y.Tag = "!!str"
 			if filepath.IsAbs(n.text) {
-				y.Value = filepath.Base(n.text) // folders are of this machine alone
+				y.Value = filepath.Base(n.text) // folders differ between machines
 			}
 			plain := yamlNode{text: y.Value}
 			plain.classify()

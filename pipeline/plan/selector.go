@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Fitting returns the cells that name fits, at least one: it is written as Cell.String writes it, with the
-// axes in any order, and without those that don't matter.
+// Fitting returns the cells that name fits, at least one. The name is written as Cell.String writes it,
+// with the axes in any order; axes that don't matter may be left out.
 func (p *Plan) Fitting(name string) ([]*Cell, error) {
 	step, coord, err := parseCell(name)
 	if err != nil {
@@ -40,8 +40,7 @@ func (p *Plan) Fitting(name string) ([]*Cell, error) {
 	return nil, errors.New(text)
 }
 
-// Selector returns a function that reports whether a cell is one of those that the names fit; see
-// [Plan.Fitting].
+// Selector returns a function that reports whether one of the names fits a cell; see [Plan.Fitting].
 func (p *Plan) Selector(names []string) (func(*Cell) bool, error) {
 	chosen := map[*Cell]bool{}
 	for _, name := range names {

@@ -11,19 +11,20 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// maxExperimentBytes bounds an experiment file. The largest one that a person could review is far below.
+// maxExperimentBytes bounds an experiment file. The largest file that a person could review is much
+// smaller.
 const maxExperimentBytes = 1 << 20
 
-// A sourceText is a text that an experiment is read from: a file, or the value of a flag.
+// A sourceText is a part of an experiment's text: a file, or the value of a flag.
 type sourceText struct {
 	name  string // for diagnostics
-	dir   string // what the paths in it are relative to
+	dir   string // the folder to which its paths are relative
 	data  []byte
 	flag  bool // a flag's value: it has no lines worth showing
 	lines []string
 }
 
-// split returns the lines, whatever ends them.
+// split returns the lines, without the characters that end them.
 func (s *sourceText) split() []string {
 	if s.lines == nil {
 		text := strings.ReplaceAll(string(s.data), "\r\n", "\n")
@@ -40,18 +41,18 @@ func (s *sourceText) line(n int) string {
 	return ""
 }
 
-// at returns a node for diagnostics of a place that has no node of its own.
+// at returns a node for diagnostics of a place without a node.
 func (s *sourceText) at(line, col int) *yamlNode {
 	return &yamlNode{place: place{src: s, line: line, col: col}}
 }
 
-// offset is at for the place behind so many bytes.
+// offset is at for the place after this many bytes.
 func (s *sourceText) offset(bytes int) *yamlNode {
 	before := (&sourceText{data: s.data[:bytes]}).split()
 	return s.at(len(before), 1+utf8.RuneCountInString(before[len(before)-1]))
 }
 
-// readExperiment reads a file, refusing what can't be an experiment.
+// readExperiment reads a file that may be an experiment.
 func readExperiment(file string) ([]byte, error) {
 	f, err := stages.OpenFile(file)
 	if errors.Is(err, stages.ErrNotRegular) {
@@ -73,8 +74,8 @@ func cause(err error) error {
 	return err
 }
 
-// checkText reports characters that can't be in an experiment file, and returns whether the text can be
-// parsed. It takes the byte order mark off.
+// checkText reports characters that an experiment file can't contain, and returns whether the text can be
+// parsed. It removes the byte order mark.
 func (s *sourceText) checkText(ds *diagnostics) bool {
 	text := strings.TrimPrefix(string(s.data), "\ufeff")
 	switch s.data = []byte(text); {
@@ -96,7 +97,7 @@ func (s *sourceText) checkText(ds *diagnostics) bool {
 			msg = "a NUL byte"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0,
 			r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
-			// NEL, LS and PS end a line for YAML and for few editors.
+			// NEL, LS and PS end a line for YAML, but for few editors.
 			msg = fmt.Sprintf("the control character %U", r)
 		default:
 			continue

@@ -1,13 +1,13 @@
 package plan
 
-// UpTo returns the part of p that the given cells need, themselves included. Keys and names stay what they
-// are in p; nothing is published.
+// UpTo returns the part of p that the given cells need, these included. Keys and names stay as in p;
+// nothing is published.
 func (p *Plan) UpTo(cells ...*Cell) *Plan {
 	needed := map[*Cell]bool{}
 	for _, c := range cells {
 		needed[c] = true
 	}
-	for i := len(p.Cells) - 1; i >= 0; i-- { // consumers come after what they read
+	for i := len(p.Cells) - 1; i >= 0; i-- { // consumers come after the cells that they read
 		if needed[p.Cells[i]] {
 			for _, in := range p.Cells[i].Inputs {
 				for _, e := range in.Edges {

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// AppendValue appends the canonical form of a parameter's value, JSON: what keys digest, and what two values
-// are compared by.
+// AppendValue appends the canonical form of a parameter's value, JSON, which keys digest and by which two
+// values are compared.
 func AppendValue(b []byte, v reflect.Value) []byte {
 	if v.Type().Implements(textMarshaler) {
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
-			panic(err) // a value that was decoded can be written
+			panic(err) // a decoded value can be written
 		}
 		return AppendText(b, string(text))
 	}
@@ -36,7 +36,7 @@ func AppendValue(b []byte, v reflect.Value) []byte {
 	return append(b, ']')
 }
 
-// AppendText quotes s as JSON does, escaping no more than it must.
+// AppendText quotes s as JSON does, escaping no more than necessary.
 func AppendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// warn reports what isn't wrong and is probably not meant.
+// warn reports settings that are valid and probably not intended.
 func (x *expander) warn() {
 	for _, s := range x.exp.stages {
 		b := x.steps[s]
@@ -21,7 +21,7 @@ func (x *expander) warn() {
 			x.warnings.report(s.dropNode, "", "missing: drop means nothing without over")
 		}
 		if len(x.o.Only) > 0 {
-			continue // what doesn't match may match in the whole
+			continue // the line may match a cell of the whole experiment
 		}
 		for _, line := range s.allLines() {
 			if !line.matched && !line.bad {
@@ -41,7 +41,7 @@ func (x *expander) warn() {
 	x.plan.Warnings = x.warnings.sorted()
 }
 
-// shown reports whether a step has what is shown in any case: scores, whose means are published, or
+// shown reports whether a step's results are shown even if it isn't published: scores, whose means are, or
 // thumbnails, which are on the page.
 func shown(b *stepBuild) bool {
 	return b != nil && slices.ContainsFunc(b.bindings, func(r *binding) bool {
@@ -50,14 +50,14 @@ func shown(b *stepBuild) bool {
 	})
 }
 
-// remarks are what the stages of a plan tell, asked once.
+// remarks are the remarks of the stages of a plan, collected once.
 type remarks struct {
 	once sync.Once
 	all  Diags
 }
 
-// Remarks returns what stages tell of the files that they read from: which of them aren't used, and what is
-// taken otherwise than it is written. It lists the sources of data sets, once.
+// Remarks returns what stages remark on the files that they read: unused files, and files that are
+// interpreted otherwise than written. It lists the sources of data sets, once.
 func (p *Plan) Remarks() Diags {
 	p.remarks.once.Do(func() {
 		var ds diagnostics
@@ -79,7 +79,7 @@ func (p *Plan) Remarks() Diags {
 	return slices.Clone(p.remarks.all)
 }
 
-// remarks calls the stage's Remarks. A panic in it says nothing: that of Sources is reported.
+// remarks calls the stage's Remarks. A panic in it is ignored: a panic of Sources is reported.
 func (c *Cell) remarks() (list []string) {
 	var err error
 	defer Catch(&err)

@@ -20,11 +20,11 @@ const (
 	yamlMap
 )
 
-// A yamlNode is a value of an experiment file with its place. Nodes don't change once read; aliases share
-// them.
+// A yamlNode is a value of an experiment file with its place. Nodes don't change after parsing; aliases
+// share them.
 type yamlNode struct {
 	kind   yamlKind
-	quoted bool    // a text that was marked as one: "64"
+	quoted bool    // a text that was quoted: "64"
 	text   string  // of a scalar
 	num    float64 // of a number; ±Inf and NaN as written
 	int    int64   // of an int that fits
@@ -32,15 +32,15 @@ type yamlNode struct {
 	keys   []*yamlNode // of a map, in order
 	vals   []*yamlNode // of a map or a list
 
-	size int // nodes in it, with aliases expanded
+	size int // number of nodes in it, with aliases expanded
 	place
 }
 
-// A place is that of a value in a text.
+// A place is the position of a value in a text.
 type place struct {
 	src       *sourceText
 	line, col int
-	up        *yamlNode // what it's a part of
+	up        *yamlNode // the value that contains it
 	name      string    // its key, or [i]
 }
 
@@ -88,7 +88,7 @@ func (n *yamlNode) element(text string) *yamlNode {
 	return n.vals[i]
 }
 
-// String returns the value as a message shows it.
+// String returns the value in the form for messages.
 func (n *yamlNode) String() string {
 	switch n.kind {
 	case yamlNull:
@@ -118,7 +118,7 @@ func (n *yamlNode) with(key, v *yamlNode) *yamlNode {
 	return &c
 }
 
-// mergeYAML lays one map over another: maps are merged, everything else is replaced.
+// mergeYAML merges one map into another: maps are merged recursively, everything else is replaced.
 func mergeYAML(base, over *yamlNode) *yamlNode {
 	if base.kind != yamlMap || over.kind != yamlMap {
 		return over
@@ -136,7 +136,7 @@ func mergeYAML(base, over *yamlNode) *yamlNode {
 var yamlNumber = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?$`)
 
 // classify finds the kind of a plain scalar. The rules are JSON's, so that people needn't know which words
-// YAML takes for numbers, dates and truth values.
+// YAML reads as numbers, dates and truth values.
 func (n *yamlNode) classify() {
 	n.kind = yamlText
 	switch n.text {
