@@ -161,8 +161,8 @@ func openSession(model []byte, inputs, outputs []string, o *onnxruntime.SessionO
 	return s, nil
 }
 
-// sessionOptions returns the options of a program on a device. Unless its memory is pooled, it goes back to
-// the system after every run.
+// sessionOptions returns the options of a program on a device. Unless its memory is pooled, it is returned
+// to the system after every run.
 func (r *Runtime) sessionOptions(d stages.Device, pooled bool) (*onnxruntime.SessionOptions, error) {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {
