@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/runexp/runexp/registry"
 )
 
 const module = "github.com/runexp/runexp/"
@@ -326,4 +328,71 @@ func TestPackagesAreSmall(t *testing.T) {
 			t.Errorf("%s has %d files, at most %d are easily found: divide it", name, files+withC, most)
 		}
 	}
+}
+
+// unmapped lists the packages whose comment doesn't name all files yet.
+var unmapped = []string{"pipeline", "pipeline/store", "pipeline/publish", "stages",
+	"stages/internal/program", "stages/internal/lower", "stages/internal/relevance", "stages/internal/rewrite"}
+
+// named matches the names of files in a package comment: render_*.go, or in a list a bare render, followed by
+// a mark or wide space.
+var named = regexp.MustCompile(`(?m)(?:^|[\s(])([\w*]*\*[\w*]*|\w+\.go|\w+(?:[,;:.)]|  |\t|$))`)
+
+// TestPackageCommentsNameFiles checks that the comment of each package of several files names every other
+// file, as docs/architecture.md promises. A file with the name of its stage or verb needs no mention.
+func TestPackageCommentsNameFiles(t *testing.T) {
+	const several = 8
+	listed := map[string]bool{}
+	for _, name := range registry.Builtin().Names() {
+		listed["stages/"+strings.ReplaceAll(name, "-", "_")+".go"] = true
+	}
+	for _, v := range verbs() {
+		listed["cmd/runexp/"+v.name+".go"] = true
+	}
+	files, comments := map[string][]string{}, map[string]string{}
+	for file, b := range projectFiles(t) {
+		dir, name := path.Split(file)
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+			strings.HasPrefix(dir, ".") {
+			continue
+		}
+		const head = parser.PackageClauseOnly | parser.ParseComments
+		f, err := parser.ParseFile(token.NewFileSet(), file, b, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = path.Clean(dir)
+		if comments[dir] += f.Doc.Text(); f.Doc == nil && !listed[file] {
+			files[dir] = append(files[dir], name)
+		}
+	}
+	for dir, list := range files {
+		if len(list) < several {
+			continue
+		}
+		missing := unnamed(comments[dir], list)
+		switch excepted := slices.Contains(unmapped, dir); {
+		case len(missing) > 0 && !excepted:
+			t.Errorf("the comment of package %s doesn't name %s", dir, strings.Join(missing, ", "))
+		case len(missing) == 0 && excepted:
+			t.Errorf("the comment of package %s names all files: remove it from unmapped", dir)
+		}
+	}
+}
+
+// unnamed returns the files that a package comment doesn't name, sorted.
+func unnamed(comment string, files []string) (missing []string) {
+	var patterns []string
+	for _, m := range named.FindAllStringSubmatch(comment, -1) {
+		name := strings.TrimSuffix(strings.TrimRight(m[1], ",;:.) \t"), ".go")
+		patterns = append(patterns, name+".go")
+	}
+	for _, file := range files {
+		matches := func(pattern string) bool { ok, _ := path.Match(pattern, file); return ok }
+		if !slices.ContainsFunc(patterns, matches) {
+			missing = append(missing, file)
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }

@@ -1,17 +1,15 @@
 // Command runexp takes an experiment file and gives a reviewed answer.
 //
 // main.go finds the verb of a command line (verb.go), parses its flags (flags.go) under a context that
-// signals end (signals.go), and calls the verb. Each verb has a file of its own name: run, plan, check,
-// get, why, verify, export, review, appendix, diff, graph, cache, fetch, pin, stages, inspect, new, doctor,
-// schema, completion, version, and for a cluster submit, status and fold. get_table.go prints a table of
-// get. new.go has the helpers starter_methods.go, starter_budget.go and starter_verdict.go, and
-// quickstart.go writes the sample experiment.
+// signals end (signals.go), and calls the verb. A verb is a file of its own name, such as run.go; its help
+// is in help.tmpl. get.go uses export.go for files and get_table.go for tables; new.go uses
+// starter_methods.go, starter_budget.go and starter_verdict.go, or quickstart.go for the sample experiment.
 //
 // A verb that needs an experiment and results opens a session (session.go): a place (place.go), a store, an
 // engine that knows this build (build.go), and a plan, with the files at addresses (remote.go). A run of a
-// share is restricted by share.go, logged by sharelog.go, and started by slurm.go; runlog.go keeps the
-// events of a run. ui.go prints the results, topics.go help on other topics, and exit.go turns the ending
-// into an exit code. garbage.go postpones garbage collection.
+// share is restricted by share.go, logged by sharelog.go, started by slurm.go, and added to the store by
+// fold.go; runlog.go keeps the events of a run. ui.go prints the results, topics.go help on other topics,
+// and exit.go turns the ending into an exit code. garbage.go postpones garbage collection.
 package main
 
 import (

@@ -2,10 +2,14 @@
 // pixel to a class.
 //
 // A method is a file with its doc, parameters, defaults and mathematics; method.go declares its stage, and
-// registry/builtin.go lists it. The data's way: common.go resolves the target and normalises the image.
-// Methods of backward passes state these (backward.go, relevant.go), shared_forward.go runs those of all
-// methods at once, and the method combines the results. Other methods run forward passes at paths, masks or
-// layers (layer_values.go, view.go, attention.go, baselines.go). Values become planes (tapped.go), are
-// resized (resize.go) and reduced to one channel, and common.go puts the map. account.go warns
-// where its sum isn't what theory says.
+// registry/builtin.go lists it. Larger methods have a second file: abslrp_start.go, guided_ig_path.go,
+// rise_masks.go, external_files.go.
+//
+// common.go resolves the target and normalises the image. A method with backward passes states these
+// (backward.go, relevant.go); shared_forward.go runs the passes of all methods at once, and the method
+// combines their results. Other methods run forward passes at paths (quadrature.go), masks or layers
+// (layer_values.go, view.go, attention.go, baselines.go); class activation maps are cam.go. Values become
+// planes (tapped.go), are resized (resize.go) and reduced to one channel, and common.go puts the map.
+// account.go warns if its sum isn't the one of the theory; tolerance.go bounds its deviation on other
+// devices.
 package attribute

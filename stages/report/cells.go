@@ -1,11 +1,12 @@
-// Package report has the stages that make figures, tables and texts: table.go with its marks in
-// table_marks.go, leaderboard.go with its text in leaderboard_answer.go, curves.go and aggatt.go with their
-// drawing in curves_draw.go and aggatt_draw.go, sheet.go with the choice of images in sheet_items.go, maps at
-// the size of tiles in sheet_tile.go, what stands below them in sheet_notes.go, outlines in sheet_outline.go
-// and its drawing in sheet_draw.go; boxplot.go draws scores, facets.go arranges panels, heatmap.go,
-// intervals.go and critical_difference.go draw tables, with figure.go in common; cells.go has what all share.
-// A report combines the cells of whole axes and shows them in the order in which the experiment lists their
-// ids.
+// Package report has the stages that make figures, tables and texts. table.go makes a table with its marks
+// (table_marks.go); leaderboard.go a table with an answer in words (leaderboard_answer.go); curves.go and
+// aggatt.go draw curves (curves_draw.go, aggatt_draw.go). sheet.go shows images and maps: it chooses images
+// (sheet_items.go), scales maps to the size of tiles (sheet_tile.go), writes notes below them
+// (sheet_notes.go) and outlines (sheet_outline.go), draws the page (sheet_draw.go), and records the tiles
+// for the review (page.go); thumbnails.go makes small pictures. boxplot.go draws scores, heatmap.go,
+// intervals.go and critical_difference.go draw tables, with figure.go in common; facets.go divides figures
+// into panels; cells.go has the functions that all share. A report combines the cells of whole axes and
+// shows them in the order in which the experiment lists their ids.
 package report
 
 import (

@@ -1,7 +1,9 @@
 // Package metric has the arithmetic of the metrics, without files, ports and networks. A map becomes one
-// value per pixel (values.go, reduction.go), its pixels are ordered (values.go), the responses along that
-// order become a curve (mas.go, metric.go, removal.go, pic.go) or the values meet a mask (localisation.go,
-// mass.go), and a score results. enlarge.go resizes maps of layers.
+// value per pixel (values.go, reduction.go) or per region (units.go); its pixels are ordered (values.go); a
+// metric reduces the responses along that order, a curve (response.go, shares.go), to a score (mas.go,
+// metric.go, removal.go, pic.go, gae.go), or compares the values with a mask (localisation.go, mass.go),
+// with the quadrants of a mosaic (mosaic.go), or with another map (ssim.go). enlarge.go resizes maps of
+// layers.
 //
 // All numbers are float64, and sums are taken in the order of their terms: equal inputs give equal bits
 // everywhere.

@@ -1,6 +1,13 @@
-// Package onnx reads, alters and writes ONNX models. A [Model] is the protobuf message itself with the
-// questions and the few surgical steps that the rest of the project needs: what goes in and out, new nodes
-// before and behind the model's own, new inputs and outputs.
+// Package onnx reads, edits and writes ONNX models. A [Model] is the protobuf message itself, with queries
+// and a few edits: its inputs and outputs, new nodes before and after the model's own, new inputs and
+// outputs.
+//
+// external.go reads a file with the weights that it keeps in other files, and tensors.go visits all tensors
+// of a model, sparse ones (sparse.go) included; context.go refuses graphs that were compiled for a device,
+// and sound.go turns the panics of inconsistent models into errors. graph.go has nodes, attributes, types
+// and shapes, tensor.go checks weights and numbers.go decodes them, notes.go reads the metadata,
+// quantised.go finds quantised nodes, and expression.go identifies equal subgraphs. edit.go adds and
+// renames values; flush_subnormals.go changes weights. some.go names nodes in messages.
 package onnx
 
 //go:generate go run -C gen . ../onnx.proto ../onnxpb
