@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Choice holds the parameters that choose among the images of a data set. They aren't in the keys: what is
-// known of an image stays known when others are chosen with it.
+// A Choice holds the parameters that choose among the images of a data set. They aren't in keys: results
+// for an image are found again when other images are chosen with it.
 type Choice struct {
 	Count      int `yaml:"count" doc:"how many images at most, the first of the list; 0: all" key:"-" min:"0" max:"100000000"`
 	Sample     int `yaml:"sample" doc:"how many images at most, drawn at random; those of a smaller sample are among those of a larger one; 0: all" key:"-" min:"0" max:"100000000"`
@@ -29,8 +29,8 @@ func (c Choice) check() error {
 	return nil
 }
 
-// of returns the chosen sources, in their order. Whether a source belongs to a sample depends on its id and
-// the seed, so that the order of a list doesn't matter.
+// of returns the chosen sources, in their order. Whether a source belongs to a sample depends only on its
+// id and the seed, not on the order of a list.
 func (c Choice) of(all []stages.Source) ([]stages.Source, error) {
 	order := make([]int, len(all))
 	for i := range order {

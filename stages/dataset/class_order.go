@@ -9,17 +9,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// The orders in which classes are numbered that have names and no numbers.
+// The orders in which named classes are numbered.
 const (
-	autoOrder   = "auto"   // as text, which check and run warn of where it isn't that of numbers in names
-	textOrder   = "text"   // of the names as text, as torchvision's ImageFolder and Keras have it
+	autoOrder   = "auto"   // as text, with a warning if the numbers in names have another order
+	textOrder   = "text"   // of the names as text, as in torchvision's ImageFolder and Keras
 	numberOrder = "number" // by the number in a name
 )
 
-// maxNumber is the largest number in a name that can be a class's.
+// maxNumber is the largest class number that a name can have.
 const maxNumber = 1 << 16
 
-// background is the name of class 0 where offset is 1.
+// background is the name of class 0 if offset is 1.
 const background = "background"
 
 // numbered returns the numbers of classes with these names, which are sorted and distinct, and the names by
@@ -50,7 +50,8 @@ func (p FolderParams) numbered(names []string) (numbers []int, classes []string,
 	return numbers, classes, nil
 }
 
-// numbersIn returns the number in each name: all of it, or else what all names begin with, or end with.
+// numbersIn returns the number in each name: the whole name, or the number at the beginning or at the end
+// of all names.
 func numbersIn(names []string) ([]int, error) {
 	const digits = "0123456789"
 	for _, part := range []func(name string) string{
@@ -93,8 +94,8 @@ func some(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// orderRemark tells of classes whose names have numbers, which would order them otherwise than as text, where
-// order doesn't say which counts.
+// orderRemark returns a remark if the numbers in the names of classes have another order than their text,
+// and order doesn't decide.
 func (p FolderParams) orderRemark(l *listing, folder string) []string {
 	numbers, err := numbersIn(l.named)
 	if p.Order != autoOrder || len(l.named) == 0 || err != nil {

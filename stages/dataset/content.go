@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// A Content tells what is in a folder of images.
+// A Content describes a folder of images.
 type Content struct {
 	Path     string
-	Images   int    // files with an image's extension
-	Labelled int    // images with a class
-	Classes  int    // of these, different ones
+	Images   int    // number of files with an image's extension
+	Labelled int    // number of images with a class
+	Classes  int    // number of their classes
 	Masks    string // the folder with a mask for each image, "" without one
 	Boxes    string // the folder with a file of boxes for each image, "" without one
 
-	Told  []string // which files aren't used, and what is taken otherwise than it is written
+	Told  []string // remarks: unused files, and files that are interpreted otherwise than written
 	White int      // the value that is probably white in 16-bit pictures, 0 if they use their whole range
 
-	// Incomplete tells which image a folder of masks or boxes lacks, so that it can't be used.
+	// Incomplete names the image without a mask or boxes, because of which a folder can't be used.
 	Incomplete []string
 }
 
 // Inspect counts the images that [Folder] would read, without decoding any. It finds masks and boxes in a
-// folder masks, boxes or annotations in that of the images or next to it.
+// folder masks, boxes or annotations inside the images' folder or next to it.
 func Inspect(folder string) (Content, error) {
 	p := *Folder.NewParams().(*FolderParams)
 	p.Path = folder
@@ -48,7 +48,7 @@ func Inspect(folder string) (Content, error) {
 		}
 		*kind.param = ""
 		if err != nil {
-			return Content{}, failed // what the folder holds depends on them
+			return Content{}, failed // the other numbers depend on them
 		}
 		c.Incomplete = append(c.Incomplete, failed.Error())
 	}
@@ -56,7 +56,7 @@ func Inspect(folder string) (Content, error) {
 		return Content{}, err
 	}
 	c.Images = len(sources)
-	p.Order = textOrder // what other orders there are is a question to the model
+	p.Order = textOrder // whether another order is right depends on the model
 	c.Told = Folder.Remarks(&p)
 	err = unpacked(p.files(), func() error {
 		l, err := listFolder(p)
@@ -79,7 +79,7 @@ func Inspect(folder string) (Content, error) {
 	return c, nil
 }
 
-// folderNamed returns the folder with one of the names, whatever their case, in that of the images or next to
+// folderNamed returns the folder with one of the names, in any case, inside the images' folder or next to
 // it; "" if there is none.
 func folderNamed(folder string, names ...string) string {
 	for _, parent := range []string{folder, filepath.Dir(filepath.Clean(folder))} {

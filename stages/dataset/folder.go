@@ -186,7 +186,7 @@ func folderFacts(p FolderParams, _ map[string]stages.Facts) (map[string]stages.F
 	return map[string]stages.Facts{"images": images, "labels": labels}, nil
 }
 
-// named is the number of files that an error lists before it counts the rest.
+// named is how many files an error lists before it counts the rest.
 const named = 10
 
 func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
@@ -211,8 +211,8 @@ func runFolder(ctx context.Context, p FolderParams, e *stages.Env) error {
 	})
 }
 
-// readAll reads the photographs of a call on all threads, and puts what they have on the ports images, masks,
-// boxes and labels.
+// readAll reads the photographs of a call on all threads, and puts them on the ports images, masks, boxes
+// and labels.
 func readAll(ctx context.Context, e *stages.Env, corrupt string,
 	read func(s stages.Source) ([]photograph, error)) error {
 	workers := e.Slot.Device().Threads
@@ -282,8 +282,8 @@ func readImage(f framing, file string, regions ...region) (photograph, error) {
 	return f.frame(m, regions...)
 }
 
-// A source's note is its label, so that the payloads change with the label, and, after a semicolon, how its
-// objects are marked.
+// A source's note is its label, so that the payloads change with the label, and, after a semicolon, the
+// annotation of its objects.
 const unlabelled = "unlabelled"
 
 func noteOf(label int) string {

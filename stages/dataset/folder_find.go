@@ -11,13 +11,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A finder finds the files that a list names, in the folder of the images. What it takes for a file that has
-// another path is told once a kind.
+// A finder finds the files of a list in the folder of the images. It remarks once on each kind of
+// difference between a listed path and the file's.
 type finder struct {
 	folder, list string
-	entries      []entry // of the list
-	prefix       *string // what stands before the paths of the list, in the place of the folder
-	index        *index  // of the folder, made where a path isn't that of a file as it stands
+	entries      []entry // the list's
+	prefix       *string // the beginning of the list's paths that stands for the folder
+	index        *index  // of the folder, made at the first path that isn't a file as written
 	told         []string
 }
 
@@ -63,8 +63,8 @@ func (f *finder) find(e entry) (string, error) {
 	return ids[0], nil
 }
 
-// below finds a file whose path is absolute, or begins at another folder than that of the images: at the
-// folder of the list, or at one that has the place of that of the images.
+// below finds a file whose path is absolute, or relative to another folder than that of the images: to the
+// list's folder, or to one that corresponds to the images' folder.
 func (f *finder) below(e entry, file string) (ids []string, how string, err error) {
 	for _, from := range []string{"", filepath.Dir(f.list), f.folder} {
 		at := filepath.FromSlash(file)
@@ -81,7 +81,7 @@ func (f *finder) below(e entry, file string) (ids []string, how string, err erro
 			return []string{id}, "", nil
 		}
 		if !filepath.IsLocal(filepath.FromSlash(file)) {
-			// What it ends with may be another file.
+			// A file with the same end may be another one.
 			return nil, "", fmt.Errorf("the file %q isn't inside the folder", e.file)
 		}
 	}
@@ -101,9 +101,9 @@ func (f *finder) below(e entry, file string) (ids []string, how string, err erro
 	return ids, how, nil
 }
 
-// commonPrefix returns what stands in a list in the place of the folder: what is left of paths in front of
-// the longest end that is a file's path. Of several, it is the one that ends with the folder's name. A
-// relative path has to begin with that name.
+// commonPrefix returns the beginning of a list's paths that stands for the folder: the rest of a path
+// before the longest end that is a file's path. Of several it is the one that ends with the folder's name.
+// A relative path must begin with that name.
 func (f *finder) commonPrefix() (string, error) {
 	base := norm.NFC.String(filepath.Base(filepath.Clean(f.folder))) + "/"
 	var prefixes []string
@@ -137,10 +137,10 @@ func (f *finder) commonPrefix() (string, error) {
 	return strings.Join(prefixes, ""), nil
 }
 
-// slashes returns a path with slashes, cleaned, for one with backslashes too.
+// slashes returns a cleaned path with slashes, also for one with backslashes.
 func slashes(file string) string { return path.Clean(strings.ReplaceAll(file, `\`, "/")) }
 
-// inside returns the path of a file relative to a folder that it is in, with slashes; "" if it isn't.
+// inside returns the path of a file relative to a folder that contains it, with slashes; "" if it doesn't.
 func inside(folder, file string) string {
 	for _, real := range []bool{false, true} {
 		a, errA := filepath.Abs(folder)
@@ -159,7 +159,7 @@ func inside(folder, file string) string {
 	return ""
 }
 
-// tell remembers what is told of a list, once.
+// tell adds a remark on a list, once.
 func (f *finder) tell(text string) {
 	text = filepath.Base(f.list) + ": " + text
 	if !slices.Contains(f.told, text) {
@@ -167,8 +167,9 @@ func (f *finder) tell(text string) {
 	}
 }
 
-// An index finds the files of a folder by what their paths have in common with others: the composition of
-// letters (macOS decomposes é into e and an accent), their case, and the extension that a list may leave out.
+// An index finds the files of a folder although their paths differ from the listed ones: in the composition
+// of letters (macOS decomposes é into e and an accent), in their case, or in an extension that the list
+// leaves out.
 type index struct {
 	composed, folded, stems map[string][]string
 }
@@ -189,8 +190,8 @@ func indexOf(folder string) (*index, error) {
 	return x, err
 }
 
-// find returns the files of a path, more than one if it isn't told which, and in what their paths differ
-// from it if that is to be told.
+// find returns the files that a path may mean, several if it is ambiguous, and how their paths differ from
+// it if that is worth a remark.
 func (x *index) find(file string) (ids []string, how string) {
 	file = norm.NFC.String(file)
 	lower := strings.ToLower(file)
@@ -209,8 +210,8 @@ func (x *index) find(file string) (ids []string, how string) {
 	return nil, ""
 }
 
-// locate returns the path of a listed file relative to the folder, "" if there is none. A list may leave out
-// the extension, and the folder that all images or those of a class are in.
+// locate returns the path of a listed file relative to the folder, "" if there is none. A list may leave
+// out the extension, and the folder of all images or of a class.
 func locate(folder string, e entry, exact string) (string, error) {
 	names := []string{exact}
 	if e.bare {

@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// Indicators are what is read of a list with a column for each class, 1 for images that show it, as those of
-// CheXpert and CelebA.
+// Indicators are a list with a column for each class, 1 for images that show it, as in CheXpert and CelebA.
 type indicators struct {
 	classes []string // in the order of their columns
-	columns []int    // of the classes
+	columns []int    // the columns of the classes
 	others  []string // the names of columns that aren't read
-	entries []entry  // one a class of an image, or one without a label
+	entries []entry  // one for each class of an image, or one without a label
 	told    []string
 }
 
@@ -23,7 +22,7 @@ type indicators struct {
 var indicatorValues = map[string]int{"": 0, "0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1,
 	"-1": -1, "-1.0": -1}
 
-// readIndicators reads such a list; nil for another, and for one with a column of labels.
+// readIndicators reads such a list; nil if it is another one, or has a column of labels.
 func readIndicators(file string, b []byte) (*indicators, error) {
 	r := csv.NewReader(bytes.NewReader(b))
 	first, _, _ := strings.Cut(string(b), "\n")
@@ -31,7 +30,7 @@ func readIndicators(file string, b []byte) (*indicators, error) {
 	r.TrimLeadingSpace = true
 	head, err := r.Read()
 	if err != nil {
-		return nil, nil // readCSV says what is wrong
+		return nil, nil // readCSV reports the error
 	}
 	at, _ := columnOf(head, fileColumns)
 	if label, _ := columnOf(head, labelColumns); at < 0 || label >= 0 {
@@ -63,8 +62,8 @@ func readIndicators(file string, b []byte) (*indicators, error) {
 	return x, nil
 }
 
-// choose takes the columns of indicators for classes, and reports whether one of their values is 1. Column at
-// names the files.
+// choose finds the columns that are indicators of classes, and reports whether one of their values is 1.
+// Column at has the names of files.
 func (x *indicators) choose(file string, head []string, rows [][]string, at int) (shown bool, err error) {
 	for k, name := range head {
 		switch all, any := indicates(rows, k); {
@@ -81,7 +80,7 @@ func (x *indicators) choose(file string, head []string, rows [][]string, at int)
 	return shown, nil
 }
 
-// read makes entries of the rows, and returns the number of values that are −1.
+// read makes entries from the rows, and returns the number of values that are −1.
 func (x *indicators) read(file string, rows [][]string, at int) (negative int, err error) {
 	for i, row := range rows {
 		e := entry{file: strings.TrimSpace(row[at]), line: i + 2}
@@ -106,7 +105,7 @@ func (x *indicators) read(file string, rows [][]string, at int) (negative int, e
 	return negative, nil
 }
 
-// indicates reports whether a column has values of indicators alone, and whether one is 1.
+// indicates reports whether all values of a column are indicators, and whether one is 1.
 func indicates(rows [][]string, k int) (all, any bool) {
 	for _, row := range rows {
 		v := indicated(row[k])
@@ -118,7 +117,7 @@ func indicates(rows [][]string, k int) (all, any bool) {
 	return true, any
 }
 
-// indicated returns the value of an indicator, 2 for a field that is none.
+// indicated returns the value of an indicator, 2 for another field.
 func indicated(field string) int {
 	v, ok := indicatorValues[strings.ToLower(strings.TrimSpace(field))]
 	if !ok {

@@ -12,14 +12,13 @@ import (
 // numeral matches a number as programs write it: 3, +3, 03, 3.0, 3e0.
 var numeral = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 
-// absentLabels are what programs write in the place of a value that there isn't: pandas, R, SQL,
-// spreadsheets.
+// absentLabels are the texts that programs write for a missing value: pandas, R, SQL, spreadsheets.
 var absentLabels = []string{"nan", "NaN", "NAN", "-nan", "null", "NULL", "None", "<NA>", "NaT", "N/A",
 	"#N/A", "inf",
 	"-inf", "Inf", "-Inf"}
 
-// asNumber returns the number that a label is, if it is one: 3 of "3.0", of "3e0" and of "[3]". whole is
-// false for one that isn't a whole number, or too large for a class.
+// asNumber returns the number in a label, if it is one: 3 for "3.0", "3e0" and "[3]". whole is false for
+// one that isn't a whole number, or too large for a class.
 func asNumber(label string) (n int, isNumber, whole bool) {
 	text := label
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
@@ -47,8 +46,8 @@ func severalNumbers(label string) bool {
 		func(s string) bool { return !numeral.MatchString(s) })
 }
 
-// checkLabels returns an error for labels that are none, and for numbers among names. known are the names of
-// classes, nil if the labels are to tell them; numbers is then whether they are numbers.
+// checkLabels returns an error for missing labels, and for numbers among names. known are the names of
+// classes; if they are nil, numbers reports whether the labels are numbers.
 func checkLabels(list string, entries []entry, known []string) (numbers bool, err error) {
 	var firstNumber, firstName *entry
 	for i := range entries {
@@ -88,8 +87,7 @@ func namesOf(entries []entry) (classes []string) {
 	return slices.Compact(classes)
 }
 
-// classOf returns the class of a label that checkLabels took. seen has the classes of names that were looked
-// up.
+// classOf returns the class of a label that checkLabels has accepted. seen caches the classes of names.
 func (p FolderParams) classOf(e entry, classes []string, seen map[string]int) (int, error) {
 	n, isNumber, _ := asNumber(e.label)
 	if !isNumber {

@@ -62,14 +62,14 @@ func (t tally) total() (n int) {
 	return n
 }
 
-// Extensions that spare opening a file, since folders may have a million of them. All other files are known
-// by their content.
+// Files with these extensions needn't be opened, since folders may have a million of them. All other files
+// are recognised by their content.
 var (
 	imageExtensions = words("jpg jpeg jpe jfif jfi jif pjpeg pjp png apng webp bmp dib tif tiff")
 	otherExtensions = words("txt csv tsv xml json jsonl yaml yml toml ini cfg md rst html htm py ipynb sh " +
 		"m log tex bib pdf doc docx xls xlsx npy npz mat pkl pt pth onnx h5 hdf5 parquet db zip tar gz tgz " +
 		"bz2 xz 7z rar mp4 avi mov mkv webm wav mp3")
-	// Pictures whose content may not tell it.
+	// Pictures whose content may not show their format.
 	pictureExtensions = words("gif heic heif avif svg jxl jp2 j2k jpx dcm dicom psd exr hdr ico cur ppm " +
 		"pgm pbm pnm fits fit nii npy tga pcx sgi xcf raw dng nef nrw cr2 cr3 arw sr2 srf orf rw2 raf pef " +
 		"srw 3fr iiq erf kdc dcr")
@@ -83,7 +83,7 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// kindOf tells what a file is, whether it is a picture, and whether that is read.
+// kindOf returns the kind of a file, whether it is a picture, and whether that is read.
 func kindOf(n node) (kind string, isPicture, read bool) {
 	ext := strings.ToLower(path.Ext(n.name))
 	switch {
@@ -110,7 +110,7 @@ func kindOf(n node) (kind string, isPicture, read bool) {
 	return ext, pictureExtensions[ext], false
 }
 
-// ofSystem reports whether a file is one that systems put into folders for themselves.
+// ofSystem reports whether the operating system puts such a file into folders.
 func ofSystem(name string) bool {
 	switch strings.ToLower(name) {
 	case "thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "$recycle.bin", "system volume information",
@@ -120,7 +120,7 @@ func ofSystem(name string) bool {
 	return false
 }
 
-// String tells how many files of which kind there are: "20 HEIC, 4 .gif".
+// String lists how many files of each kind there are: "20 HEIC, 4 .gif".
 func (t tally) String() string {
 	kinds := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
 		return cmp.Or(t[b].n-t[a].n, cmp.Compare(a, b))
@@ -135,7 +135,7 @@ func (t tally) String() string {
 	return strings.Join(kinds, ", ")
 }
 
-// others tells of the files of a folder without an image.
+// others describes the files of a folder without an image.
 func others(t tally) string {
 	if len(t) == 0 {
 		return ", nor any other file"

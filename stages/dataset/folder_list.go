@@ -21,10 +21,10 @@ import (
 type listing struct {
 	sources []stages.Source
 	classes []string // names by class number; nil if there are none
-	named   []string // of them those whose order numbers them, in the order of text
+	named   []string // the ones that are numbered by their order as text
 	listed  bool     // by a list
 	empty   []string // images that are listed without a label
-	told    []string // what isn't as the folder or its list says, in sentences
+	told    []string // remarks on differences from the folder or its list
 }
 
 // maxLabel limits class numbers, so that typing errors in a list are detected.
@@ -33,7 +33,7 @@ const maxLabel = 1 << 24
 // listFolder lists images in a deterministic order: that of the CSV file, otherwise sorted by path.
 func listFolder(p FolderParams) (*listing, error) { return listNamed(p, nil) }
 
-// listNamed lists images with the names of all classes, nil to take those that the parameters name.
+// listNamed lists images with the names of all classes; nil stands for the names in the parameters.
 func listNamed(p FolderParams, names []string) (*listing, error) {
 	info, err := os.Stat(p.Path)
 	if err != nil {
@@ -57,8 +57,8 @@ func listNamed(p FolderParams, names []string) (*listing, error) {
 	return walkFolder(p, names)
 }
 
-// findList finds the list that a data set has in its folder: labels.csv, or Food-101's list of test images
-// with the names of its classes.
+// findList finds the list in the folder of a data set: labels.csv, or Food-101's list of test images with
+// the names of its classes.
 func (p *FolderParams) findList() {
 	found := func(name string) bool {
 		info, err := os.Stat(filepath.Join(p.Path, name))
@@ -164,7 +164,8 @@ func readList(p FolderParams, names []string) (*listing, error) {
 	return l, nil
 }
 
-// parseList reads the entries of a list, and the names of its classes: those given, or those of its columns.
+// parseList reads the entries of a list and the names of its classes: the given names, or the names of its
+// columns.
 func parseList(p FolderParams, text []byte, names []string) (entries []entry, classes, told []string,
 	err error) {
 	columns, err := readIndicators(p.List, text)
@@ -186,9 +187,11 @@ func parseList(p FolderParams, text []byte, names []string) (entries []entry, cl
 	return entries, classes, told, nil
 }
 
-// classesOfList returns the names of classes by number, nil if labels are numbers, and those that are numbered
-// in the order of the list.
-func classesOfList(p FolderParams, entries []entry, classes, names []string) (all, named []string, err error) {
+// classesOfList returns the names of classes by number, nil if labels are numbers, and the names that are
+// numbered in the order of the list.
+func classesOfList(p FolderParams, entries []entry, classes, names []string) (
+	all, named []string, err error,
+) {
 	if p.IDs != "" {
 		if classes, err = renumber(p, entries, names); err != nil {
 			return nil, nil, err
@@ -212,10 +215,11 @@ type lostEntry struct {
 	err error
 }
 
-// add makes sources of the entries, whose images may have several labels, and returns those without a file.
+// add makes sources from the entries, whose images may have several labels, and returns the entries without
+// a file.
 func (l *listing) add(p FolderParams, find *finder, several bool) (lost []lostEntry, err error) {
 	seen := map[string]int{}
-	byName := map[string]int{} // classes that were looked up
+	byName := map[string]int{} // classes found so far
 	for _, e := range find.entries {
 		label, err := p.classOf(e, l.classes, byName)
 		if err != nil {
@@ -246,8 +250,8 @@ func (l *listing) add(p FolderParams, find *finder, several bool) (lost []lostEn
 	return lost, nil
 }
 
-// classNamed finds a class by its name, or else by what [classname.Is] takes for it, or else by one of its
-// names that no other class has, as in lines with a number in front.
+// classNamed finds a class by its name, or else by a similar one ([classname.Is]), or else by one of its
+// names that no other class has, as in lines that begin with a number.
 func classNamed(classes []string, name string) int {
 	if i := slices.Index(classes, name); i >= 0 {
 		return i
@@ -261,7 +265,7 @@ func classNamed(classes []string, name string) int {
 	return -1
 }
 
-// What the columns of lists are called, the first that there is.
+// Usual names of a list's columns; the first name that occurs counts.
 var (
 	fileColumns = []string{"file", "filename", "file_name", "filepath", "file_path", "path", "image_path",
 		"img_path", "image", "img", "image_name", "img_name", "image_id", "imageid", "img_id", "id", "name"}
@@ -270,8 +274,8 @@ var (
 		"category_name", "species", "breed", "diagnosis"}
 )
 
-// columnOf finds the first of some names among columns. The second of its results is another column that
-// could be meant, "" for none, where the first isn't the name that documentation has.
+// columnOf finds the first of some names among columns. other is another column that may be meant, "" for
+// none; it is set only if the found name isn't the documented one.
 func columnOf(head, names []string) (at int, other string) {
 	at = -1
 	for _, name := range names {
@@ -289,7 +293,7 @@ func columnOf(head, names []string) (at int, other string) {
 	return at, other
 }
 
-// separatorOf returns what separates the columns of a list, by its first line.
+// separatorOf returns the separator of a list's columns, by its first line.
 func separatorOf(line string) rune {
 	separator, most := ',', 0
 	for _, r := range ",;\t|" {
@@ -300,8 +304,8 @@ func separatorOf(line string) rune {
 	return separator
 }
 
-// readCSV reads a list with the names of its columns on its first line. Told is which it took, if they aren't
-// called file and label.
+// readCSV reads a list with the names of its columns on the first line. If they aren't file and label, it
+// remarks which columns it uses.
 func readCSV(file string, b []byte) (entries []entry, told []string, err error) {
 	r := csv.NewReader(bytes.NewReader(b))
 	first, _, _ := strings.Cut(string(b), "\n")
@@ -350,10 +354,10 @@ func readCSV(file string, b []byte) (entries []entry, told []string, err error) 
 	}
 }
 
-// columns are where the columns of files and labels are.
+// columns are the indices of the columns of files and labels.
 type columns struct{ file, label int }
 
-// documented reports whether the columns have the names that documentation gives them.
+// documented reports whether the columns have the documented names.
 func (c columns) documented(head []string) bool {
 	return strings.EqualFold(strings.TrimSpace(head[c.file]), fileColumns[0]) &&
 		strings.EqualFold(strings.TrimSpace(head[c.label]), labelColumns[0])
@@ -362,7 +366,7 @@ func (c columns) documented(head []string) bool {
 // readHead finds the columns of a list by their names.
 func readHead(file string, head []string) (c columns, err error) {
 	if len(head) == 2 && head[0] == "ImageId" && head[1] == "PredictionString" {
-		// LOC_val_solution.csv: a class and a box for each of an image's objects
+		// LOC_val_solution.csv: a class and a box for each object of an image
 		return columns{0, 1}, nil
 	}
 	for _, kind := range []struct {

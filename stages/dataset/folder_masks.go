@@ -10,11 +10,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// Values are values of a mask's pixels: numbers and ranges of them, as "1, 3-5", or "alpha", the pixels that
-// aren't transparent. The zero Values are none.
+// Values are values of a mask's pixels: numbers and ranges of numbers, as "1, 3-5", or "alpha", the pixels
+// that aren't transparent. The zero Values are none.
 type Values string
 
-// inAlpha are the Values of a mask whose object is what isn't transparent.
+// inAlpha are the Values of a mask whose object is the opaque pixels.
 const inAlpha Values = "alpha"
 
 // MarshalText formats v as in an experiment file.
@@ -67,7 +67,7 @@ func (v Values) ranges() (list [][2]uint16, err error) {
 // A maskRule says which values of a mask's pixels are the object, and which don't count.
 type maskRule struct {
 	object, ignore [][2]uint16
-	alpha          bool // the object is what isn't transparent
+	alpha          bool // the object is the opaque pixels
 }
 
 func (p FolderParams) maskRule() maskRule {
@@ -80,7 +80,7 @@ func contains(ranges [][2]uint16, v uint16) bool {
 	return slices.ContainsFunc(ranges, func(r [2]uint16) bool { return r[0] <= v && v <= r[1] })
 }
 
-// kind returns what a value is: 1, 0 or [stages.Ignored].
+// kind returns the meaning of a value: 1, 0 or [stages.Ignored].
 func (r maskRule) kind(v uint16) uint8 {
 	switch {
 	case contains(r.ignore, v):
@@ -91,8 +91,8 @@ func (r maskRule) kind(v uint16) uint8 {
 	return 0
 }
 
-// apply returns a mask's pixels as the rule takes them, or an error if there is none and the mask's values
-// don't tell what they mean.
+// apply returns the pixels of a mask under the rule. Without a rule it returns an error if the mask's
+// values are ambiguous.
 func (r maskRule) apply(m *picture.Indices) (*picture.RGB, error) {
 	pix := m.Pix
 	switch {
@@ -118,17 +118,17 @@ func (r maskRule) apply(m *picture.Indices) (*picture.RGB, error) {
 	return out, nil
 }
 
-// An unclearMask is the error of a mask whose values may mean more than one thing.
+// An unclearMask is the error of a mask with ambiguous values.
 type unclearMask struct{ text string }
 
 func (e *unclearMask) Error() string { return e.text }
 
-// fewValues are so many that they are numbers of classes or parts, and not the grey edges of an object that
-// was drawn smoothly.
+// A mask with more values than fewValues has the grey edges of an object that was drawn smoothly; with
+// fewer, the values are numbers of classes or parts.
 const fewValues = 8
 
 // clear rejects masks that the default may misread: a trimap, whose background has a number as well; VOC's,
-// where 255 is the border of objects; and those whose object is in the alpha channel.
+// where 255 is the border of objects; and masks with the object in the alpha channel.
 func (r maskRule) clear(m *picture.Indices) error {
 	if r.object != nil {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// The parts of a note after the label. The digest of COCO's annotations stands for them, as they share a
-// file; a PNG or XML file is one of the source's.
+// The parts of a note after the label. Images in COCO's annotations share a file, so the digest of an
+// image's annotations is noted; a PNG or XML file is one of the source's files.
 const (
 	notePNG   = "; mask"
 	noteMask  = "; mask="
 	noteXML   = "; boxes"
 	noteBoxes = "; boxes="
-	noteClass = "; of=" // the last one: the name of the class whose objects count
+	noteClass = "; of=" // the last part: the name of the class whose objects count
 	withMask  = 0       // index into [stages.Source.With]
 	withBoxes = 1
 	extXML    = ".xml"
@@ -31,7 +31,7 @@ const (
 
 func isCOCO(file string) bool { return strings.EqualFold(filepath.Ext(file), extCOCO) }
 
-// annotate adds to sources where their masks and boxes are.
+// annotate adds to sources the places of their masks and boxes.
 func annotate(p FolderParams, sources []stages.Source, classes []string) error {
 	if p.Masks == "" && p.Boxes == "" {
 		return nil
@@ -95,8 +95,8 @@ func (p FolderParams) countedClass(s *stages.Source, classes []string) (string, 
 	return classes[label], nil
 }
 
-// regionFiles are the masks or the boxes of images: a file of COCO's annotations, or a folder with a file for
-// each image.
+// regionFiles are the masks or the boxes of images: a file of COCO's annotations, or a folder with a file
+// for each image.
 type regionFiles struct {
 	from, suffix string // the suffix of a file in a folder
 	digest, file string // the parts of notes
@@ -153,7 +153,7 @@ type annotations struct {
 	coco   map[string]*annotation.COCO
 }
 
-// openAnnotations opens what the regions of a call need. The slot's processor keeps the files open.
+// openAnnotations opens the annotations for a call. The slot keeps the files open.
 func openAnnotations(slot stages.Slot, p FolderParams) (*annotations, error) {
 	a := &annotations{p, map[string]*annotation.COCO{}}
 	for _, file := range []string{p.Masks, p.Boxes} {
@@ -177,7 +177,7 @@ func openAnnotations(slot stages.Slot, p FolderParams) (*annotations, error) {
 	return a, nil
 }
 
-// regions returns where the objects of a source are, as its note says.
+// regions returns the objects of a source, as its note says.
 func (a *annotations) regions(s stages.Source) (list []region, err error) {
 	_, rest, _ := strings.Cut(s.Note, ";")
 	rest, class, _ := strings.Cut(";"+rest, noteClass)
@@ -246,7 +246,7 @@ func readIndices(file string) (*picture.Indices, error) {
 	return m, nil
 }
 
-// cocoRegion reads the mask or the boxes of an image, whose annotations must be those of the digest.
+// cocoRegion reads the mask or the boxes of an image, whose annotations must have the given digest.
 func cocoRegion(c *annotation.COCO, file, id, class, digest string, masked bool) (r region, err error) {
 	m, err := imageIn(c, file, id, class)
 	if err != nil {

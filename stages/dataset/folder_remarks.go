@@ -15,10 +15,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// folderRemarks tells in sentences which files of the folder aren't used, and what was taken otherwise than
-// it is written. It says nothing where the sources can't be listed, which is an error of its own. Review
-// folders repeat it, so files and folders are called by their names: paths depend on the machine, and on the
-// folder that the command runs in.
+// folderRemarks returns remarks on files of the folder that aren't used, and on files that are interpreted
+// otherwise than written. It returns none if the sources can't be listed, which is an error of its own.
+// Review folders repeat the remarks, so files and folders are called by their names: paths depend on the
+// machine and on the working folder.
 func folderRemarks(p FolderParams) (told []string) {
 	path, name := p.Path, nameOf(p.Path)
 	err := unpacked(p.files(), func() error {
@@ -61,8 +61,8 @@ func nameOf(folder string) string {
 	return filepath.Base(folder)
 }
 
-// unused tells of the files in the folder, and in those of masks and boxes, that nothing reads. known is the
-// path of the folder as users know it, which may be in an archive.
+// unused returns remarks on files in the folder, and in the folders of masks and boxes, that nothing reads.
+// known is the user's path of the folder, which may be in an archive.
 func (p FolderParams) unused(l *listing, known string) (told []string, err error) {
 	if p.List == "" {
 		p.findList() // as listFolder does
@@ -130,7 +130,7 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 	return told, nil
 }
 
-// unusedIn tells how many files of a folder of masks or boxes belong to no image.
+// unusedIn returns how many files of a folder of masks or boxes belong to no image.
 func (p FolderParams) unusedIn(folder, suffix, what string, used map[string]bool) (string, error) {
 	if folder == "" || isCOCO(folder) || filepath.Clean(folder) == filepath.Clean(p.Path) {
 		return "", nil
@@ -162,14 +162,14 @@ func mayList(name string) bool {
 	return false
 }
 
-// nextTo returns the files next to the folder, or to the archive that it is the content of, that may be lists
-// of its images. They have no ids.
+// nextTo returns the files next to the folder, or to its archive, that may be lists of its images. They
+// have no ids.
 func (p FolderParams) nextTo(folder string) (files []node) {
 	parent, err := archive.Path(filepath.Dir(filepath.Clean(folder)))
 	if err != nil {
 		return nil
 	}
-	list, _ := os.ReadDir(parent) // not to be read: there is no list
+	list, _ := os.ReadDir(parent) // if it can't be read, there is no list
 	for _, e := range list {
 		if file := filepath.Join(parent, e.Name()); mayList(e.Name()) && len(files) < mostLists &&
 			!p.annotates(file) {
@@ -179,13 +179,13 @@ func (p FolderParams) nextTo(folder string) (files []node) {
 	return files
 }
 
-// How many files are looked into for a list, and how many bytes of each.
+// How many files are searched for a list, and how many bytes of each.
 const (
 	mostLists = 20
 	listStart = 1 << 16
 )
 
-// wouldList tells what a file has that may be a list of the folder's images, "" if it isn't one. find has the
+// wouldList describes a file that may be a list of the folder's images, "" if it isn't one. find has the
 // index of the folder, for one list after the other.
 func (p FolderParams) wouldList(file string, find *finder, images map[string]bool) string {
 	f, err := stages.OpenFile(file)
@@ -214,7 +214,7 @@ func (p FolderParams) wouldList(file string, find *finder, images map[string]boo
 	return "lists images of the folder with their labels"
 }
 
-// doubtfulClasses tells of class folders that look like something else.
+// doubtfulClasses returns remarks on class folders whose names suggest another purpose.
 func doubtfulClasses(l *listing, folder string) (told []string) {
 	if l.classes == nil || l.listed {
 		return nil
@@ -258,7 +258,8 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// pairs tells of images that are named like others with an ending, as masks are: x_mask.png and x.jpg.
+// pairs returns a remark on images that have the name of another image and an ending, as masks do:
+// x_mask.png and x.jpg.
 func pairs(sources []stages.Source, folder string) (told []string) {
 	stems := make(map[string]string, len(sources)) // the extensions of stems
 	for _, s := range sources {
@@ -289,10 +290,10 @@ func pairs(sources []stages.Source, folder string) (told []string) {
 	return told
 }
 
-// How many files are looked at, evenly spaced, for what holds of all probably.
+// How many files are examined, evenly spaced, for a property that all probably have.
 const (
 	headsRead = 200     // the first bytes of images
-	lookedAt  = 12      // images and masks as a whole
+	lookedAt  = 12      // whole images and masks
 	bytesRead = 1 << 25 // of images, at least one
 )
 
@@ -305,8 +306,8 @@ func spaced(n, all int) (list []int) {
 	return list
 }
 
-// white returns the value that is probably white in 16-bit pictures which don't use the range that they are
-// read with, and tells so; 0 if they use it.
+// white returns the value that is probably white in 16-bit pictures which don't use their whole range, and
+// a remark on it; 0 if they use the range.
 func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 	var depths []picture.Depth
 	size := 0
@@ -319,7 +320,7 @@ func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 		}
 		b, err := stages.ReadFile(sources[i].File, maxImage)
 		if err != nil {
-			continue // told when it's read
+			continue // reported when it is read
 		}
 		size += len(b)
 		if d, ok := picture.DepthOf(b); ok {
@@ -342,7 +343,7 @@ func (p FolderParams) white(sources []stages.Source) (white int, told string) {
 		100*float64(largest)/float64(cmp.Or(p.White, wholeRange)), cmp.Or(p.White, wholeRange), white)
 }
 
-// mayBeDeep reports whether a file is one of 16-bit channels by its first bytes, as far as they tell.
+// mayBeDeep reports whether a file may have 16-bit channels, as its first bytes show.
 func mayBeDeep(file string) bool {
 	f, err := stages.OpenFile(file)
 	if err != nil {
@@ -354,13 +355,14 @@ func mayBeDeep(file string) bool {
 	return picture.MayBeDeep(b[:n])
 }
 
-// A maskLook is what some masks hold.
+// A maskLook is the result of examining some masks.
 type maskLook struct {
-	n, full, without int      // masks, those that are object everywhere, and nowhere
-	values           []uint16 // of all
+	// numbers of masks, of masks that are all object, and of masks without an object
+	n, full, without int
+	values           []uint16 // of all masks
 }
 
-// lookAtMasks looks at some of the masks. It returns an error if what one holds isn't clear.
+// lookAtMasks examines some of the masks. It returns an error if one is ambiguous.
 func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err error) {
 	seen := map[uint16]bool{}
 	rule := p.maskRule()
@@ -371,7 +373,7 @@ func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err e
 		}
 		m, err := readIndices(file)
 		if err != nil {
-			continue // told when it's read
+			continue // reported when it is read
 		}
 		mask, err := rule.apply(m)
 		if err != nil {
@@ -400,7 +402,7 @@ func (p FolderParams) lookAtMasks(sources []stages.Source) (look maskLook, err e
 	return look, nil
 }
 
-// remarks tells what is doubtful about masks.
+// remarks returns remarks on doubtful masks.
 func (l maskLook) remarks(p FolderParams) (told []string) {
 	if l.full > 0 {
 		told = append(told, fmt.Sprintf("%d of the %d masks looked at have no background, every pixel of "+

@@ -11,16 +11,18 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An image with several labels has an item for each, called like the image and the label: photo.jpg/cat. A
-// list has several labels an image in one field, in columns of 0 and 1, or in rows of their own.
+// An image with several labels has an item for each of them, named after the image and the label:
+// photo.jpg/cat. A list has several labels of an image in one field, in columns of 0 and 1, or in several
+// rows.
 
-// severalLabels returns an entry for each label of entries, of which known are the names of classes, nil if
-// the labels tell them. several is false, and the entries are what they were, if each has one label and no
-// other entry has its file. An image without a label is left out of several; none are the entries of such.
+// severalLabels returns an entry for each label of entries. known are the names of classes, nil if the
+// labels define them. several is false, and the entries are unchanged, if each has one label and no other
+// entry has its file. If several is true, none are the entries of images without a label, which are left
+// out.
 func severalLabels(list string, entries []entry, known []string) (all, none []entry, several bool,
 	told []string, err error) {
 	commas := commasSeparate(entries, known)
-	empty, many := -1, 0 // an entry without a label, images with several
+	empty, many := -1, 0 // an entry without a label; images with several
 	labels := make([][]string, len(entries))
 	of := map[string][]string{} // labels by file
 	for i, e := range entries {
@@ -71,8 +73,8 @@ func subset(a, b []string) bool {
 	return !slices.ContainsFunc(a, func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// labelsIn returns the labels in a field: those between semicolons or bars, the numbers between blanks, what
-// brackets hold, and what commas separate if they do. The name of a class stays whole.
+// labelsIn returns the labels in a field: separated by semicolons or bars, by blanks between numbers,
+// inside brackets, or, if commas is set, separated by commas. The name of a class stays whole.
 func labelsIn(field string, known []string, commas bool) []string {
 	inner, list := field, len(field) > 1 && field[0] == '[' && field[len(field)-1] == ']'
 	if list {
@@ -100,7 +102,7 @@ func labelsIn(field string, known []string, commas bool) []string {
 	return []string{field}
 }
 
-// partsOf cuts a text at separators, and leaves out quotes and empty parts.
+// partsOf splits a text at separators, and leaves out quotes and empty parts.
 func partsOf(text, separators string) (parts []string) {
 	between := func(r rune) bool { return strings.ContainsRune(separators, r) }
 	for _, part := range strings.FieldsFunc(text, between) {
@@ -117,8 +119,8 @@ func partsOf(text, separators string) (parts []string) {
 	return parts
 }
 
-// commasSeparate reports whether commas separate labels: names of classes that are known, or numbers, unless
-// all of them may be numbers with a decimal comma, such as "3,0".
+// commasSeparate reports whether commas separate labels: known names of classes, or numbers, unless all of
+// them may be numbers with a decimal comma, such as "3,0".
 func commasSeparate(entries []entry, known []string) bool {
 	for _, e := range entries {
 		if !strings.Contains(e.label, ",") || slices.Contains(known, e.label) {
@@ -144,7 +146,8 @@ func areKnown(parts, known []string) bool {
 		!slices.ContainsFunc(parts, func(s string) bool { return classNamed(known, s) < 0 })
 }
 
-// checkCommas returns an error for a label with commas whose parts are labels too: it may be one or several.
+// checkCommas returns an error for a label with commas whose parts are labels too: it may be one or
+// several.
 func checkCommas(list string, entries []entry) error {
 	alone := map[string]bool{}
 	for _, e := range entries {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// What folders are called that hold parts of a data set, and those that hold what belongs to its images.
+// The usual names of folders that contain splits of a data set, and of folders that contain annotations of
+// its images.
 var (
 	splitNames = words("train training trainset val valid validation valset dev eval test testing testset " +
 		"holdout unlabeled unlabelled train_val trainval")
@@ -18,8 +19,8 @@ var (
 
 func called(set map[string]bool, folder string) bool { return set["."+strings.ToLower(folder)] }
 
-// splits returns an error for class folders that are parts of a data set, such as train and val, which hold
-// the folders of classes.
+// splits returns an error for class folders that are splits of a data set, such as train and val, which
+// contain the folders of classes.
 func splits(folder string, classes []string, found []found) error {
 	if !slices.ContainsFunc(classes, func(c string) bool { return !called(splitNames, c) }) {
 		var ids []string

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// parseEntries reads the text of a list, whose format its name and its first line tell: CSV, or lines of
-// text with a file and a label, a file below its class's folder, or a number each.
+// parseEntries reads the text of a list. Its name and its first line decide the format: CSV, or lines of
+// text with a file and a label, with a file below its class's folder, or with a number.
 func parseEntries(p FolderParams, b []byte) (entries []entry, told []string, err error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	if !strings.EqualFold(filepath.Ext(p.List), ".txt") || strings.Contains(first, ",") {
@@ -69,8 +69,8 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// numbered gives ImageNet's list of numbers, a line an image, the images of the folder: those whose names end
-// with the number of the line.
+// numbered assigns ImageNet's list of numbers, one a line, to the images of the folder whose names end with
+// the number of the line.
 func numbered(p FolderParams, entries []entry) ([]entry, error) {
 	if p.IDs == "" && p.First == 0 {
 		return nil, fmt.Errorf("%s numbers classes from 1, and those of ImageNet's development kit aren't "+
@@ -106,8 +106,8 @@ func numbered(p FolderParams, entries []entry) ([]entry, error) {
 	return out, nil
 }
 
-// renumber replaces the numbers of classes by their names, given by the file ids, and returns the names of
-// all classes: names, or those of the file in sorted order.
+// renumber replaces the numbers of classes by their names in the file ids, and returns the names of all
+// classes: names, or those of the file in sorted order.
 func renumber(p FolderParams, entries []entry, names []string) ([]string, error) {
 	b, err := readText(p.IDs)
 	if err != nil {
@@ -146,7 +146,7 @@ func renumber(p FolderParams, entries []entry, names []string) ([]string, error)
 	return names, nil
 }
 
-// canonical returns a whole number as 3 where it is written as 3.0 or 03, and another text as it is.
+// canonical writes a whole number such as 3.0 or 03 as 3; other texts stay the same.
 func canonical(text string) string {
 	if n, _, whole := asNumber(text); whole {
 		return strconv.Itoa(n)

@@ -61,11 +61,11 @@ func walkFolder(p FolderParams, names []string) (*listing, error) {
 
 type found struct {
 	id, file string
-	label    int // −1 for an image that is in no class folder
+	label    int // −1 for an image outside class folders
 }
 
-// annotates reports whether a file is a mask that lies next to its image, the folder of masks or boxes, or
-// another that a parameter names.
+// annotates reports whether a file is a mask next to its image, the folder of masks or boxes, or a file
+// that another parameter names.
 func (p FolderParams) annotates(file string) bool {
 	for _, known := range []string{p.Masks, p.Boxes, p.List, p.Names, p.IDs} {
 		if known != "" && file == filepath.Clean(known) {
@@ -80,12 +80,12 @@ func (p FolderParams) annotates(file string) bool {
 type walker struct {
 	skip   func(file string) bool
 	left   tally    // of files that aren't images
-	listed int      // number of all files and folders, those that several links lead to once for each
+	listed int      // number of all files and folders; each path through links counts
 	inside []string // the real paths of the enclosing folders, to detect loops
 }
 
-// maxListed bounds what is listed: links make a few folders any number of paths. ImageNet has 1.3 million
-// files.
+// maxListed bounds the number of listed files: links give a few folders any number of paths. ImageNet has
+// 1.3 million files.
 const maxListed = 1 << 24
 
 // A node is a file or folder; id is its path relative to the top, with slashes.
@@ -96,7 +96,7 @@ type node struct {
 
 func (n node) at(label int) found { return found{n.id, n.file, label} }
 
-// image reports whether a file is an image that can be read, and remembers one that can't.
+// image reports whether a file is an image that can be read, and counts one that can't.
 func (w *walker) image(n node) bool {
 	kind, picture, read := kindOf(n)
 	if !read {

@@ -64,12 +64,12 @@ func (f framing) decode(file string) (m opened, err error) {
 // An opened is the content of an image file.
 type opened struct {
 	*picture.RGB
-	turn  int // the EXIF orientation by which it is to be turned
-	above int // pixels above white
+	turn  int // its EXIF orientation
+	above int // number of pixels above white
 }
 
 // apply resizes and crops a picture and the boxes in it. Boxes are cut at the edges of the result, and left
-// out where nothing of them is inside.
+// out if they are outside.
 func (f framing) apply(m *picture.RGB, filter picture.Filter, boxes []annotation.Box) (_ *picture.RGB,
 	inside []annotation.Box, err error) {
 	w, h := m.W, m.H
@@ -135,26 +135,26 @@ func turned(b annotation.Box, w, h float64, orientation int) annotation.Box {
 	return b
 }
 
-// A region is where the objects of a photograph are: a mask, boxes, both or neither, in a picture of w×h
+// A region is the position of a photograph's objects: a mask, boxes, both or neither, in a picture of w×h
 // pixels.
 type region struct {
 	w, h  int
-	mask  *picture.RGB // as a mask's payload: 1 on the object, stages.Ignored where a pixel doesn't count
+	mask  *picture.RGB // as a mask's payload: 1 on the object, stages.Ignored for a pixel that doesn't count
 	boxes []annotation.Box
 	boxed bool
 }
 
-// A photograph holds the payloads of one image, mask and boxes nil if it has none.
+// A photograph holds the payloads of one image; mask and boxes are nil if it has none.
 type photograph struct {
 	sub                string // the suffix of its id
 	image, mask, boxes []byte
-	label              int64   // -1 if it has none
+	label              int64   // -1 without a label
 	above              float64 // the share of its pixels above white
-	full               bool    // the mask has no pixel that counts and isn't on the object
+	full               bool    // all pixels of the mask that count are on the object
 }
 
-// frame returns a photograph's payloads. A region has the size of the file's pixels, and is turned with them
-// by the EXIF orientation, or the size after that.
+// frame returns a photograph's payloads. A region has the size of the file's pixels, and is turned with
+// them by the EXIF orientation, or has the size after turning.
 func (f framing) frame(file opened, regions ...region) (p photograph, err error) {
 	m, turn := file.RGB, file.turn
 	p.above = float64(file.above) / float64(m.W*m.H)

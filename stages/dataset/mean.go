@@ -38,7 +38,7 @@ those that are explained.`,
 type mean struct {
 	sum    []float64
 	shape  []int // of the images
-	pixels int   // added to each sum
+	pixels int   // number of values added to each sum
 }
 
 func runMean(ctx context.Context, p MeanParams, e *stages.Env) error {

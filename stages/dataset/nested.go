@@ -9,12 +9,14 @@ import (
 	"strings"
 )
 
-// A Nested is a data set whose folders hold folders of classes, as those of a split do.
+// A Nested is a data set whose folders contain the folders of classes, as splits do.
 type Nested struct {
-	Inside  string   // the folder that holds Folders, relative to the data set's, "" for that itself
+	// the path of the folder that contains Folders, relative to the data set's; "" for the data set's
+	// folder
+	Inside  string
 	Folders []string // such as train and val
-	Classes int      // different names of folders in them
-	Best    string   // the one to take for an experiment, with Inside
+	Classes int      // number of different names of folders in them
+	Best    string   // the one to use for an experiment, with Inside
 }
 
 func (n *Nested) String() string {
@@ -30,7 +32,7 @@ func (n *Nested) String() string {
 		strings.Join(n.Folders, ", "), n.Classes, each)
 }
 
-// A NestedError tells that the folders of a data set are its parts, and no classes.
+// A NestedError means that the folders of a data set are its splits, not classes.
 type NestedError struct {
 	Folder string
 	Nested
@@ -43,13 +45,12 @@ func (e *NestedError) Error() string {
 		at)
 }
 
-// firstSplits are the parts of data sets to explain models on first.
+// firstSplits are the splits on which models are best explained, in order of preference.
 var firstSplits = []string{"val", "valid", "validation", "valset", "test", "testing", "testset", "eval",
 	"dev", "holdout"}
 
-// nested returns how a data set of one folder a class is nested, nil if it isn't: its top folders hold no
-// image themselves, and are called as parts of data sets are, or it's those in them that are as many as the
-// model's classes.
+// nested returns how a data set of one folder a class is nested, nil if it isn't: its top folders contain
+// no images themselves, and have the names of splits, or contain as many folders as the model has classes.
 func nested(ids []string, classes int) *Nested {
 	inside := ""
 	for {

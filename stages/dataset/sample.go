@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// A Numbering is a hypothesis of which of a model's classes each class of a data set is, in the parameters of
-// [Folder].
+// A Numbering is a hypothesis about which of a model's classes each class of a data set is, in the
+// parameters of [Folder].
 type Numbering struct {
 	Order  string // "" for the default
 	First  int
@@ -24,7 +24,9 @@ type Numbering struct {
 	Names  string   // a file with the names of the model's classes, "" for none
 	Listed []string // names of the model's classes that are in no text file yet
 
-	Prior  float64 // what is known of it before the model answers; with that of no numbering all add up to 1
+	// its probability before the model is run; with the probability that no numbering is right, all add up
+	// to 1
+	Prior  float64
 	Text   string  // the hypothesis in words
 	labels []int64 // by source, -1 for an image without a class
 }
@@ -33,10 +35,10 @@ type Numbering struct {
 type Sample struct {
 	Classes    []string // names
 	Numberings []Numbering
-	Unplaced   float64  // prior that none of them is right
-	Refused    []string // why others aren't possible
-	Nested     *Nested  // set where the folders of classes seem to be further down
-	Side       int      // of the images, if all that were looked at are squares of one size; else 0
+	Unplaced   float64  // prior probability that no numbering is right
+	Refused    []string // why other numberings aren't possible
+	Nested     *Nested  // set if the folders of classes seem to be further down
+	Side       int      // of the images, if all examined ones are squares of one size; else 0
 
 	params  FolderParams
 	sources []stages.Source
@@ -52,7 +54,7 @@ func (s *Sample) Group(i int) int { return s.group[i] }
 // Label returns the model's class of a photograph by one of the numberings.
 func (s *Sample) Label(i, numbering int) int64 { return s.Numberings[numbering].labels[i] }
 
-// Reader returns what reads a photograph as [Folder] does, cropped to a size.
+// Reader returns a function that reads a photograph as [Folder] does, cropped to a size.
 func (s *Sample) Reader(i int) func(size picture.Size) ([]byte, error) {
 	return func(size picture.Size) ([]byte, error) {
 		p := s.params
@@ -66,9 +68,9 @@ func (s *Sample) Reader(i int) func(size picture.Size) ([]byte, error) {
 	}
 }
 
-// A Net is what a data set is compared with.
+// A Net is the model with which a data set is compared.
 type Net struct {
-	File    string // the model's; lists of class names may lie next to it
+	File    string // the model's; lists of class names may be next to it
 	Classes int
 	Names   []string // of the classes, as the file declares them; nil if it doesn't
 }
@@ -117,7 +119,7 @@ func (s *Sample) find(net Net, shown func(file string) string) error {
 		groups[name] = append(groups[name], i)
 	}
 	s.Classes = slices.Sorted(maps.Keys(groups))
-	// Images come round by round, one of each class, evenly spaced in each class's list.
+	// Images come in rounds of one image of each class, evenly spaced in each class's list.
 	for round := 0; len(keep) < mostSampled; round++ {
 		before := len(keep)
 		for g, name := range s.Classes {
@@ -145,8 +147,8 @@ func (s *Sample) find(net Net, shown func(file string) string) error {
 	return nil
 }
 
-// spread returns the element that stands at a place of a list in an order that begins with elements far
-// apart: the places in the order of their reversed bits.
+// spread returns the element at a place of a list in an order that begins with elements far apart: the
+// places in the order of their reversed bits.
 func spread(list []int, place int) int {
 	bits := 0
 	for 1<<bits < len(list) {
@@ -166,7 +168,7 @@ func spread(list []int, place int) int {
 	}
 }
 
-// measureSide looks at the sizes of some photographs.
+// measureSide compares the sizes of some photographs.
 func (s *Sample) measureSide() {
 	for i := range min(len(s.sources), 8) {
 		photo, err := readImage(s.params.framing(), s.sources[i].File)
@@ -186,7 +188,7 @@ func (s *Sample) measureSide() {
 func (s *Sample) number(net Net, base *listing, shown func(file string) string) {
 	unplaced := 0.03
 	if len(s.Classes) < net.Classes-1 && base.named != nil {
-		unplaced = 0.3 // which of the model's classes these are, no order tells
+		unplaced = 0.3 // no order shows which of the model's classes these are
 	}
 	if net.Names != nil &&
 		s.try(net, Numbering{Listed: net.Names, Prior: 20, Text: "by the names in the model's file"}, shown) {
@@ -236,7 +238,8 @@ func (s *Sample) number(net Net, base *listing, shown func(file string) string) 
 	s.Unplaced = unplaced
 }
 
-// try adds a numbering, unless it's impossible or equal to one before. It reports whether it is possible.
+// try adds a numbering, unless it is impossible or equal to an earlier one. It reports whether it is
+// possible.
 func (s *Sample) try(net Net, n Numbering, shown func(string) string) bool {
 	p := s.params
 	p.Order, p.First, p.Offset, p.Names = n.Order, n.First, n.Offset, n.Names
@@ -295,8 +298,8 @@ func (s *Sample) merges(labels []int64) bool {
 	return false
 }
 
-// lists returns the text files next to the images and to the model that have a name for each of its classes,
-// all different.
+// lists returns the text files next to the images and to the model that have a name for each of its
+// classes, all different.
 func (s *Sample) lists(net Net) (files []string) {
 	var folders []string
 	for _, dir := range []string{s.params.Path, filepath.Dir(s.params.Path), filepath.Dir(net.File)} {
@@ -305,7 +308,7 @@ func (s *Sample) lists(net Net) (files []string) {
 		}
 	}
 	for _, dir := range folders {
-		list, _ := os.ReadDir(dir) // one that can't be read has none
+		list, _ := os.ReadDir(dir) // a folder that can't be read has none
 		for _, e := range list {
 			file := filepath.Join(dir, e.Name())
 			info, err := os.Stat(file)

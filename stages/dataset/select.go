@@ -46,7 +46,7 @@ by the authors' code of MAS (Walker et al., IJCAI 2024); another of its class ta
   maps: {uses: attribute/saliency, in: {model: model, images: sure}}`,
 	Version:  1,
 	Relation: stages.Whole,
-	Named:    true, // what is kept has its id
+	Named:    true, // kept items keep their ids
 	Inputs: []stages.Port{
 		{Name: "images", Type: stages.Images, Doc: "the images"},
 		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
@@ -151,7 +151,7 @@ func runSelect(ctx context.Context, p SelectParams, e *stages.Env) error {
 	return nil
 }
 
-// describeLoss tells how many images are kept, and what became of the others.
+// describeLoss describes how many images are kept, and why the others aren't.
 func describeLoss(criteria []criterion, all, kept int) string {
 	text := fmt.Sprintf("%d of %d images are kept", kept, all)
 	for _, c := range criteria {

@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A selection is the images of a data set, and which of them are kept so far.
+// A selection is the images of a data set, with the ones that are still kept.
 type selection struct {
 	SelectParams
 	env       *stages.Env
@@ -49,11 +49,11 @@ func (s *selection) len() int {
 	return n
 }
 
-// A criterion drops images, and counts those that no criterion before has dropped.
+// A criterion drops images, and counts those that no earlier criterion has dropped.
 type criterion struct {
 	name   string
-	why    string // what the dropped images are
-	absent bool   // the table has no row of it
+	why    string // a description of the dropped images
+	absent bool   // the table has no row for it
 	apply  func(ctx context.Context, drop func(i int)) error
 	lost   int
 }
@@ -89,7 +89,7 @@ func (s *selection) correct(ctx context.Context, drop func(i int)) error {
 	return nil
 }
 
-// sure drops the images whose predicted class hasn't the probability at_least in every cell.
+// sure drops the images whose predicted class has a probability below at_least in some cell.
 func (s *selection) sure(ctx context.Context, drop func(i int)) error {
 	if s.AtLeast == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (s *selection) sure(ctx context.Context, drop func(i int)) error {
 	return nil
 }
 
-// explained drops the images of which a map is zero everywhere.
+// explained drops the images with a map that is zero everywhere.
 func (s *selection) explained(ctx context.Context, drop func(i int)) error {
 	for _, d := range s.env.Ports["maps"] {
 		err := s.each(ctx, d, func(i int, payload []byte) error {
@@ -171,7 +171,7 @@ func (s *selection) first(_ context.Context, drop func(i int)) error {
 	return nil
 }
 
-// pass passes on the items of a port that belong to images that are kept.
+// pass passes on the items of a port that belong to kept images.
 func (s *selection) pass(port string) error {
 	for _, d := range s.env.Ports[port] {
 		for i := range d.Items.Len() {
@@ -190,7 +190,7 @@ func (s *selection) pass(port string) error {
 	return nil
 }
 
-// each calls use with the payloads of a port and the positions of the images that they belong to.
+// each calls use with the payloads of a port and the positions of their images.
 func (s *selection) each(ctx context.Context, d stages.Data,
 	use func(i int, payload []byte) error) error {
 	for m, err := range d.All(ctx) {

@@ -64,7 +64,7 @@ the class and the mask of one, so that target: label explains each class of an i
 	Run:      runShapes,
 })
 
-// shapesNote identifies the pixels of one draw; of two objects, ofTwo says which one counts.
+// shapesNote identifies the pixels of one draw; of two objects, ofTwo selects the one that counts.
 const (
 	shapesNote = "domain=%s seed=%d size=%d index=%d"
 	ofTwo      = " object="

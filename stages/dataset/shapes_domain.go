@@ -23,8 +23,8 @@ func paint(scenes []scene, domain string, seed, index, size int) (pixels []uint8
 	return c.pixels, masks
 }
 
-// day paints what is behind the objects of domain a: a bright, smooth gradient of two colours, with coloured
-// ellipses and strokes.
+// day paints the background of domain a: a bright, smooth gradient of two colours, with coloured ellipses
+// and strokes.
 func day(c *canvas, r *stream) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(15, 70), r.between(205, 255))
@@ -58,7 +58,7 @@ func vivid(r *stream) (first, second colour) {
 	return dark, light
 }
 
-// night paints what is behind the objects of domain b: dark clouds and long faint streaks.
+// night paints the background of domain b: dark clouds and long faint streaks.
 func night(c *canvas, r *stream) {
 	hue := r.between(0, 1535)
 	from := hsv(hue, r.between(60, 170), r.between(8, 40))
@@ -91,8 +91,8 @@ func greyish(r *stream) (first, second colour) {
 	return dim, pale
 }
 
-// above paints what is behind the objects of domain c: a patchwork of fields, as it looks from above, with
-// rough ground, hedges between the fields and straight roads.
+// above paints the background of domain c: a patchwork of fields, seen from above, with rough ground,
+// hedges between the fields and straight roads.
 func above(c *canvas, r *stream) {
 	cells := r.between(2, 4)
 	fields := make([]colour, 4*cells*cells)

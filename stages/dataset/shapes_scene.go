@@ -51,7 +51,7 @@ type scene struct {
 	shape   shape
 	texture texture
 	x, y    int64 // the object's centre
-	radius  int64 // of a disc; the other shapes have about the same area
+	radius  int64 // of a disc; the other shapes have nearly the same area
 	tilt    turn  // of the outline
 	grain   turn  // of the texture
 	period  int64 // of the texture

@@ -2,8 +2,8 @@ package dataset
 
 import "github.com/runexp/runexp/stages/internal/archive"
 
-// unpacked calls read with archives unpacked: the paths of files and folders are then those of the cache, and
-// errors have those that the user knows.
+// unpacked calls read with archives unpacked: the paths of files and folders are then paths in the cache,
+// and errors name the paths that the user knows.
 func unpacked(paths []*string, read func() error) error {
 	known := make([]string, len(paths))
 	for i, path := range paths {

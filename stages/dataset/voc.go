@@ -57,12 +57,12 @@ func (p *VOCParams) Validate() error {
 }
 
 // vocClasses are the classes of PASCAL VOC from 2007 on. Class i has the index i+1 in masks, 0 is the
-// background and 255 what is left open.
+// background and 255 is undecided.
 var vocClasses = strings.Fields(`aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog ` +
 	`horse
 	motorbike person pottedplant sheep sofa train tvmonitor`)
 
-// vocBorder is the value of the pixels that VOC leaves open, borders of objects and what nobody marked.
+// vocBorder is the value of the pixels that VOC leaves undecided: borders of objects and unmarked objects.
 const vocBorder = 255
 
 // VOC reads PASCAL VOC (Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010). An
@@ -122,7 +122,7 @@ curves too. Methods explain the image's class with target: label:
 	Run: runVOC,
 })
 
-// A vocNote is what a source's note says of an image: the size that its annotation gives it, and the classes
+// A vocNote is the part of an image's annotation in a source's note: the size of the image, and the classes
 // that count with their objects.
 type vocNote struct {
 	W      int        `json:"w"`
@@ -160,7 +160,7 @@ func (p VOCParams) list() ([]stages.Source, error) {
 	var sources []stages.Source
 	seen := map[string]bool{}
 	for line, text := range strings.Split(string(b), "\n") {
-		// The lists of a class have a second column: 1 where the image shows it, -1 where it doesn't.
+		// The lists of a class have a second column: 1 for images that show it, -1 for others.
 		fields := strings.Fields(text)
 		if len(fields) == 0 || len(fields) > 1 && fields[1] == "-1" {
 			continue
@@ -194,7 +194,7 @@ func (p VOCParams) source(id string) (s stages.Source, ok bool, err error) {
 		return s, false, err
 	}
 	note := vocNote{W: v.W, H: v.H}
-	chosen := -1 // the object that the label is from
+	chosen := -1 // the object that defines the label
 	for i, o := range v.Objects {
 		class := slices.Index(vocClasses, o.Class)
 		if class < 0 {

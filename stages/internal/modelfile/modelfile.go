@@ -1,6 +1,7 @@
 // Package modelfile is the payload of a port of type Model: an ONNX model, or a rewrite of another model,
-// with the specification that feeding it images and reading its output take (modelfile.go). normalise.go
-// makes the model's input of an image, by one of the presets in preset.go or as the user states it.
+// with the specification that is needed to feed it images and to read its output (modelfile.go).
+// normalise.go turns an image into the model's input, by one of the presets in preset.go or by the user's
+// numbers.
 package modelfile
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// What payloads begin with: that of a model with its ONNX file, and that of a rewritten one. The digit is the
+// Payloads begin with one of these: a model with its ONNX file, or a rewritten one. The digit is the
 // version.
 const (
 	magic   = "runexp model 1\n"
@@ -26,8 +27,8 @@ type Model struct {
 	Rewrite *Rewrite
 }
 
-// A Rewrite is what a model consists of that is made from another one. It contains no weights: the other
-// model is known by the digest of its payload.
+// A Rewrite describes a model that a stage derives from another model, the Base. It contains no weights,
+// only the digest of the Base's payload.
 type Rewrite struct {
 	Base stages.Digest   `json:"base"`
 	Name string          `json:"name"` // of the stage, such as model/difull
@@ -48,7 +49,7 @@ type Spec struct {
 	// Batch is the only batch size that the model accepts, 0 if it accepts any.
 	Batch int `json:"batch"`
 
-	// Layout is NCHW or NHWC, Order RGB or BGR: what the ONNX input expects.
+	// Layout is NCHW or NHWC, Order RGB or BGR, as the ONNX input expects them.
 	Layout string `json:"layout"`
 	Order  string `json:"order"`
 
@@ -66,8 +67,8 @@ type Spec struct {
 	// probabilities are the softmax of all logits.
 	Independent bool `json:"independent,omitempty"`
 
-	// Sides reports that the model's file returns one number an image, and that Output holds both sides of
-	// it: for the negative class and for the positive one.
+	// Sides reports that the model's file returns one number an image, from which Output is made: a value
+	// for the negative class and one for the positive class.
 	Sides bool `json:"sides,omitempty"`
 
 	// Heads is the number of heads of a model that has several, else 0. The classes are those of the heads,
@@ -75,12 +76,12 @@ type Spec struct {
 	Heads int `json:"heads,omitempty"`
 
 	// Middle and Final name the middle and the final layer of a rewritten model, or are [NoLayer]; "" for a
-	// model whose graph tells them.
+	// model whose graph shows them.
 	Middle string `json:"middle,omitempty"`
 	Final  string `json:"final,omitempty"`
 }
 
-// NoLayer stands for a layer that a rewritten model doesn't have: its values aren't those of whole images.
+// NoLayer stands for a layer that a rewritten model doesn't have: its values aren't values of whole images.
 const NoLayer = "none"
 
 // PerHead returns the number of classes of a head: all classes, unless the model has several heads.
@@ -111,7 +112,7 @@ func (m Model) Encode() ([]byte, error) {
 	return append(b, m.ONNX...), nil
 }
 
-// A rewritten is the payload of a rewritten model, after what it begins with.
+// A rewritten is the payload of a rewritten model, after its first bytes.
 type rewritten struct {
 	Spec    Spec    `json:"spec"`
 	Rewrite Rewrite `json:"rewrite"`
@@ -142,7 +143,7 @@ func Decode(b []byte) (Model, error) {
 	return m, m.Spec.check()
 }
 
-// check refuses specifications that no model has, so that users of a Spec needn't.
+// check returns an error for impossible specifications, so that users of a Spec needn't check.
 func (s Spec) check() error {
 	switch {
 	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
