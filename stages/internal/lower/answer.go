@@ -13,9 +13,8 @@ func (u *unit) answer() error {
 	return nil
 }
 
-// explainedNumber emits the answer, and behind it what makes the explained numbers of it: rules of
-// comparisons look at the nodes that relevance flows through, where the derivative of these alone would do
-// for a gradient.
+// explainedNumber emits the answer, followed by the nodes that compute the explained numbers from it: rules
+// of comparisons propagate relevance through these nodes, whereas a gradient needs only their derivative.
 func (u *unit) explainedNumber() error {
 	g := u.graph
 	f := g.Fragment()

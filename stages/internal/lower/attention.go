@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// A Glance is what a program returns of the attention of a transformer's blocks.
+// A Glance is the part of the attention of a transformer's blocks that a program returns.
 type Glance string
 
 const (
@@ -21,15 +21,15 @@ const (
 	Weighted Glance = "weighted"
 	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
-	// LastRelevance is that of the last block.
+	// LastRelevance is the relevance of the last block.
 	LastRelevance Glance = "last relevance"
-	// Pixels is the relevance of the image behind all blocks, [C,H,W].
+	// Pixels is the relevance of the image after all blocks, [C,H,W].
 	Pixels Glance = "pixels"
-	// Factors is each block's R and ∇A apart, of each head, for tests.
+	// Factors is each block's R and ∇A separately, of each head, for tests.
 	Factors Glance = "factors"
 )
 
-// needs returns which backward passes make it.
+// needs returns which backward passes compute it.
 func (what Glance) needs() (relevances, slopes bool) {
 	switch what {
 	case Slopes:
@@ -46,8 +46,8 @@ func (u *unit) findAttention() (err error) {
 	return err
 }
 
-// attend returns the attention of each block, or what the glance makes of it, its relevance and its
-// derivative.
+// attend returns the attention of each block, or the values that the glance computes from it, its relevance
+// and its derivative.
 func (u *unit) attend() error {
 	g, batch, t := u.graph, u.batch, u.attention.Tokens
 	needsRelevances, needsSlopes := u.Glance.needs()
@@ -71,7 +71,7 @@ func (u *unit) attend() error {
 	var relevances, slopes map[string]string
 	var err error
 	if needsRelevances {
-		// First, because rules that group nodes mustn't see those of derivatives.
+		// First, because rules that group nodes mustn't see the nodes of derivatives.
 		seeds := map[string]string{u.Output: start}
 		if relevances, err = u.without().Backward(g, seeds, at, relevance.TIBAV()); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (u *unit) attend() error {
 	return nil
 }
 
-// meanOverHeads emits the mean over heads, as a product, whose bits don't depend on the batch.
+// meanOverHeads emits the mean over heads as a product, whose bits don't depend on the batch.
 func meanOverHeads(f *onnx.Fragment, v string, batch, heads, t int) string {
 	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(t * t)}, 3)})
 	weights := make([]float32, heads)

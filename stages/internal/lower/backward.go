@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// backward emits a backward pass for each question. Rules look at who reads a value; so each sees the model
-// alone, and nothing of the other backward passes.
+// backward emits a backward pass for each question. Rules examine the readers of a value; so each pass sees
+// only the model, without the other backward passes.
 func (u *unit) backward() error {
 	g := u.graph
 	u.forward = slices.Clip(g.Proto.Graph.Node)
@@ -26,7 +26,7 @@ func (u *unit) backward() error {
 	return nil
 }
 
-// number is what tells the outputs for question k from those for others.
+// number distinguishes the outputs for question k from the others.
 func number(k int) string {
 	if k == 0 {
 		return ""
@@ -91,7 +91,7 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 }
 
 // addUp emits runexp_sum plus the rows of x times runexp_weights, one row after the other: the sum has the
-// same bits whatever number of rows a run has.
+// same bits for any number of rows in a run.
 func addUp(f *onnx.Fragment, x string, batch int, s Summand) string {
 	switch s {
 	case Magnitude:

@@ -6,12 +6,12 @@ import (
 )
 
 // vector is how many float32 ONNX Runtime's general kernels compute at once, from an address that is a
-// multiple of that; the remainder at either end is computed one by one, by other functions.
+// multiple of their size; the rest at either end is computed one by one, by other functions.
 const vector = 4
 
 // batchDependent are the operators whose kernels give bits that depend on the alignment of a number in
-// memory, on the number of images, or on the number of threads. Each is rewritten with batch-invariant ones,
-// or stays as it is where its shape makes it invariant.
+// memory, on the number of images, or on the number of threads. Each is rewritten with batch-invariant
+// ones, unless its shape makes it invariant.
 var batchDependent = map[string]func(s invariant) bool{
 	"Elu":                   invariant.elu,
 	"Selu":                  invariant.selu,
@@ -43,8 +43,8 @@ func BatchInvariant(g *onnx.Graph, batch int) (rewrote bool) {
 	})
 }
 
-// rewriteNodes calls a function with each node of a graph that has an input of float32. It returns whether it
-// emitted the node otherwise.
+// rewriteNodes calls a function with each node of a graph that has an input of float32. It returns whether
+// the function replaced any node.
 func rewriteNodes(g *onnx.Graph, batch int, rewrite func(invariant) bool) (rewrote bool) {
 	nodes := g.Proto.Graph.Node
 	g.Proto.Graph.Node = nil
@@ -60,7 +60,7 @@ func rewriteNodes(g *onnx.Graph, batch int, rewrite func(invariant) bool) (rewro
 	return rewrote
 }
 
-// An invariant emits the batch-invariant form of a node, or one that a provider computes rightly.
+// An invariant emits a batch-invariant form of a node, or one that a provider computes correctly.
 type invariant struct {
 	onnx.Node
 	g     *onnx.Graph
@@ -92,7 +92,7 @@ func (s invariant) reshape(x string, shape []int) string {
 	return s.op("Reshape", shape, []string{x, s.to(shape)})
 }
 
-// end emits the node that has the rewritten one's output.
+// end emits the node that makes the rewritten node's output.
 func (s invariant) end(op string, in ...string) bool {
 	s.f.OpTo(s.Output[0], op, in)
 	return true

@@ -30,12 +30,12 @@ func (s invariant) exponential(gain, depth, width float32) bool {
 	return s.end("Add", up, low)
 }
 
-// softplus emits max(x, 0) + log(1 + u), u = e^−|x|. Where u is small 1 + u = w is rounded, which w − 1
-// tells: log(1 + u) is u·log(w)/(w − 1), and u where w is 1.
+// softplus emits max(x, 0) + log(1 + u), u = e^−|x|. For small u, w = 1 + u is rounded, and w − 1 is
+// the rest of u: log(1 + u) is u·log(w)/(w − 1), and u if w is 1.
 func (s invariant) softplus() bool {
 	u := s.each("Exp", s.each("Neg", s.each("Abs", s.In(0))))
 	w := s.each("Add", u, s.number(1))
-	tiny := s.number(1e-30) // makes 1 of 0/0, and changes nothing else
+	tiny := s.number(1e-30) // turns 0/0 into 1, and changes nothing else
 	log := s.each("Add", s.reshape(s.logarithms(w), s.shape()), tiny)
 	rounded := s.each("Add", s.each("Sub", w, s.number(1)), tiny)
 	return s.end("Add", s.each("Relu", s.In(0)), s.each("Mul", u, s.each("Div", log, rounded)))
@@ -43,14 +43,14 @@ func (s invariant) softplus() bool {
 
 func (s invariant) log() bool { return s.end("Reshape", s.logarithms(s.In(0)), s.to(s.shape())) }
 
-// logarithms emits the logarithms of x in a column, as those of sums of one number.
+// logarithms emits the logarithms of x in a column, as logarithms of sums of one number.
 func (s invariant) logarithms(x string) string {
 	column := []int{onnx.Size(s.shape()), 1}
 	return s.op("ReduceLogSum", column, []string{s.reshape(x, column)},
 		onnx.Attr{Name: "axes", Value: []int64{1}})
 }
 
-// aligned emits the node on images each of which is padded to whole vectors, unless they are already.
+// aligned emits the node on images that are padded to whole vectors, unless they are already aligned.
 func (s invariant) aligned() bool {
 	all := onnx.Size(s.shape())
 	if all%s.batch != 0 || all/s.batch%vector == 0 {

@@ -2,8 +2,8 @@ package lower
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// instanceNormalization emits the means over positions as products with ones where an image's part of the
-// value isn't a multiple of a vector: the kernel adds up a channel from wherever it starts.
+// instanceNormalization emits the means over positions as products with ones if an image's part of the
+// value isn't a multiple of a vector: the kernel adds up a channel from its first address.
 func (s invariant) instanceNormalization() bool {
 	return onnx.Size(s.shape())/s.batch%vector != 0 && s.meansAsProducts()
 }
@@ -34,8 +34,8 @@ func (s invariant) meansAsProducts() bool {
 	return s.end("Add", scaled, s.reshape(s.In(2), channels))
 }
 
-// lrn emits x·(bias + α·m)^−β, where m is the mean of x² over N neighbouring channels, those beyond the first
-// and the last counted as 0.
+// lrn emits x·(bias + α·m)^−β, where m is the mean of x² over N neighbouring channels; channels beyond the
+// first and the last count as 0.
 func (s invariant) lrn() bool {
 	shape, span := s.shape(), s.Int("size", 1)
 	planes := []int{shape[0], 1, shape[1], onnx.Size(shape[2:])}

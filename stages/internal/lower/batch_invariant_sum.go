@@ -6,10 +6,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// sum emits a sum or a mean as a product with ones where its kernel adds in another order for other batches.
-// If all kept axes are before or behind the summed ones, and some behind, the order depends on whether there
+// sum emits a sum or a mean as a product with ones if its kernel adds in another order for other batches.
+// If all kept axes are before or after the summed ones, and some after, the order depends on whether there
 // are more sums than threads; if an image's part of the value isn't a multiple of a vector, the next image
-// starts between two.
+// starts in the middle of one.
 func (s invariant) sum() bool {
 	rest, over, ok := s.axes()
 	if !ok {
@@ -38,8 +38,8 @@ func (s invariant) sum() bool {
 	return s.end("Reshape", x, s.to(s.g.Shape(s.Output[0])))
 }
 
-// axes returns the axes of the node's input that are kept and those that are summed over, sorted; false if
-// none is summed over, or the axes aren't known.
+// axes returns the kept and the summed axes of the node's input, sorted; false if none is summed, or the
+// axes aren't known.
 func (s invariant) axes() (rest, over []int, ok bool) {
 	named := s.Ints("axes")
 	if s.In(1) != "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// channelsFirst puts the channels of each question's layer first, and notes the shapes around the question.
+// channelsFirst puts the channels of each question's layer first, and records the shapes around the
+// question.
 func (u *unit) channelsFirst() error {
 	for _, q := range u.questions() {
 		s := Shapes{Batch: u.batch, Image: []int{u.Channels, u.Height, u.Width}}
@@ -26,9 +27,9 @@ func (u *unit) channelsFirst() error {
 	return nil
 }
 
-// ChannelsFirst gives a value of the graph the layout that layers have: feature maps [B,C,h,w], tokens
-// [B,T,C] in the order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens;
-// such a value moves to another name, and the nodes that read it read it transposed back.
+// ChannelsFirst gives a value of the graph the layout of layers: feature maps [B,C,h,w], tokens [B,T,C] in
+// the order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens; such a
+// value is renamed, and the nodes that read it read its inverse transposition.
 func ChannelsFirst(g *onnx.Graph, layer string) {
 	rank, axis := len(g.Shape(layer)), relevance.ChannelAxis(g, layer)
 	perm, order := toChannelsFirst(rank, axis), []int(nil)
@@ -69,7 +70,7 @@ func ChannelsFirst(g *onnx.Graph, layer string) {
 	g.Proto.Graph.Node = slices.Insert(nodes, i+1, a.nodes...)
 }
 
-// A relayout is the nodes that transpose and sort a value, and those that undo it.
+// A relayout is the nodes that transpose and sort a value, and their inverses.
 type relayout struct {
 	g     *onnx.Graph
 	elem  onnxpb.TensorProto_DataType

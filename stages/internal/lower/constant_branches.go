@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
-// constantBranches replaces every If whose condition depends on shapes and weights alone by the branch that
-// it takes. ONNX Runtime does so too, but up to release 1.27 frees values that it has computed inside the
-// branch before: the model then reads freed memory, or doesn't load.
+// constantBranches replaces every If whose condition depends only on shapes and weights by the branch that
+// it takes. ONNX Runtime does so too, but up to release 1.27 it frees values too early that it has computed
+// inside the branch: the model then reads freed memory, or fails to load.
 func (u *unit) constantBranches() error {
 	m := u.model
 	for {
@@ -28,7 +28,7 @@ func (u *unit) constantBranches() error {
 	}
 }
 
-// evaluate returns those of a model's booleans that ONNX Runtime computes before it runs the model.
+// evaluate returns the booleans of a model that ONNX Runtime computes before it runs the model.
 func evaluate(m *onnx.Model, names []string) (map[string]bool, error) {
 	g := m.Proto.Graph
 	query := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: m.Proto.IrVersion,

@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// detachWeights makes inputs of the weights that detach selects, and returns them: what ONNX Runtime
-// simplifies and infers depends on few of a model's weights, and without the others the model is written,
-// loaded and read in no time.
+// detachWeights turns the weights that detach selects into inputs, and returns them. ONNX Runtime's
+// simplification and inference depend on few of a model's weights; without the others the model is written,
+// loaded and read quickly.
 func detachWeights(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (detached []*onnxpb.TensorProto) {
 	g := m.Proto.Graph
 	inputs := m.Inputs()
@@ -33,15 +33,15 @@ func untyping(t *onnxpb.TensorProto) bool {
 	return t.DataType == int32(onnxpb.TensorProto_FLOAT) && onnx.Size(onnx.ShapeOf(t)) > 256
 }
 
-// multipliers returns a predicate of the weights of at least that many elements that only multiply matrices
-// which depend on the image. No optimisation reads their numbers, unless they stand between integers. A model
-// with functions of its own has none, since functions aren't searched.
+// multipliers returns a predicate of the weights with at least that many elements that only multiply
+// matrices which depend on the image. No optimisation reads their numbers, unless they are between
+// integers. A model with its own functions has none, since functions aren't searched.
 func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 	if len(m.Proto.Functions) > 0 {
 		return func(*onnxpb.TensorProto) bool { return false }
 	}
 	g := m.Proto.Graph
-	live := map[string]bool{} // values that depend on the image, and not on its shape alone
+	live := map[string]bool{} // values that depend on the image, and not only on its shape
 	for _, v := range g.Input {
 		live[v.Name] = true
 	}
@@ -71,5 +71,5 @@ func multipliers(m *onnx.Model, least int) func(*onnxpb.TensorProto) bool {
 	}
 }
 
-// large is how many elements a weight has that is worth detaching.
+// large is the smallest number of elements of a weight that is worth detaching.
 const large = 1 << 16

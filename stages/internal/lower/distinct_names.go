@@ -8,10 +8,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ONNX Runtime names a weight that it makes, such as the shape of a Reshape around a Gemm, by a name that no
-// node has, and fails where a weight has it: "Attempt to replace the existing tensor". So a weight that it
-// made, in this process or before a file was saved, has another name wherever it optimises again: when it
-// simplifies, and when it loads a program.
+// ONNX Runtime gives a weight that it creates, such as the shape of a Reshape around a Gemm, a name that no
+// node has, and fails if a weight has this name already: "Attempt to replace the existing tensor". So the
+// weights that it has created, in this process or before a file was saved, are renamed wherever it
+// optimises again: when it simplifies, and when it loads a program.
 
 // distinctNames renames the weights of a file that have such a name.
 func (u *unit) distinctNames() error {
@@ -22,7 +22,7 @@ func (u *unit) distinctNames() error {
 	return nil
 }
 
-// rename gives the weights that made selects names that ONNX Runtime makes none of.
+// rename gives the weights that made selects names that ONNX Runtime doesn't create.
 func rename(m *onnx.Model, made func(*onnxpb.TensorProto) bool) {
 	returned := func(name string) bool {
 		return slices.ContainsFunc(m.Proto.Graph.Output,

@@ -2,15 +2,15 @@ package lower
 
 import "github.com/runexp/runexp/stages/internal/rewrite"
 
-// emissionOpset writes all operators as those of opset [rewrite.Opset]. Where that changed any, the model is
-// simplified once more: some of what ONNX Runtime simplifies it knows only in newer operators.
+// emissionOpset converts all operators to opset [rewrite.Opset]. If that changed any, the model is
+// simplified once more: ONNX Runtime knows some simplifications only for newer operators.
 func (u *unit) emissionOpset() error {
 	changed, err := rewrite.ToOpset(u.model, u.types)
 	u.again = changed || u.opset != rewrite.Opset
 	return err
 }
 
-// emissionOpsetAgain writes the operators that the second simplification made as those of the opset.
+// emissionOpsetAgain converts the operators that the second simplification has emitted.
 func (u *unit) emissionOpsetAgain() error {
 	_, err := rewrite.ToOpset(u.model, nil)
 	return err

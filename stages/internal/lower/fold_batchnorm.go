@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// foldBatchNorm folds every BatchNormalization into the Conv whose only reader it is: the weights are scaled,
-// the bias is moved. That saves a pass over the activations forward and one backward. The value of the
-// question's layer stays.
+// foldBatchNorm folds every BatchNormalization that is the only reader of a Conv into that Conv: the
+// weights are scaled, the bias is moved. That saves a pass over the activations forward and one backward.
+// The value of the question's layer stays.
 func (u *unit) foldBatchNorm() error {
 	g := u.graph
 	makers, readers := map[string]*onnxpb.NodeProto{}, map[string]int{u.Layer: 1}
@@ -37,7 +37,7 @@ func (u *unit) foldBatchNorm() error {
 	return nil
 }
 
-// foldInto makes conv compute what norm makes of it; false if that can't be.
+// foldInto folds norm into conv; false if that is impossible.
 func foldInto(g *onnx.Graph, conv, norm onnx.Node) bool {
 	if norm.Int("training_mode", 0) != 0 || len(norm.Output) != 1 {
 		return false

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// gemmAlpha folds a power-of-two Mul on a Gemm's input into alpha, as the ½ of GELU: alpha costs nothing,
-// where a Mul is a pass over the activations forward and one backward. Powers of two change no bits where the
-// second operand is weights; a vector times a matrix that is computed has a kernel of its own for alpha = 1.
+// gemmAlpha folds a power-of-two Mul on a Gemm's input into alpha, such as the ½ of GELU: alpha is free,
+// whereas a Mul is a pass over the activations forward and one backward. Powers of two change no bits if
+// the second operand is a weight; a vector times a computed matrix has a separate kernel for alpha = 1.
 // Values of layers stay.
 func (u *unit) gemmAlpha() error {
 	g := u.graph

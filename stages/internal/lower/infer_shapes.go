@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// inferShapes infers the types of the model's input and of all that its nodes make. Where ONNX Runtime can't
+// inferShapes infers the types of the model's input and of all values of its nodes. If ONNX Runtime can't
 // infer a type from the graph, it runs the graph.
 func (u *unit) inferShapes() error {
 	runtime, err := ort.Isolated()
@@ -56,7 +56,7 @@ func (u *unit) inferShapes() error {
 	return nil
 }
 
-// exposed returns a model whose outputs are all that the nodes of m make, without types.
+// exposed returns a model whose outputs are all values of m's nodes, without types.
 func exposed(m *onnx.Model) *onnx.Model {
 	g := m.Proto.Graph
 	all := &onnxpb.GraphProto{Name: g.Name, Node: g.Node, Initializer: g.Initializer, Input: g.Input}

@@ -5,12 +5,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// newestIR is the newest version of ONNX's file format that the runtime reads. Graphs use nothing that later
-// ones added.
+// newestIR is the newest version of ONNX's file format that the runtime reads. Graphs use no later
+// features.
 const newestIR = 10
 
-// modelInterface fixes the shape of the model's input to that of the batch, and drops what its output doesn't
-// need.
+// modelInterface fixes the shape of the model's input to that of the batch, and removes the nodes that its
+// output doesn't need.
 func (u *unit) modelInterface() error {
 	in := onnx.Value{Name: u.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: u.inputShape(), Known: true}
 	u.restrict([]onnx.Value{in}, []onnx.Value{{Name: u.Output, Elem: onnxpb.TensorProto_FLOAT}})
@@ -19,7 +19,7 @@ func (u *unit) modelInterface() error {
 	return nil
 }
 
-// declareInputs declares what the program is fed.
+// declareInputs declares the program's inputs.
 func (u *unit) declareInputs() error { return u.declare(u.Inputs(u.shapes[0])) }
 
 // declare adds inputs to the signature and the model.
@@ -39,8 +39,8 @@ func (u *unit) declare(inputs []IO) error {
 	return nil
 }
 
-// seal has the model take the declared inputs and return the answer and the outputs of the signature, and
-// nothing else. Nodes that none of these needs are gone.
+// seal makes the declared inputs the model's inputs, and the answer and the outputs of the signature its
+// outputs. Nodes that no output needs are removed.
 func (u *unit) seal() error {
 	outputs := []onnx.Value{{Name: Answer, Elem: onnxpb.TensorProto_FLOAT}}
 	for _, v := range u.signature.Outputs {
@@ -50,7 +50,7 @@ func (u *unit) seal() error {
 	return nil
 }
 
-// restrict has the model take inputs and return outputs, and drops what these don't need.
+// restrict sets the model's inputs and outputs, and removes the nodes that no output needs.
 func (u *unit) restrict(inputs, outputs []onnx.Value) {
 	m := u.current()
 	m.SetInputs(inputs...)

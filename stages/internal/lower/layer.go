@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// substituteLayer has all nodes that read the layer's value read what the request emits instead.
+// substituteLayer makes all nodes that read the layer's value read the request's substitute instead.
 func (u *unit) substituteLayer() error {
 	name := u.graph.Fresh("runexp_layer")
 	f := u.graph.Fragment()

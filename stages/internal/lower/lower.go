@@ -30,24 +30,24 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// A Kind is what a file or graph is lowered to. Every row of the table of passes is for some kinds.
+// A Kind is a kind of target that a file or graph is lowered to. Every pass in the table is for some kinds.
 type Kind uint
 
 const (
-	shared      Kind = 1 << iota // the graph that the kinds below Verbatim start from
+	shared      Kind = 1 << iota // the graph from which the kinds below Verbatim start
 	Verbatim                     // the file as it is written, up to the answer
 	Forward                      // the graph up to the answer
 	Backward                     // the graph up to the answer, and backward passes from there
 	Attention                    // the attention of a transformer's blocks, its derivatives and relevance
 	Comparison                   // a backward pass by rules that compare the images with a reference
-	ofReference                  // what a comparison reads of the reference
+	ofReference                  // the part of a comparison that depends on the reference
 )
 
-// A Source is a model that programs are made of.
+// A Source is a model from which programs are made.
 type Source struct {
 	modelfile.Spec
 	File func() ([]byte, error)
-	// Graph returns what [Graph] makes of the file for a batch. The program may change it.
+	// Graph returns the result of [Graph] for a batch. The program may change it.
 	Graph func(batch int) (*onnx.Graph, error)
 }
 
@@ -60,57 +60,59 @@ type IO struct {
 // In returns an IO.
 func In(name string, shape ...int) IO { return IO{name, shape} }
 
-// Value returns the name that the input or output has in the graph.
+// Value returns the name of the input or output in the graph.
 func (v IO) Value() string { return prefix + v.Name }
 
 const prefix = "runexp_"
 
-// Answer is the output that every program has, the model's answer [batch, classes].
+// Answer is an output of every program, the model's answer [batch, classes].
 const Answer = prefix + "answer"
 
-// A Request says which program to make.
+// A Request specifies a program.
 type Request struct {
 	Kind     Kind
 	Question            // of a Forward program only its Layer counts
-	Also     []Question // more of them, each answered by a backward pass of its own
+	Also     []Question // further questions, each answered by its own backward pass
 
-	// Inputs returns what the program is fed. The first is what is explained [rows, classes], if anything is.
+	// Inputs returns the program's inputs. The first is the explained classes [rows, classes], if anything
+	// is explained.
 	Inputs func(Shapes) []IO
 	// Images emits the normalised images [batch or 1,C,H,W].
 	Images func(*onnx.Fragment) string
-	// Substitute, if set, emits what replaces the layer's value, which otherwise is returned unless Sum is
-	// set.
+	// Substitute, if set, emits the value that replaces the layer's value. Otherwise that is an output,
+	// unless Sum is set.
 	Substitute func(*onnx.Fragment) string
 
-	// Watched are values of the file that a Verbatim program returns as well: the shape, and the numbers.
+	// Watched are values of the file that a Verbatim program also returns: the shape, and the numbers.
 	Watched []string
 
-	AnswerOnly bool    // a Forward program returns nothing but the answer
+	AnswerOnly bool    // a Forward program returns only the answer
 	Sum        Summand // adds up the derivatives of a batch into one
 	Audit      bool    // accounts for the relevance at every node of the first backward pass
-	Glance     Glance  // what an Attention program returns
-	Official   bool    // the rules of a Comparison are those of the authors' code: see [relevance.Rescale]
-	Once       bool    // a Comparison computes what it reads of the reference once, in a program of its own
+	Glance     Glance  // the output of an Attention program
+	Official   bool    // a Comparison uses the rules of the authors' code: see [relevance.Rescale]
+	// a Comparison computes the part that depends on the reference once, in a separate program
+	Once bool
 
 	// Provider computes the program; nil is the processor's.
 	Provider *ort.Provider
-	// Unrun says that the program won't run, so that passes are left out which refuse nothing.
+	// Unrun means that the program won't run: passes that can't return an error are left out.
 	Unrun bool
-	// KeepNodes says that the program won't run and is compared with others node by node: passes that change
-	// nodes but no bits are left out.
+	// KeepNodes means that the program won't run and is compared with others node by node: passes that
+	// change nodes but no bits are left out.
 	KeepNodes bool
 }
 
 // questions returns all questions of the request.
 func (r Request) questions() []Question { return append([]Question{r.Question}, r.Also...) }
 
-// derivatives reports whether all rules are those of derivatives, to which passes that keep every bit of the
-// answer are safe. Other rules look at the nodes themselves: they may divide by what counts nothing.
+// derivatives reports whether all rules are derivatives, for which every pass that keeps the answer's bits
+// is safe. Other rules examine the nodes themselves: they may divide by a value that contributes nothing.
 func (r Request) derivatives() bool {
 	return !slices.ContainsFunc(r.questions(), func(q Question) bool { return len(q.Rules.Cases) > 0 })
 }
 
-// without returns what backward passes do without.
+// without returns the operators that backward passes avoid.
 func (r Request) without() relevance.Without {
 	if r.Provider == nil {
 		return relevance.Without{}
@@ -118,16 +120,16 @@ func (r Request) without() relevance.Without {
 	return relevance.Without{Indices: r.Provider.NoIndices, Operators: r.Provider.Lacks}
 }
 
-// A Signature is what a program takes and returns, and how a session is to load it.
+// A Signature describes the inputs and outputs of a program, and how a session loads it.
 type Signature struct {
 	Inputs  []IO
 	Outputs []IO     // in addition to the model's output
-	Echoes  []string // outputs that are the input "images" as it came
-	// Backward is how many backward passes there are for a forward pass.
+	Echoes  []string // outputs that are copies of the input "images"
+	// Backward is the number of backward passes for a forward pass.
 	Backward int
 	// Entries are the accounts that the last output sums up, if the program keeps any.
 	Entries []relevance.Entry
-	// Canonical says that the model's own nodes give the same bits in all canonical programs of a batch.
+	// Canonical means that the model's own nodes give the same bits in all canonical programs of a batch.
 	Canonical bool
 	// Disabled are fusions of ONNX Runtime that would change what the model computes.
 	Disabled []string
@@ -142,14 +144,14 @@ type Lowered struct {
 	Graph *onnx.Graph
 	// Forward are the nodes of the forward pass, before batch_invariant rewrote some.
 	Forward []*onnxpb.NodeProto
-	// Reference is the program that a Comparison's inputs from the third on come from.
+	// Reference is the program whose outputs are a Comparison's inputs from the third on.
 	Reference *Lowered
 }
 
-// Graph lowers a model's file to the graph for a batch of that many images: simplified, in single precision,
-// of opset [rewrite.Opset], every type and shape known. Its input is the model's own, [Spec.Input], in the
-// model's layout and order; its output is [Spec.Output]. measured says that some shapes were measured on an
-// image, and may depend on it.
+// Graph lowers a model's file to the graph for a batch of this many images: simplified, in single
+// precision, of opset [rewrite.Opset], every type and shape known. Its input is the model's own,
+// [Spec.Input], in the model's layout and order; its output is [Spec.Output]. measured means that some
+// shapes were measured on an image, and may depend on it.
 func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bool, err error) {
 	defer onnx.Sound(&err)
 	if s.Batch > 0 && batch != s.Batch {
@@ -172,7 +174,7 @@ func Program(ctx context.Context, s Source, batch int, r Request) (_ *Lowered, e
 	rows := max(1, s.Batch) // a reference is a single image
 	p, paired, err := program(ctx, s, batch, rows, r)
 	if r.Kind == Comparison && !paired && rows != batch {
-		// Values for a single image don't broadcast to those for a batch: the reference fills every row.
+		// Values for a single image don't broadcast to values for a batch: the reference fills every row.
 		p, _, err = program(ctx, s, batch, batch, r)
 	}
 	return p, err
@@ -197,33 +199,33 @@ func program(ctx context.Context, s Source, batch, rows int, r Request) (p *Lowe
 	return u.lowered(), true, nil
 }
 
-// A unit is what passes lower: the model, and what they have found out about it.
+// A unit is the input and output of passes: the model, and the facts that passes have found out about it.
 type unit struct {
 	modelfile.Spec
 	Request
-	ctx   context.Context // of the call that the unit lasts for
+	ctx   context.Context // of the call that uses the unit
 	batch int
 
 	model *onnx.Model // until types are known
 	types map[string]onnx.Type
-	// measured says that some of types were measured; again that the operators changed, so that types are to
-	// be inferred again.
+	// measured means that some types were measured; again, that operators were converted, so that types
+	// have to be inferred again.
 	measured, again bool
 	opset           int // of the file
 
-	graph     *onnx.Graph // from then on
+	graph     *onnx.Graph // once types are known
 	shapes    []Shapes    // around each question
-	wrt       []string    // the value that each question differentiates with respect to
-	explained string      // the value that rules of comparisons start from
+	wrt       []string    // the value with respect to which each question differentiates
+	explained string      // the value at which rules of comparisons start
 	attention relevance.Attention
-	inputs    []onnx.Value // declared, and the first of the signature's
+	inputs    []onnx.Value // declared inputs, and the first inputs of the signature
 	forward   []*onnxpb.NodeProto
 	reference *unit             // of a comparison
-	twin      map[string]string // by value of the graph: the name that the reference's value has in it
+	twin      map[string]string // by value of the graph: the name of the reference's value in it
 	signature Signature
 }
 
-// newUnit returns the unit that a request begins with.
+// newUnit returns the unit with which a request begins.
 func newUnit(ctx context.Context, s Source, batch int, r Request) (*unit, error) {
 	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch}
 	var err error
@@ -252,10 +254,11 @@ func read(file func() ([]byte, error)) (*onnx.Model, error) {
 	return m, nil
 }
 
-// taken is the error of a model that has a value with a name of ours.
+// taken is the error of a model with a value that has one of our names.
 func taken(name string) error { return fmt.Errorf("the model already has a value called %q", name) }
 
-// lower runs the passes for the unit's kind. The reference of a comparison is lowered in step.
+// lower runs the passes for the unit's kind. The reference of a comparison is lowered in parallel, pass by
+// pass.
 func (u *unit) lower() error {
 	units := []*unit{u}
 	if u.reference != nil {
@@ -277,7 +280,7 @@ func (u *unit) lower() error {
 	return nil
 }
 
-// lowered returns the program that the unit became.
+// lowered returns the program in the unit.
 func (u *unit) lowered() *Lowered {
 	l := &Lowered{Signature: u.signature, Batch: u.batch, Model: u.model, Graph: u.graph, Forward: u.forward}
 	if u.graph != nil {
@@ -300,7 +303,7 @@ func (u *unit) inputShape() []int {
 // rows returns the shape of the answer.
 func (u *unit) rows() []int64 { return []int64{int64(u.batch), int64(u.Classes)} }
 
-// noLayer is the error of a question whose layer isn't there.
+// noLayer is the error of a question whose layer doesn't exist.
 func noLayer(layer, why string) error { return stages.BadField("layer", "layer %q: %s", layer, why) }
 
 // current returns the model, with or without types.

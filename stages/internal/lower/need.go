@@ -10,17 +10,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// A Need is the memory that a program takes, in bytes, as it follows from the sizes of its values: those that
-// live at once when its nodes run in order. Inputs and outputs aren't in it, nor what kernels take for
-// themselves.
+// A Need is the memory that a program takes, in bytes, computed from the sizes of its values: those that
+// are live at once when its nodes run in order. It doesn't include inputs, outputs and the workspace of
+// kernels.
 type Need struct {
-	Run  int64 // at most, of a run
-	Kept int64 // between runs, of what is computed from weights alone
-	// Hidden says that nodes have graphs of their own, or values of no known size: Run may be too little.
+	Run  int64 // at most, during a run
+	Kept int64 // between runs, for values that depend only on weights
+	// Hidden means that nodes contain graphs, or values of unknown size: Run may be too small.
 	Hidden bool
 }
 
-// Need returns what the program needs. Without a graph the sizes are what ONNX Runtime infers.
+// Need returns the program's Need. Without a graph the sizes are those that ONNX Runtime infers.
 func (l *Lowered) Need() (Need, error) {
 	if l.Graph != nil {
 		return NeedOf(l.Graph), nil
@@ -62,7 +62,7 @@ func typed(m *onnx.Model) (*onnx.Graph, error) {
 	return onnx.NewGraph(m, types)
 }
 
-// NeedOf adds up what lives at each node.
+// NeedOf adds up the values that are live at each node.
 func NeedOf(g *onnx.Graph) (need Need) {
 	a := accounts{g: g, holds: map[string]*held{}, reads: map[string]int{}}
 	for _, t := range g.Proto.Graph.Initializer {
@@ -70,7 +70,7 @@ func NeedOf(g *onnx.Graph) (need Need) {
 	}
 	for _, v := range slices.Concat(g.Inputs(), g.Outputs()) {
 		a.holds[v.Name] = &held{fed: true}
-		a.reads[v.Name]++ // who made the buffer
+		a.reads[v.Name]++ // by the owner of the buffer
 	}
 	for _, n := range g.Proto.Graph.Node {
 		for _, v := range onnx.Taken(n) {
@@ -91,8 +91,9 @@ func NeedOf(g *onnx.Graph) (need Need) {
 	return need
 }
 
-// inOrder returns nodes in the order in which ONNX Runtime runs them: from those that nothing reads, the last
-// one first, back through what they read, the last of these first too; a node follows all that it reads.
+// inOrder returns nodes in the order in which ONNX Runtime runs them: depth first from the nodes that
+// nothing reads, the last one first, to the nodes that they read, the last of these first too; a node
+// follows all nodes that it reads.
 func inOrder(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 	maker := map[string]int{}
 	for i, n := range nodes {
@@ -115,7 +116,7 @@ func inOrder(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 	}
 	type step struct {
 		node int
-		done bool // with what it reads
+		done bool // its inputs are visited
 	}
 	var steps []step
 	for i := range nodes {
@@ -148,19 +149,19 @@ func inOrder(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 type accounts struct {
 	g           *onnx.Graph
 	holds       map[string]*held // by value
-	reads       map[string]int   // that are to come, by value
+	reads       map[string]int   // future reads, by value
 	alive, kept int64
-	unknown     bool // a value of unknown size was made
+	unknown     bool // a node has made a value of unknown size
 }
 
-// A held is the memory of a value, or of several that share it.
+// A held is the memory of a value, or of several values that share it.
 type held struct {
 	size          int64
 	values        int
-	fed, constant bool // an input or output; computed from weights alone
+	fed, constant bool // an input or output; a value that depends only on weights
 }
 
-// node accounts for what n makes.
+// node accounts for the outputs of n.
 func (a *accounts) node(n onnx.Node) {
 	constant := !slices.ContainsFunc(onnx.Taken(n.NodeProto),
 		func(v string) bool { return a.holds[v] == nil || !a.holds[v].constant })
@@ -170,7 +171,7 @@ func (a *accounts) node(n onnx.Node) {
 		}
 		size, known := a.size(v)
 		if !known && strings.HasPrefix(v, prefix) {
-			size = a.largest(n) // a pass made it of that
+			size = a.largest(n) // n was emitted by a pass, from that operand
 		} else if !known {
 			a.unknown = true
 		}
@@ -199,7 +200,7 @@ func (a *accounts) viewed(n onnx.Node, size int64) *held {
 	return h
 }
 
-// drop frees what n reads last, and what it makes that nothing reads.
+// drop frees the values that n reads last, and its outputs that nothing reads.
 func (a *accounts) drop(n onnx.Node) {
 	for _, v := range onnx.Taken(n.NodeProto) {
 		if a.reads[v]--; a.reads[v] == 0 {
@@ -232,7 +233,7 @@ func (a *accounts) size(v string) (size int64, known bool) {
 	return int64(onnx.Size(t.Shape)) * int64(max(1, onnx.ElemSize(t.Elem))), true
 }
 
-// scratch returns the memory that a kernel takes for itself.
+// scratch returns the memory of a kernel's workspace.
 func (a *accounts) scratch(n onnx.Node) int64 {
 	switch n.OpType {
 	case "ConvTranspose": // the columns of an image

@@ -14,10 +14,11 @@ func (u *unit) ortWorkarounds() error {
 	return nil
 }
 
-// wrongFusions returns the fusions of ONNX Runtime that change what a model computes: a Pad before an
-// AveragePool becomes padding that counts, so that windows which ceil_mode extends beyond it are divided by
-// another number. Release 1.29 divides right. Or which fail: of a DequantizeLinear in front of a Reshape, as
-// of opset 21, one inserts a QuantizeLinear to 8 bits without a sign, whatever the zero point's type.
+// wrongFusions returns the fusions of ONNX Runtime that change the results of a model, or fail. A Pad
+// before an AveragePool becomes padding that counts, so that windows which ceil_mode extends beyond it are
+// divided by another number; release 1.29 divides correctly. From opset 21 on, a fusion of a
+// DequantizeLinear before a Reshape inserts a QuantizeLinear to unsigned 8 bits, whatever the zero point's
+// type is.
 func wrongFusions(m *onnxpb.ModelProto) []string {
 	names := func(op string) bool {
 		return anyNode(m, func(n *onnxpb.NodeProto) bool { return n.OpType == op })
@@ -34,24 +35,25 @@ func wrongFusions(m *onnxpb.ModelProto) []string {
 	return wrong
 }
 
-// releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The shared
-// graph has other nodes for it, which all compute alike.
+// releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The
+// shared graph contains other nodes in its place, which all releases compute alike.
 func releaseDependent(proto *onnxpb.NodeProto) bool {
 	n := onnx.Node{NodeProto: proto}
 	switch n.OpType {
 	case "AveragePool":
-		return rewrite.CountsBeyond(n) // right from 1.29 on
+		return rewrite.CountsBeyond(n) // correct from 1.29 on
 	case "Attention":
-		// Until 1.26 the cap came behind the mask, and let through what it masks.
+		// Until 1.26 the cap came after the mask, and let masked values through.
 		return n.Domain != "com.microsoft" && n.Float("softcap", 0) != 0 &&
 			(n.In(3) != "" || n.Int("is_causal", 0) != 0)
 	case "FusedConv":
-		return n.In(3) != "" // Until 1.26 the sum was added behind the activation.
+		return n.In(3) != "" // Until 1.26 the sum was added after the activation.
 	}
 	return false
 }
 
-// anyNode reports whether one of a model's nodes is so, those of bodies and of functions of its own included.
+// anyNode reports whether is holds for one of a model's nodes, including the nodes of bodies and of its own
+// functions.
 func anyNode(m *onnxpb.ModelProto, is func(*onnxpb.NodeProto) bool) bool {
 	var among func(nodes []*onnxpb.NodeProto) bool
 	among = func(nodes []*onnxpb.NodeProto) bool {

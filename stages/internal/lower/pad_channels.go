@@ -8,16 +8,16 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Rows that lie a multiple of 4 KiB apart share the lines of a processor's first cache, and a product that
-// reads several at once is a quarter slower.
+// Rows whose distance is a multiple of 4 KiB share the lines of a processor's first cache, and a product
+// that reads several at once is a quarter slower.
 const (
 	aliasing = 1024 // float32 in 4 KiB
 	padding  = 16   // float32 in a line
 )
 
-// padChannels pads the channels of every perceptron's hidden layer inside the graph whose rows would alias in
-// the cache: a product with constants, functions of single elements, a product with constants. The new
-// channels have weights of 0 in the last, so nothing else changes, not even the bits. Values of layers keep
+// padChannels pads the channels of every perceptron's hidden layer inside the graph whose rows would alias
+// in the cache: a product with constants, elementwise functions, a product with constants. The new channels
+// have weights of 0 in the last product, so nothing else changes, not even the bits. Values of layers keep
 // their shape.
 func (u *unit) padChannels() error {
 	w := padder{Graph: u.graph, fixed: map[string]bool{}}
@@ -38,12 +38,12 @@ type padder struct {
 	fixed map[string]bool // values that keep their shape
 
 	hidden int             // number of channels
-	padded map[string]bool // the values that get more
-	inner  []onnx.Node     // their producers, but for the first
+	padded map[string]bool // the values with more channels
+	inner  []onnx.Node     // their producers, except the first
 	last   []onnx.Node     // the products that read them
 }
 
-// perceptron pads the hidden layer that first makes, if it's one.
+// perceptron pads the hidden layer that first computes, if it is one.
 func (w *padder) perceptron(first onnx.Node, others []*onnxpb.NodeProto) {
 	defer first.Named()
 	if channels, ok := w.product(first); ok && channels%aliasing == 0 {
@@ -54,7 +54,7 @@ func (w *padder) perceptron(first onnx.Node, others []*onnxpb.NodeProto) {
 	}
 }
 
-// product returns how many channels a product with constants makes; false if n isn't one.
+// product returns the number of channels of a product with constants; false if n isn't one.
 func (w *padder) product(n onnx.Node) (channels int, ok bool) {
 	if n.OpType != "MatMul" && (n.OpType != "Gemm" || n.Int("transA", 0) != 0) || w.Weight(n.In(0)) != nil {
 		return 0, false
@@ -67,8 +67,8 @@ func (w *padder) product(n onnx.Node) (channels int, ok bool) {
 	return shape[1-n.ContractedAxis()], true
 }
 
-// follow collects the nodes that depend on the first product up to the next ones; false if there is none, or
-// one whose result more channels would change.
+// follow collects the nodes that depend on the first product up to the next products; false if there is
+// none, or if more channels would change the result of a node.
 func (w *padder) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 	if !w.pads(first.Output[0]) {
 		return false
@@ -92,7 +92,7 @@ func (w *padder) follow(first onnx.Node, nodes []*onnxpb.NodeProto) bool {
 	return len(w.last) > 0
 }
 
-// pads notes that v gets more channels, false if it can't.
+// pads records that v gets more channels, false if it can't.
 func (w *padder) pads(v string) bool {
 	shape := w.Shape(v)
 	if w.fixed[v] || len(shape) == 0 || shape[len(shape)-1] != w.hidden {
@@ -102,8 +102,7 @@ func (w *padder) pads(v string) bool {
 	return true
 }
 
-// elementwise reports whether n has finite values and derivatives for the new channels, and a place to keep
-// them.
+// elementwise reports whether n has finite values and derivatives for the new channels, and can keep them.
 func (w *padder) elementwise(n onnx.Node) bool {
 	if len(n.Output) != 1 {
 		return false
@@ -113,7 +112,7 @@ func (w *padder) elementwise(n onnx.Node) bool {
 		return true
 	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus",
 		"Neg", "Clip", "Add", "Sub", "Mul":
-	case "Div", "Pow": // x/0 and √0 are none
+	case "Div", "Pow": // x/0 and √0 don't
 		if x, ok := w.Float32s(n.Input[1]); !ok || len(x) != 1 || n.OpType == "Pow" && x[0] < 1 {
 			return false
 		}
@@ -175,7 +174,7 @@ func (w *padder) pad(n onnx.Node, input, axis int) {
 	if len(shape) == 0 || shape[axis] != w.hidden {
 		return
 	}
-	x, _ := w.Float32s(v) // elementwise has seen that it can be read
+	x, _ := w.Float32s(v) // elementwise has checked that it can be read
 	longer := slices.Clone(shape)
 	longer[axis] += padding
 	inner := onnx.Size(shape[axis+1:])

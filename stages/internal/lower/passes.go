@@ -7,8 +7,8 @@ import (
 
 // A pass is one row of the table: a step from a file to the shared graph, or from there to a program.
 type pass struct {
-	// name is that of its file, here or in package rewrite or onnx, and which step it is if the file has
-	// several.
+	// name is the name of the pass's file, here or in package rewrite or onnx, followed by the step if the
+	// file has several.
 	name  string
 	kinds Kind               // the programs that need it
 	when  func(u *unit) bool // a further condition, or nil
@@ -19,11 +19,11 @@ type pass struct {
 const (
 	fromFile   = shared | Verbatim
 	fromGraph  = questioned | Attention | Comparison | ofReference
-	questioned = Forward | Backward // which are asked questions
+	questioned = Forward | Backward // the kinds with questions
 	programs   = Verbatim | fromGraph
 )
 
-// passes are all passes in the order in which they run; constraints has the reason for each one's place.
+// passes are all passes in the order in which they run; constraints has the reasons for the order.
 var passes = []pass{
 	// From the file to the graph that programs share.
 	{"kernel_shapes", fromFile, nil, inPlace(rewrite.KernelShapes)},
@@ -86,13 +86,13 @@ func once(u *unit) bool         { return u.Once }
 func everyRun(u *unit) bool     { return !u.Once }
 func hasLayer(u *unit) bool     { return u.Layer != "" }
 
-// foldable leaves BatchNormalization to rules that treat it apart from the Conv.
+// foldable keeps BatchNormalization for rules that treat it apart from the Conv.
 func foldable(u *unit) bool { return u.Kind&questioned == 0 || !u.Rules.Apart && !u.Unrun }
 
 // A constraint says that a pass runs before another, and why.
 type constraint struct{ first, then, why string }
 
-// constraints hold in the table of passes; a test checks them. Every pass is in one of them.
+// constraints hold in the table of passes; a test checks them. Every pass is in at least one of them.
 var constraints = []constraint{
 	{"kernel_shapes", "simplify",
 		"ONNX Runtime ends the process where a kernel without a stated shape has too many axes"},
@@ -169,7 +169,7 @@ var constraints = []constraint{
 	{"interface: sealed", "ort_workarounds", "the nodes of the program are known"},
 }
 
-// inPlace and onModel make passes of rewrites of models.
+// inPlace and onModel turn rewrites of models into passes.
 func inPlace(rewrite func(*onnx.Model)) func(*unit) error {
 	return func(u *unit) error { rewrite(u.model); return nil }
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// preprocess makes the model's input of normalised images. A single image fills every row.
+// preprocess computes the model's input from normalised images. A single image fills every row.
 func (u *unit) preprocess() error {
 	f := u.graph.Fragment()
 	var images string
@@ -32,8 +32,8 @@ func (u *unit) enter(f *onnx.Fragment, images string, elem onnxpb.TensorProto_Da
 	f.OpTo(u.Input, "Cast", []string{images}, onnx.Attr{Name: "to", Value: int(elem)})
 }
 
-// leave is the inverse of enter: it emits in the form of normalised images what has that of the model's
-// input.
+// leave is the inverse of enter: it emits a value of the form of the model's input in the form of
+// normalised images.
 func (u *unit) leave(f *onnx.Fragment, x string) string {
 	if u.Layout == modelfile.NHWC {
 		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})

@@ -8,23 +8,23 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// rightForms are of operators that a provider computes wrongly: see [ort.Provider.Wrong].
+// rightForms are replacements for operators that a provider computes wrongly: see [ort.Provider.Wrong].
 //
 // WebGPU's kernel of InstanceNormalization has its epsilon in the shader's text, rounded to six digits
-// behind the point, and takes the shader of another node with another epsilon. Its kernel of Slice takes
-// the elements of a negative step from the axis's last one on, wherever the slice starts.
+// after the point, and reuses the shader of another node with another epsilon. Its kernel of Slice takes
+// the elements of a negative step from the axis's last one on, regardless of the slice's start.
 var rightForms = map[string]func(s invariant) bool{
 	"InstanceNormalization": invariant.meansAsProducts,
 	"Slice":                 invariant.forwards,
 }
 
-// providerForms emits otherwise what the program's provider computes wrongly.
+// providerForms replaces operators that the program's provider computes wrongly.
 func (u *unit) providerForms() error {
 	ProviderForms(u.graph, u.batch, u.Provider)
 	return nil
 }
 
-// ProviderForms does so in a graph, and reports whether it has any such operator.
+// ProviderForms does so in a graph, and reports whether it has replaced any.
 func ProviderForms(g *onnx.Graph, batch int, p *ort.Provider) (rewrote bool) {
 	if p == nil || len(p.Wrong) == 0 {
 		return false

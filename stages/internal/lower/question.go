@@ -7,23 +7,23 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// A Question says what is differentiated, with respect to what, and by which rules.
+// A Question specifies a derivative: of which number, with respect to which value, and by which rules.
 type Question struct {
-	// Layer is the value of the graph that the derivative is taken with respect to; "" is the normalised
+	// Layer is the value of the graph with respect to which the derivative is taken; "" is the normalised
 	// image.
 	Layer string
 	// Rules is the policy of the backward pass.
 	Rules relevance.Policy
 	// Probability differentiates the target's probability rather than its logit.
 	Probability bool
-	// Start is what the backward pass starts with.
+	// Start is the start of the backward pass.
 	Start Start
-	// Counts names the input that says how much each class counts where the backward pass starts; "" is what
-	// is explained.
+	// Counts names the input that says how much each class counts at the start of the backward pass; "" is
+	// the explained classes.
 	Counts string
 }
 
-// A Start is what a backward pass starts with.
+// A Start is the start of a backward pass.
 type Start string
 
 const (
@@ -31,7 +31,7 @@ const (
 	// zero Start.
 	StartDerivative Start = ""
 	// StartOnes is how much each class counts, at the logits: 1 at the target. For a probability it is the
-	// derivative of that with respect to the logits.
+	// probability's derivative with respect to the logits.
 	StartOnes Start = "ones"
 	// StartLogits is StartOnes times the logits.
 	StartLogits Start = "logits"
@@ -39,7 +39,7 @@ const (
 	StartTarget Start = "target"
 )
 
-// A Summand is what is added up of derivatives.
+// A Summand is a function of derivatives whose sum is computed.
 type Summand string
 
 const (
@@ -48,7 +48,7 @@ const (
 	Square    Summand = "square"
 )
 
-// String tells questions of a model apart.
+// String distinguishes questions of a model.
 func (q Question) String() string {
 	return fmt.Sprintf("%q by %s, probability %t, start %q, counts %q", q.Layer, q.Rules.Name, q.Probability,
 		q.Start, q.Counts)
@@ -73,16 +73,16 @@ func Read(name string) func(*onnx.Fragment) string {
 	return func(*onnx.Fragment) string { return prefix + name }
 }
 
-// Shapes are the shapes around a question, from which those of inputs are made.
+// Shapes are the shapes around a question, from which the shapes of inputs are derived.
 type Shapes struct {
 	Batch        int
 	Image, Layer []int // of one image, and of the layer's value for it
 }
 
-// ImageShape is the shape of that many images.
+// ImageShape is the shape of this many images.
 func (s Shapes) ImageShape(rows int) []int { return append([]int{rows}, s.Image...) }
 
-// LayerShape is the shape of the layer's value for that many images.
+// LayerShape is the shape of the layer's value for this many images.
 func (s Shapes) LayerShape(rows int) []int { return append([]int{rows}, s.Layer...) }
 
 // ColumnShape is the shape of one number a row, which broadcasts over the layer.

@@ -22,13 +22,13 @@ func (u *unit) pairReference() error {
 	return nil
 }
 
-// referenceInputs is what the reference's program is fed.
+// referenceInputs are the inputs of the reference's program.
 func referenceInputs(s Shapes) []IO { return []IO{{"reference", s.ImageShape(1)}} }
 
 func referenceImage(*onnx.Fragment) string { return prefix + "reference" }
 
-// splitReference moves the nodes that depend on the reference alone to the reference's program. What the
-// remaining nodes read of them becomes an output of that program and an input of this one.
+// splitReference moves the nodes that depend only on the reference to the reference's program. Their values
+// that the remaining nodes read become outputs of that program and inputs of this one.
 func (u *unit) splitReference() error {
 	g, other := u.graph, u.reference.graph
 	made := map[string]string{} // by name in g: the name in other
@@ -82,8 +82,7 @@ func (u *unit) splitReference() error {
 	return u.declare(read)
 }
 
-// moves reports whether a node of g depends on nothing but a reference and makes floats of it, no more than
-// it reads.
+// moves reports whether a node of g depends only on a reference and makes floats, no more than it reads.
 func moves(g *onnx.Graph, n *onnxpb.NodeProto, made map[string]string) bool {
 	reads := false
 	for _, v := range onnx.Taken(n) {
@@ -98,8 +97,8 @@ func moves(g *onnx.Graph, n *onnxpb.NodeProto, made map[string]string) bool {
 	})
 }
 
-// inlineReference puts the nodes of the reference's graph before the others, their values named as the twins
-// are. Names of weights that the two graphs don't share are new; inputs keep theirs.
+// inlineReference puts the nodes of the reference's graph before the others, and names their values as
+// unit.twin says. Weights that the two graphs don't share get new names; inputs keep theirs.
 func (u *unit) inlineReference() error {
 	g, other, twin := u.graph, u.reference.graph, u.twin
 	mine := map[string]*onnxpb.TensorProto{}
@@ -108,7 +107,7 @@ func (u *unit) inlineReference() error {
 	}
 	name := map[string]string{}
 	for _, w := range other.Proto.Graph.Initializer {
-		// Graphs of one model have most weights in the same memory.
+		// Most weights of two graphs of one model share their memory.
 		if m := mine[w.Name]; m == w || m != nil && proto.Equal(m, w) {
 			continue
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Resized returns a graph of [Graph] up to the value s.Output, for images of another size: that of s, whose
-// input is the graph's. Types are inferred anew. It returns an error for a graph that fixes its size, as
-// position embeddings do. g isn't to be used any more.
+// Resized returns a graph of [Graph] up to the value s.Output, for images of the size in s, whose input is
+// the graph's. Types are inferred again. It returns an error for a graph that fixes its size, as position
+// embeddings do. g must not be used any more.
 func Resized(ctx context.Context, g *onnx.Graph, s modelfile.Spec, batch int) (_ *onnx.Graph, err error) {
 	defer onnx.Sound(&err)
 	u := &unit{Spec: s, ctx: ctx, batch: batch, model: g.Model}
@@ -22,8 +22,8 @@ func Resized(ctx context.Context, g *onnx.Graph, s modelfile.Spec, batch int) (_
 	return onnx.NewGraph(u.model, u.types)
 }
 
-// Layers returns the values of a model's graph that are its middle and its final layer, "" without one: those
-// that the specification names, or those of [relevance.Layers].
+// Layers returns the values of a model's graph that are its middle and its final layer, "" without one: the
+// layers in the specification, or else those of [relevance.Layers].
 func Layers(s modelfile.Spec, g *onnx.Graph) (middle, final string) {
 	if s.Middle != "" || s.Final != "" {
 		return s.Middle, s.Final

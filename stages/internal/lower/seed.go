@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A seed is the value where a backward pass starts, and the cotangent there, of the same shape.
+// A seed is the value at which a backward pass starts, and the cotangent there, of the same shape.
 type seed struct{ at, cotangent string }
 
 // seed emits the seed of question k.
@@ -42,13 +42,13 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 }
 
 // derivative emits the derivative of the explained number with respect to the model's output, given s, how
-// much each class counts for it.
+// much each class counts.
 func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
 	switch {
 	case probability && !u.Probabilities:
 		s = u.slope(f, Answer, s)
 	case !probability && u.Probabilities:
-		// Of the logarithm, and 0 for an unexplained class whose probability is 0.
+		// of the logarithm, and 0 for an unexplained class whose probability is 0
 		p := f.Op("Max", []string{Answer, f.Floats("smallest", []float32{smallest})})
 		s = f.Op("Div", []string{s, p})
 	default:
@@ -57,11 +57,11 @@ func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
 	return u.shaped(f, s, u.graph.Shape(u.Output))
 }
 
-// smallest is about the smallest float32 that has all its digits.
+// smallest is approximately the smallest float32 with full precision.
 const smallest = 1.2e-38
 
-// logits returns the value of the graph that holds the logits, which is the answer or the input of the
-// softmax or sigmoid that makes it, and what emits the derivative of Σ tᵢpᵢ with respect to their rows z.
+// logits returns the value of the graph that holds the logits: the answer, or the input of the softmax or
+// sigmoid that makes it; and a function that emits the derivative of Σ tᵢpᵢ with respect to their rows z.
 func (u *unit) logits() (at string, slope func(f *onnx.Fragment, z, t string) string, err error) {
 	v := u.Output
 	for u.Probabilities {
@@ -106,7 +106,7 @@ func (u *unit) softmaxSlope(f *onnx.Fragment, z, t string) string {
 	return softmaxSlope(f, z, t, u.Classes)
 }
 
-// softmaxSlope emits it for rows of the classes of one head.
+// softmaxSlope emits the derivative for rows of the classes of one head.
 func softmaxSlope(f *onnx.Fragment, z, t string, classes int) string {
 	p := f.Op("Softmax", []string{z}, onnx.Attr{Name: "axis", Value: -1})
 	sum := rowSums(f, f.Op("Mul", []string{p, t}), classes)
@@ -116,14 +116,14 @@ func softmaxSlope(f *onnx.Fragment, z, t string, classes int) string {
 // headRows returns the shape of the answer with a row for each head.
 func (u *unit) headRows() []int { return []int{u.batch * max(1, u.Heads), u.PerHead()} }
 
-// sigmoidSlope emits the same where p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps its
-// digits.
+// sigmoidSlope emits the derivative if p = sigmoid(z): tᵢpᵢ(1 − pᵢ). Written as sigmoid(−zᵢ), 1 − pᵢ keeps
+// its digits.
 func sigmoidSlope(f *onnx.Fragment, z, t string) string {
 	p, q := f.Op("Sigmoid", []string{z}), f.Op("Sigmoid", []string{f.Op("Neg", []string{z})})
 	return f.Op("Mul", []string{t, f.Op("Mul", []string{p, q})})
 }
 
-// rowSums emits the sum of each row of that many classes, [rows, 1].
+// rowSums emits the sum of each row of this many classes, [rows, 1].
 func rowSums(f *onnx.Fragment, v string, classes int) string {
 	ones := make([]float32, classes)
 	for i := range ones {
@@ -132,7 +132,7 @@ func rowSums(f *onnx.Fragment, v string, classes int) string {
 	return f.Op("MatMul", []string{v, f.Floats("ones", ones, int64(classes), 1)})
 }
 
-// shaped emits a cotangent in the shape of the value where a backward pass starts.
+// shaped emits a cotangent in the shape of the value at which a backward pass starts.
 func (u *unit) shaped(f *onnx.Fragment, v string, shape []int) string {
 	dims := int64s(shape)
 	v = f.Op("Reshape", []string{v, f.Ints("output", dims, int64(len(dims)))})
@@ -140,7 +140,7 @@ func (u *unit) shaped(f *onnx.Fragment, v string, shape []int) string {
 	return v
 }
 
-// int64s returns a shape, or other numbers, as ONNX has them.
+// int64s converts a shape, or other numbers, to ONNX's type.
 func int64s(shape []int) []int64 {
 	out := make([]int64, len(shape))
 	for i, d := range shape {

@@ -8,9 +8,9 @@ import (
 )
 
 // sides moves the step from one output to its two sides, z × [−1, 1], into the weights of the linear layer
-// that makes z: the graph becomes the one that a model with a row of weights for each class has. Rules of
-// relevance that treat positive and negative weights apart need that; to a derivative it is the same. Sides
-// of a probability, p × [−1, 1] + [1, 0], become those of its logit first. Where z isn't made of linear
+// that computes z: the graph becomes that of a model with a row of weights for each class. Rules of
+// relevance that treat positive and negative weights differently need that; a derivative is the same. Sides
+// of a probability, p × [−1, 1] + [1, 0], become sides of its logit first. If z isn't computed by linear
 // layers, the step stays.
 func (u *unit) sides() error {
 	if !u.Sides {
@@ -50,7 +50,7 @@ var (
 	whole = []float32{1, 0}
 )
 
-// step returns the step to two sides that v is made of: a Mul, and the Add behind it for probabilities.
+// step returns the step to two sides that makes v: a Mul, followed by an Add for probabilities.
 func (s *siding) step(v string) (mul, add *onnxpb.NodeProto) {
 	for n := s.makers[v]; n != nil && !s.keep[n.Output[0]]; n = s.makers[n.Input[0]] {
 		switch n.OpType {
@@ -77,7 +77,8 @@ func (s *siding) step(v string) (mul, add *onnxpb.NodeProto) {
 	return nil, nil
 }
 
-// with returns the operand of a node whose other one is a constant of these numbers, and that; "" for others.
+// with returns the other operand of a node and the constant, if that consists of these numbers; "" for
+// other nodes.
 func (s *siding) with(n *onnxpb.NodeProto, numbers []float32) (x, constant string) {
 	for i, v := range n.Input {
 		if c, ok := s.Float32s(v); ok && slices.Equal(c, numbers) {
@@ -87,8 +88,8 @@ func (s *siding) with(n *onnxpb.NodeProto, numbers []float32) (x, constant strin
 	return "", ""
 }
 
-// ofLogit replaces the sides of a probability that a Sigmoid makes by the Sigmoid of the logit's sides, and
-// returns the step to these; nil if no Sigmoid makes it.
+// ofLogit replaces the sides of a probability that a Sigmoid computes by the Sigmoid of the logit's sides,
+// and returns the step to these; nil if no Sigmoid computes it.
 func (s *siding) ofLogit(mul, add *onnxpb.NodeProto) *onnxpb.NodeProto {
 	x, constant := s.with(mul, signs)
 	sigmoid := s.makers[x]
@@ -106,7 +107,7 @@ func (s *siding) ofLogit(mul, add *onnxpb.NodeProto) *onnxpb.NodeProto {
 	return s.makers[both]
 }
 
-// move moves a step into the weights of the layers that it is made of.
+// move moves a step into the weights of the layers that compute its input.
 func (s *siding) move(mul *onnxpb.NodeProto) {
 	defer onnx.Node{NodeProto: mul}.Named()
 	x, _ := s.with(mul, signs)
@@ -125,7 +126,7 @@ func (s *siding) move(mul *onnxpb.NodeProto) {
 	s.nodes = nil
 }
 
-// replace puts the nodes made so far in the place of a node. The last of them makes what it made.
+// replace replaces a node by the nodes made so far. The last of these makes the node's output.
 func (s *siding) replace(n *onnxpb.NodeProto) {
 	out := n.Output[0]
 	s.nodes[len(s.nodes)-1].Output[0] = out
@@ -135,7 +136,7 @@ func (s *siding) replace(n *onnxpb.NodeProto) {
 	s.nodes = nil
 }
 
-// add makes a node, and returns what that makes.
+// add makes a node, and returns its output.
 func (s *siding) add(op string, in []string, shape []int, attrs ...*onnxpb.AttributeProto) string {
 	out := s.Fresh("sides/" + op)
 	s.Types[out] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: slices.Clone(shape)}
@@ -159,11 +160,11 @@ func (s *siding) shaped(v string, shape []int) string {
 	return s.add("Reshape", []string{v, s.ints(shape)}, shape)
 }
 
-// sameNumbers are the operators that give numbers another shape.
+// sameNumbers are the operators that only change the shape of their input.
 var sameNumbers = []string{"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 
-// of makes the nodes that compute both sides of v, and returns what they make: −v and v, each of inner
-// numbers, for each row of v. It returns "" where v isn't made of linear layers with constant weights.
+// of makes the nodes that compute both sides of v, and returns their output: −v and v, each of inner
+// numbers, for each row of v. It returns "" if v isn't computed by linear layers with constant weights.
 func (s *siding) of(v string, inner int) string {
 	n := onnx.Node{NodeProto: s.makers[v]}
 	if n.NodeProto == nil || s.keep[v] {
@@ -209,7 +210,7 @@ func (s *siding) of(v string, inner int) string {
 	return ""
 }
 
-// sum returns both sides of a sum, difference or mean, whose operands have as many numbers each or are one
+// sum returns both sides of a sum, difference or mean, whose operands have equally many numbers or are one
 // constant.
 func (s *siding) sum(n onnx.Node, inner int) string {
 	size := onnx.Size(s.Shape(n.Output[0]))
@@ -256,7 +257,7 @@ func (s *siding) sum(n onnx.Node, inner int) string {
 	return s.add(n.OpType, in, shape)
 }
 
-// layer returns both sides of what a linear layer with constant weights makes.
+// layer returns both sides of the output of a linear layer with constant weights.
 func (s *siding) layer(n onnx.Node, inner int) string {
 	w, ok := s.Float32s(n.In(1))
 	from, shape := s.Shape(n.In(1)), slices.Clone(s.Shape(n.Output[0]))
@@ -307,7 +308,7 @@ func both(v []float32) []float32 {
 	return append(out, v...)
 }
 
-// floats adds a constant made of another one.
+// floats adds a constant derived from another one.
 func (s *siding) floats(from, how string, v []float32, shape ...int) string {
 	t := onnx.FloatTensor(s.Fresh("sides/"+how), v, shape...)
 	s.AddWeight(t)

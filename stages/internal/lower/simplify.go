@@ -8,16 +8,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/ort"
 )
 
-// simplify has ONNX Runtime fold constants and remove nodes that do nothing.
+// simplify makes ONNX Runtime fold constants and remove nodes without effect.
 func (u *unit) simplify() (err error) {
 	u.model, err = optimise(u.model)
 	return err
 }
 
-// optimise returns what [ort.Runtime.Simplify] makes of a model; m isn't to be used any more.
+// optimise returns the result of [ort.Runtime.Simplify] for a model; m must not be used any more.
 func optimise(m *onnx.Model) (*onnx.Model, error) { return optimiseDetached(m, multipliers(m, large)) }
 
-// optimiseDetached optimises with these weights detached; valid only if no optimisation reads them.
+// optimiseDetached optimises with these weights detached, which is valid only if no optimisation reads
+// them.
 func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*onnx.Model, error) {
 	inputs := m.Inputs()
 	disabled := wrongFusions(m.Proto)
@@ -56,8 +57,8 @@ func optimiseDetached(m *onnx.Model, detach func(*onnxpb.TensorProto) bool) (*on
 	return m, nil
 }
 
-// computed returns the digests of the expressions that ONNX Runtime computed the weights of m from, given the
-// source of m with its nodes and weights.
+// computed returns the digests of the expressions from which ONNX Runtime has computed the weights of m,
+// given the source of m with its nodes and weights.
 func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto,
 	weights []*onnxpb.TensorProto) map[string]onnx.Sum {
 	given, made := map[string]*onnxpb.TensorProto{}, map[string]bool{}
@@ -85,7 +86,7 @@ func computed(m, source *onnx.Model, nodes []*onnxpb.NodeProto,
 			out[t.Name] = x.Value(t.Name)
 		case onnx.Exact(t):
 		default:
-			// A fusion's, computed from whatever it fused.
+			// A weight of a fusion, computed from the fused nodes.
 			parts := [][]byte{[]byte("fused"), []byte(t.Name)}
 			for _, v := range m.Outputs() {
 				s := x.Value(v.Name)

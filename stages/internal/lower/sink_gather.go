@@ -9,10 +9,10 @@ import (
 )
 
 // sinkGather sinks Gather towards its producers so that only selected slices are computed: a vision
-// transformer's answer reads the class token alone, so behind the last attention the other tokens need no
-// values, nor, in the backward pass, the zeros that they would get. A Gather moves in front of nodes that
-// treat each slice alike: products with constants over another axis, normalisations, functions of single
-// elements. That changes no bits, since none of these looks beyond a slice. Values of layers stay whole.
+// transformer's answer reads only the class token, so after the last attention the other tokens need no
+// values, nor, in the backward pass, the zeros that they would get. A Gather moves before nodes that treat
+// each slice alike: products with constants over another axis, normalisations, elementwise functions. That
+// changes no bits, since none of these reads several slices. Values of layers stay whole.
 func (u *unit) sinkGather() error {
 	s := sinking{Graph: u.graph, needs: map[string]*selection{}, sunk: map[string]sunk{}}
 	for _, q := range u.questions() {
@@ -28,7 +28,7 @@ func (u *unit) sinkGather() error {
 	return nil
 }
 
-// maxSlices is how many slices are counted one by one: those of all images of a batch.
+// maxSlices bounds the slices that are counted one by one: those of all images of a batch.
 const maxSlices = 1 << 16
 
 // A selection is some slices along an axis, by their numbers.
@@ -42,17 +42,17 @@ func (p selection) equal(q selection) bool { return p.axis == q.axis && slices.E
 // A sinking is one run of the pass.
 type sinking struct {
 	*onnx.Graph
-	needs map[string]*selection // by value: what its readers need of it; nil is all
+	needs map[string]*selection // by value: the slices that its readers need; nil is all
 	sunk  map[string]sunk       // by value of which only a selection is computed
 }
 
-// sunk is the selection that is computed of a value, and what that needs of each input of its node.
+// A sunk is the computed selection of a value, and the selections that it needs of its node's inputs.
 type sunk struct {
 	selection
 	inputs []*selection
 }
 
-// need notes what one more reader needs of v.
+// need records the slices of v that one more reader needs.
 func (s *sinking) need(v string, p *selection) {
 	if other, ok := s.needs[v]; ok && (p == nil || other == nil || !p.equal(*other)) {
 		p = nil
@@ -60,7 +60,7 @@ func (s *sinking) need(v string, p *selection) {
 	s.needs[v] = p
 }
 
-// visit notes what n needs of its inputs, given what is needed of its output.
+// visit records the slices that n needs of its inputs, given the slices that are needed of its output.
 func (s *sinking) visit(n onnx.Node) {
 	defer n.Named()
 	if p, ok := s.selects(n); ok {
@@ -86,7 +86,7 @@ func (s *sinking) visit(n onnx.Node) {
 	}
 }
 
-// selects returns which slices a node selects, false if it does anything else.
+// selects returns the slices that a node selects, false if it isn't a selection.
 func (s *sinking) selects(n onnx.Node) (selection, bool) {
 	if n.OpType != "Gather" {
 		return selection{}, false
@@ -123,7 +123,7 @@ func (s *sinking) exist(n onnx.Node, inputs []*selection) bool {
 	return true
 }
 
-// through returns what n needs of its inputs to compute no more than p of its output, false if it can't.
+// through returns the slices that n needs of its inputs to compute only p of its output, false if it can't.
 func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 	needs := make([]*selection, len(n.Input))
 	in, out := s.Shape(n.In(0)), s.Shape(n.Output[0])
@@ -173,7 +173,7 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 	return nil, false
 }
 
-// unreshape returns which slices of a value become p of it once its shape is changed, false if these aren't
+// unreshape returns the slices of a value that become p when its shape is changed, false if these aren't
 // whole slices.
 func unreshape(p selection, in, out []int) (selection, bool) {
 	if onnx.Size(in) == 0 || onnx.Size(in) != onnx.Size(out) || p.axis >= len(out) {
@@ -213,7 +213,7 @@ func repeat(numbers []int, period, whole int) []int {
 	return out
 }
 
-// apply inserts a Gather in front of the first node of each selection, and shrinks the nodes behind it.
+// apply inserts a Gather before the first node of each selection, and shrinks the nodes after it.
 func (s *sinking) apply() {
 	var nodes []*onnxpb.NodeProto
 	for _, proto := range s.Proto.Graph.Node {

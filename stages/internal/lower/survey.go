@@ -8,15 +8,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
-// A Survey is what a model's file tells without its shapes.
+// A Survey describes a model's file without knowing its shapes.
 type Survey struct {
-	BatchDependent   bool // it has an operator that batch_invariant may rewrite, or one rewritten with such
+	BatchDependent   bool // an operator may be batch-dependent, or is rewritten with one that may be
 	ReleaseDependent bool // supported releases of ONNX Runtime compute one of its nodes differently
-	ProviderForms    bool // it has an operator that some provider computes wrongly
-	Dense            bool // it has a matrix that may be the weights of a large fully connected layer
+	ProviderForms    bool // some provider computes an operator wrongly
+	Dense            bool // a matrix may be the weights of a large fully connected layer
 }
 
-// LargeDense is how many weights a large fully connected layer has.
+// LargeDense is the smallest number of weights of a large fully connected layer.
 const LargeDense = 8 << 20
 
 // SurveyOf surveys a model's file.
@@ -38,8 +38,8 @@ func mayBeBatchDependent(n *onnxpb.NodeProto) bool {
 		slices.Contains([]string{"GroupNormalization", "Mish", "ReduceLogSum"}, n.OpType)
 }
 
-// OtherPrecision reports whether a model's file has numbers that aren't float32, or quantised weights, or
-// none of the passes that would tell can read it.
+// OtherPrecision reports whether a model's file has floats other than float32, or quantised weights. It
+// also returns true if the file can't be read by the passes that convert these.
 func OtherPrecision(file func() ([]byte, error)) (bool, error) {
 	m, err := read(file)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// verbatim makes a program of the file as it is written: nodes in front make the model's input, nodes behind
+// verbatim makes a program of the unchanged file: nodes before it compute the model's input, nodes after it
 // the answer.
 func (u *unit) verbatim() error {
 	m := u.model
@@ -24,8 +24,8 @@ func (u *unit) verbatim() error {
 	before := m.Fragment()
 	u.enter(before, u.Images(before), elem)
 	m.Before(before)
-	// ORT drops Casts of a value to its own type when it loads the program. The Reshape drops the dimensions
-	// of size 1 that some heads have; without a known number of classes there is none.
+	// When ORT loads the program, it drops Casts of a value to its own type. The Reshape drops the
+	// dimensions of size 1 that some heads have; without a known number of classes there is none.
 	after := m.Fragment()
 	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
 	if u.Classes == 0 {
@@ -41,10 +41,10 @@ func (u *unit) verbatim() error {
 	return u.seal()
 }
 
-// mostWatched is how many numbers of a watched value are returned.
+// mostWatched is the largest number of elements of a watched value that are returned.
 const mostWatched = 1 << 18
 
-// watch returns the shape of a value, and as many of its numbers as there is room for.
+// watch returns the shape of a value, and as many of its elements as fit.
 func (u *unit) watch(f *onnx.Fragment, i int, value string) {
 	single := onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}
 	shape, numbers := In(fmt.Sprintf("watched_shape_%d", i)), In(fmt.Sprintf("watched_%d", i))
