@@ -8,8 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// constants are the tensors that a graph and those inside its nodes hold, weights and what Constant nodes
-// say, by name.
+// constants are the tensors in a graph and in the graphs of its nodes, weights and Constant nodes, by name.
 type constants map[string]*onnxpb.TensorProto
 
 func constantsOf(g *onnxpb.GraphProto) constants {
@@ -32,7 +31,7 @@ func (c constants) add(g *onnxpb.GraphProto) {
 	}
 }
 
-// shape returns that of a constant; false if the value isn't one.
+// shape returns the shape of a constant; false if the value isn't one.
 func (c constants) shape(name string) ([]int, bool) {
 	if c[name] == nil {
 		return nil, false
@@ -40,7 +39,7 @@ func (c constants) shape(name string) ([]int, bool) {
 	return onnx.ShapeOf(c[name]), true
 }
 
-// checkNodes refuses nodes of a graph and of those inside them that can't be.
+// checkNodes refuses invalid nodes of a graph and of the graphs inside them.
 func checkNodes(g *onnxpb.GraphProto, c constants) error {
 	for _, proto := range g.Node {
 		n := onnx.Node{NodeProto: proto}
@@ -59,11 +58,11 @@ func checkNodes(g *onnxpb.GraphProto, c constants) error {
 	return nil
 }
 
-// widest is how far a window of a convolution or a pool may reach, or move, along an axis. ONNX Runtime
-// counts on, for years, where it is far more.
+// widest is how far a window of a convolution or a pool may reach, or move, along an axis. With much larger
+// numbers ONNX Runtime would compute for years.
 const widest = 1 << 16
 
-// checkWindow refuses attributes of windows that no image has room for.
+// checkWindow refuses attributes of windows that fit no image.
 func checkWindow(n onnx.Node) error {
 	for _, a := range []struct {
 		name  string
@@ -80,8 +79,8 @@ func checkWindow(n onnx.Node) error {
 	return nil
 }
 
-// checkNative refuses what ends the process in releases of ONNX Runtime instead of being an error there, or
-// has it count on.
+// checkNative refuses nodes that some releases of ONNX Runtime don't report as an error: they crash the
+// process or loop.
 func checkNative(n onnx.Node, c constants) error {
 	switch n.OpType {
 	case "Split":

@@ -7,19 +7,19 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// needed are how many inputs ONNX Runtime's own operators can't do without.
+// needed is the number of inputs that ONNX Runtime's own operators require.
 var needed = map[string]int{
 	"Attention": 3, "BiasGelu": 2, "FastGelu": 1, "FusedConv": 2, "FusedGemm": 2, "FusedMatMul": 2, "Gelu": 1,
 	"MatMulNBits": 3, "MultiHeadAttention": 1,
 	"QuickGelu": 1, "SkipLayerNormalization": 3, "SkipSimplifiedLayerNormalization": 3, "TransposeMatMul": 2,
 }
 
-// mostHeads is how many heads an attention may have. ONNX Runtime keeps the number in 32 bits, where one that
-// is far more may be 0, and divides by it.
+// mostHeads is how many heads an attention may have. ONNX Runtime keeps the number in 32 bits, truncates a
+// larger one, perhaps to 0, and divides by it.
 const mostHeads = 1 << 16
 
-// checkFused refuses nodes of ONNX Runtime's own operators that end the process in kernels of theirs, such as
-// an Attention without a bias, which its schema lets be.
+// checkFused refuses nodes of ONNX Runtime's own operators that crash its kernels, such as an Attention
+// without a bias, which its schema allows.
 func checkFused(n onnx.Node, c constants) error {
 	for i := range needed[n.OpType] {
 		if n.In(i) == "" {
@@ -63,8 +63,7 @@ func keepsState(n onnx.Node) error {
 	return fmt.Errorf("node %s keeps keys and values from one run to the next", n.Label())
 }
 
-// checkHeads refuses numbers of heads that the sizes of queries, keys and values, as far as they are known,
-// can't be divided into.
+// checkHeads refuses numbers of heads that don't divide the known sizes of queries, keys and values.
 func checkHeads(n onnx.Node, sizes []int) error {
 	heads := n.Int("num_heads", 0)
 	if heads < 1 || heads > mostHeads {

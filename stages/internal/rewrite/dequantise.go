@@ -8,7 +8,7 @@ import (
 )
 
 // Dequantise replaces weights that are stored as small integers, and dequantised by a DequantizeLinear in
-// every run, by floats: (w − zero)·scale. It returns their number. Other nodes, such as those that quantise
+// every run, by floats: (w − zero)·scale. It returns their number. Other nodes, such as nodes that quantise
 // activations, stay. Call it after [SinglePrecision].
 func Dequantise(m *onnx.Model) (int, error) {
 	g := m.Proto.Graph
@@ -41,8 +41,8 @@ func Dequantise(m *onnx.Model) (int, error) {
 	return done, nil
 }
 
-// dequantised returns (w − zero)·scale, with one scale and zero for all, for each place on the axis, or, with
-// blocks, for that many neighbours on it.
+// dequantised returns (w − zero)·scale, with one scale and zero for all, for each index on the axis, or,
+// with blocks, for that many neighbours on it.
 func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.TensorProto, error) {
 	steps, err := onnx.Float32s(scale)
 	if err != nil {
@@ -53,7 +53,7 @@ func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.T
 		return nil, err
 	}
 	shape := onnx.ShapeOf(w)
-	step, count := func(int) int { return 0 }, 1 // the number of an element's scale, and how many there are
+	step, count := func(int) int { return 0 }, 1 // the index of an element's scale, and the number of scales
 	if len(steps) != 1 || block > 0 {
 		if axis < 0 {
 			axis += len(shape)
@@ -61,7 +61,7 @@ func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.T
 		if axis < 0 || axis >= len(shape) {
 			return nil, fmt.Errorf("it has scales along axis %d for a weight of shape %v", axis, shape)
 		}
-		along, inner := shape[axis], 1 // elements on the axis, and for each place there
+		along, inner := shape[axis], 1 // elements on the axis, and elements for each index
 		for _, d := range shape[axis+1:] {
 			inner *= d
 		}
@@ -92,13 +92,13 @@ func dequantised(w, scale, zero *onnxpb.TensorProto, axis, block int) (*onnxpb.T
 	return onnx.FloatTensor("", out, shape...), nil
 }
 
-// Integers of four bits, two in a byte, which are newer than the rest.
+// Integers of four bits, two in a byte; newer than the other types.
 const (
 	uint4 = 21
 	int4  = 22
 )
 
-// small returns the integers of a tensor of one of the types that weights are quantised to.
+// small returns the integers of a tensor of one of the types to which weights are quantised.
 func small(t *onnxpb.TensorProto) ([]int64, error) {
 	if t.DataType != int4 && t.DataType != uint4 && t.DataType != int32(onnxpb.TensorProto_INT8) &&
 		t.DataType != int32(onnxpb.TensorProto_UINT8) {

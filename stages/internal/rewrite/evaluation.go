@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Evaluation has a model's Dropouts do what they do when a net isn't trained, nothing, and returns how many a
-// file had in training mode: all programs of a model then run one graph.
+// Evaluation makes a model's Dropouts do nothing, as outside training, and returns how many were in
+// training mode in the file: all programs of a model then run one graph.
 func Evaluation(m *onnx.Model) (dropouts int) {
 	return evaluation(m.Proto.Graph, constantsOf(m.Proto.Graph))
 }
@@ -44,8 +44,8 @@ var random = []string{"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalL
 // Random reports whether a node itself makes other numbers at every call.
 func Random(n onnx.Node) bool { return own(n) && slices.Contains(random, n.OpType) }
 
-// Deterministic refuses a model of which a value is other at every call, since something random is added to
-// it or chooses from it.
+// Deterministic returns an error for a model with a value that differs at every call, since a random number
+// is added to it or selects from it.
 func Deterministic(m *onnx.Model, value string) error {
 	maker := map[string]*onnxpb.NodeProto{}
 	for _, n := range m.Proto.Graph.Node {
@@ -73,7 +73,8 @@ func Deterministic(m *onnx.Model, value string) error {
 	return nil
 }
 
-// randomIn returns what makes random numbers in a node: itself, or a node inside it; nil if nothing does.
+// randomIn returns the node that makes random numbers in a node: the node itself, or one inside it; nil if
+// there is none.
 func randomIn(proto *onnxpb.NodeProto) *onnx.Node {
 	n := &onnx.Node{NodeProto: proto}
 	if Random(*n) {

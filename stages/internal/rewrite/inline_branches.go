@@ -43,7 +43,7 @@ func InlineBranches(m *onnx.Model, known map[string]bool) bool {
 	return found
 }
 
-// branch returns the graph that replaces a node, nil if it is no If or its condition isn't known.
+// branch returns the graph that replaces a node, nil if it isn't an If or its condition isn't known.
 func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	yes, ok := known[n.In(0)]
 	if !ok || n.OpType != "If" {
@@ -57,8 +57,8 @@ func branch(n onnx.Node, known map[string]bool) *onnxpb.GraphProto {
 	return nil
 }
 
-// enter moves the weights and nodes of a graph into the model, under new names, and its outputs under those
-// given.
+// enter moves the weights and nodes of a graph into the model, under new names, and its outputs under the
+// given names.
 func (e *edit) enter(g *onnxpb.GraphProto, outputs []string) {
 	names := map[string]string{}
 	for _, t := range g.Initializer {

@@ -12,13 +12,13 @@ import (
 )
 
 // mostInlined is how many nodes inlining may make: functions that call each other twice are few bytes and
-// endless nodes.
+// exponentially many nodes.
 const mostInlined = 1 << 18
 
-// InlineFunctions replaces the nodes that call a function of the model's own by what the function consists
-// of, so that all other code sees the graph that ONNX Runtime runs. Left are calls of functions that are
-// written in other versions of operators than the model, and functions named like operators that ONNX
-// Runtime has itself, which it prefers.
+// InlineFunctions replaces the nodes that call a function of the model by the function's nodes, so that all
+// other code sees the graph that ONNX Runtime runs. It leaves calls of functions that are written in other
+// versions of operators than the model, and functions named like ONNX Runtime's own operators, which it
+// prefers.
 func InlineFunctions(m *onnx.Model) error {
 	if len(m.Proto.Functions) == 0 {
 		return nil
@@ -38,20 +38,20 @@ func InlineFunctions(m *onnx.Model) error {
 	return nil
 }
 
-// A call is what a node names a function by.
+// A call is the name by which a node calls a function.
 type call struct{ domain, name, overload string }
 
 // An inliner inlines functions into a model.
 type inliner struct {
 	m         *onnx.Model
 	functions map[call]*onnxpb.FunctionProto
-	left      bool // whether a call of a function is left
-	made      int  // nodes, and bytes of them
+	left      bool // some call of a function remains
+	made      int  // number of inlined nodes, and their bytes
 	bytes     int
 }
 
-// inlines reports whether the operators of a function mean in the model what they mean in the function, and
-// its name means the function. Versions that only the function states become the model's.
+// inlines reports whether the operators of a function mean the same in the model as in the function, and
+// its name means the function. Versions that only the function imports become the model's.
 func (l *inliner) inlines(f *onnxpb.FunctionProto) bool {
 	if f.Domain == "" || f.Domain == "ai.onnx" || strings.HasPrefix(f.Domain, "ai.onnx.") ||
 		strings.HasPrefix(f.Domain, "com.microsoft") {
@@ -74,7 +74,7 @@ func (l *inliner) inlines(f *onnxpb.FunctionProto) bool {
 	return true
 }
 
-// graph inlines what the nodes of a graph call; open are the functions that it is inside of.
+// graph inlines the calls of a graph's nodes; open are the functions that contain the graph.
 func (l *inliner) graph(g *onnxpb.GraphProto, open []*onnxpb.FunctionProto) (err error) {
 	g.Node, err = l.nodes(g.Node, open)
 	return err
@@ -113,8 +113,8 @@ func (l *inliner) nodes(nodes []*onnxpb.NodeProto, open []*onnxpb.FunctionProto)
 	return out, nil
 }
 
-// body returns the nodes of a function as a node calls it: with the values that it takes and makes, its
-// attributes, and other names for what is between.
+// body returns the nodes of a function for a node that calls it: with the node's inputs, outputs and
+// attributes, and new names for the values between.
 func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.NodeProto, error) {
 	c := onnx.Node{NodeProto: n}
 	if len(n.Input) > len(f.Input) || len(n.Output) > len(f.Output) {
@@ -173,8 +173,8 @@ func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.
 	return append(body, through...), nil
 }
 
-// fill gives a node, and those inside it, the attributes that they take from the function's call. One that
-// isn't given there and has no default is left out.
+// fill gives a node, and the nodes inside it, the attributes that they take from the function's call. An
+// attribute that isn't given there and has no default is left out.
 func fill(n *onnxpb.NodeProto, given map[string]*onnxpb.AttributeProto) {
 	n.Attribute = slices.DeleteFunc(n.Attribute, func(a *onnxpb.AttributeProto) bool {
 		return a.RefAttrName != "" && given[a.RefAttrName] == nil
@@ -192,7 +192,7 @@ func fill(n *onnxpb.NodeProto, given map[string]*onnxpb.AttributeProto) {
 	}
 }
 
-// made returns the names that a node gives to values: to what it makes, and inside it.
+// made returns the names of the values that a node defines, as outputs or inside it.
 func made(n *onnxpb.NodeProto) []string {
 	out := slices.Clone(n.Output)
 	for _, g := range onnx.Bodies(n) {

@@ -9,13 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// unseen is added to scores that don't count: their exponential vanishes, and it stays a number in whatever
-// is computed of it.
+// unseen is added to scores that don't count: their exponential vanishes, and it stays a finite number in
+// further computations.
 const unseen = -1e30
 
-// Attention came at 23 (Vaswani et al. 2017, equation 1): softmax(cap(s·Q·Kᵀ) + mask)·V for every head, with
-// cap(x) = c·tanh(x/c) where there is a softcap c. Several heads of queries may share one of keys and values;
-// their queries then stand behind each other in one product. A row of which a mask leaves nothing is zeros.
+// Attention was introduced in opset 23 (Vaswani et al. 2017, equation 1): softmax(cap(s·Q·Kᵀ) + mask)·V for
+// every head, with cap(x) = c·tanh(x/c) if there is a softcap c. Several heads of queries may share one
+// head of keys and values; their queries are then concatenated in one product. A fully masked row is zeros.
 // From 24 on it may read how many keys there are, and from 25 on queries may see a window of keys.
 var attention = []converter{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
 	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
@@ -85,12 +85,12 @@ func (e *edit) attend(hint string, a heads) error {
 // [batch, keyHeads, keys, width] and [batch, keyHeads, keys, values].
 type heads struct {
 	q, k, v         string
-	merged          bool // the heads stood behind each other in a token's elements
+	merged          bool // the heads are concatenated in a token's elements
 	batch           int
 	heads, keyHeads int
 	queries, keys   int
 	width, values   int
-	mask            string  // of the scores, or "": added to them, or true where they count
+	mask            string  // "", or added to the scores, or true for those that count
 	causal          bool    // queries see no later keys
 	scale, cap      float32 // 0 for 1/√width, and for none
 }
@@ -102,7 +102,7 @@ type part struct {
 	shape []int
 }
 
-// parts returns the queries, keys and values that a node takes first.
+// parts returns the queries, keys and values, which are a node's first inputs.
 func (e *edit) parts(n onnx.Node) (out [3]part, err error) {
 	for i := range out {
 		shape, err := e.fixed(n.In(i))
@@ -114,7 +114,7 @@ func (e *edit) parts(n onnx.Node) (out [3]part, err error) {
 	return out, nil
 }
 
-// heads splits queries, keys and values into so many heads.
+// heads splits queries, keys and values into these numbers of heads.
 func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
 	a := heads{merged: len(parts[0].shape) == 3}
 	for i, p := range parts {
@@ -143,8 +143,8 @@ func (e *edit) heads(hint string, parts [3]part, counts [3]int) (heads, error) {
 	return a, nil
 }
 
-// masked adds to scores what the mask says, and that queries see no later keys. left, unless it is empty, is
-// 1 for queries that a mask leaves some key, else 0.
+// masked adds to scores the mask, and the mask of later keys. left, unless it is empty, is 1 for queries
+// that a mask leaves some key, else 0.
 func (e *edit) masked(hint string, a heads, scores string) (_, left string, err error) {
 	bias := a.mask
 	seen := bias != "" && e.elem(bias) == onnxpb.TensorProto_BOOL
@@ -210,7 +210,7 @@ func (e *edit) leaves(mask string, causal bool) bool {
 	return true
 }
 
-// elem returns what a value holds, 0 where that isn't known.
+// elem returns the element type of a value, 0 if unknown.
 func (e *edit) elem(name string) onnxpb.TensorProto_DataType {
 	if t := e.constant(name); t != nil {
 		return onnxpb.TensorProto_DataType(t.DataType)

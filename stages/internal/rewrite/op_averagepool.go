@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// AveragePool got dilations at 19. Where its padding counts, what ceil_mode lets a window reach beyond the
-// padding doesn't, as in PyTorch: so opset 19 defines it, and ONNX Runtime divides accordingly from release
-// 1.29 on, whatever the opset. Before, it divides such a window by the size of its kernel, up to opset 18 and
-// in the blocked layout.
+// AveragePool got dilations at 19. If its padding counts, positions beyond the padding that a window
+// reaches by ceil_mode don't, as in PyTorch: so opset 19 defines it, and ONNX Runtime divides accordingly
+// from release 1.29 on, for all opsets. Earlier releases divide such a window by the size of its kernel, up
+// to opset 18 and in the blocked layout.
 var averagePool = []converter{{"AveragePool", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if slices.ContainsFunc(n.Ints("dilations"), func(d int) bool { return d != 1 }) {
 		return fmt.Errorf("opset %d has no dilated AveragePool", Opset)
@@ -24,7 +24,7 @@ var averagePool = []converter{{"AveragePool", Oldest, Newest, func(e *edit, n on
 }}}
 
 // CountsBeyond reports whether a node is an AveragePool whose padding counts and whose windows may reach
-// beyond it. Automatic padding reaches as far as the windows do.
+// beyond it. Automatic padding covers all windows.
 func CountsBeyond(n onnx.Node) bool {
 	auto := n.Text("auto_pad", "NOTSET")
 	return n.OpType == "AveragePool" && n.Int("count_include_pad", 0) != 0 && n.Int("ceil_mode", 0) != 0 &&
@@ -32,7 +32,7 @@ func CountsBeyond(n onnx.Node) bool {
 }
 
 // counted writes an AveragePool whose padding counts: one that divides by the size of its kernel, with all
-// the padding that its windows reach, and by how much more that is than what they count.
+// the padding that its windows reach, times the ratio of that size to the number of counted positions.
 func (e *edit) counted(n onnx.Node) error {
 	in, err := e.fixed(n.In(0))
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *edit) counted(n onnx.Node) error {
 	factors, shape, reached := []float32{1}, []int{1, 1}, slices.Clone(pads)
 	for i, k := range kernel {
 		size, after := in[i+2], pads[axes+i]
-		last := min(size+after-k+strides[i]-1, size-1) // where a window may begin
+		last := min(size+after-k+strides[i]-1, size-1) // the last start of a window
 		var longer []float32
 		for begin := -pads[i]; begin <= last; begin += strides[i] {
 			count := min(k, size+after-begin)

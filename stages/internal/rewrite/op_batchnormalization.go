@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// BatchNormalization could normalise every position by itself up to 8, and could have up to five outputs, for
-// training, up to 13; from 14 on an attribute says that it's meant for training.
+// BatchNormalization could normalise every position by itself up to 8, and could have up to five outputs,
+// for training, up to 13; from 14 on it has an attribute for training.
 var batchNormalization = []converter{
 	{"BatchNormalization", Oldest, 13, func(e *edit, n onnx.Node) error {
 		switch {

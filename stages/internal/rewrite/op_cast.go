@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Cast and CastLike say from 19 on what to do with numbers too large for 8-bit floats, and from 24 on how to
-// round to exponents alone; opset 17 has neither.
+// Cast and CastLike define from 19 on how numbers too large for 8-bit floats are converted, and from 24 on
+// how exponents are rounded; opset 17 has neither.
 var cast = []converter{{"Cast", 19, Newest, dropSmallFloats}, {"CastLike", 19, Newest, dropSmallFloats}}
 
 func dropSmallFloats(e *edit, n onnx.Node) error {

@@ -6,8 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Col2Im came at 18: it adds up the blocks of an image, each a column, where they were cut out. That is a
-// ConvTranspose whose weights, of a channel for each place in a block, are 1 at that place.
+// Col2Im was introduced in opset 18: it adds up the blocks of an image, each a column, at the places from
+// which they were cut. That is a ConvTranspose whose weights, with a channel for each place in a block, are
+// 1 at that place.
 var col2Im = []converter{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
@@ -36,7 +37,7 @@ var col2Im = []converter{{"Col2Im", 18, Newest, func(e *edit, n onnx.Node) error
 		return v
 	}
 	strides, dilations, pads := stated("strides", 2, 1), stated("dilations", 2, 1), stated("pads", 4, 0)
-	var blocks, more [2]int // how many there are, and what the last ones leave of the image
+	var blocks, more [2]int // the number of blocks, and the pixels that the last ones leave uncovered
 	for i, size := range image {
 		room := size + pads[i] + pads[i+2] - dilations[i]*(block[i]-1) - 1
 		if block[i] < 1 || strides[i] < 1 || dilations[i] < 1 || room < 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Dropout passes its input on when a net isn't trained. Up to 11 the ratio was an attribute, from 12 on an
-// input says whether to train.
+// Dropout returns its input outside training. Up to 11 the ratio was an attribute, from 12 on an input
+// switches training on.
 var dropout = []converter{{"Dropout", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	if training := n.In(2); training != "" {
 		t := e.constant(training)

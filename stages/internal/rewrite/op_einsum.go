@@ -8,10 +8,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Einsum has the same meaning at every opset, and derivatives are known of products of two values each of
-// whose indices stands in the other or in the result, with the result written out. Others are written as sums
-// and such products, from the first operand to the last. An index twice in an operand is its diagonal, and
-// "..." are the axes that no letter names.
+// Einsum has the same meaning at every opset. Derivatives are known of products of two values in which each
+// index of an operand is in the other one or in the result, and the result is written out. Other equations
+// are written as sums and such products, from the first operand to the last. An index that is repeated in
+// an operand is its diagonal, and "..." are the axes without a letter.
 var einsum = []converter{{"Einsum", 12, Newest, func(e *edit, n onnx.Node) error {
 	terms, out, err := e.terms(n)
 	if err != nil {
@@ -76,7 +76,7 @@ var einsum = []converter{{"Einsum", 12, Newest, func(e *edit, n onnx.Node) error
 // An operand is a value and the letters of its axes.
 type operand struct{ v, term string }
 
-// terms returns the letters of an Einsum's operands and of its result, all of them stated.
+// terms returns the letters of an Einsum's operands and of its result, written out.
 func (e *edit) terms(n onnx.Node) (terms []string, out string, err error) {
 	equation := strings.ReplaceAll(n.Text("equation", ""), " ", "")
 	in, out, stated := strings.Cut(equation, "->")
@@ -145,9 +145,9 @@ func simple(equation string, terms []string, out string) bool {
 	return true
 }
 
-// operand writes what an operand of an Einsum adds to the product: its diagonal where a letter stands twice,
-// summed over the letters that nothing else has. Axes of one element that stand for one of more, of which all
-// tells, are dropped.
+// operand writes an operand's factor of the product: its diagonal if a letter is repeated, summed over the
+// letters that nothing else has. An axis of one element that stands for a longer one, whose length is in
+// all, is dropped.
 func (e *edit) operand(n onnx.Node, v, term, others string, all map[rune]int) (operand, error) {
 	hint := n.Output[0]
 	shape, err := e.fixed(v)

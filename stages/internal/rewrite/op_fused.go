@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// What ONNX Runtime's optimiser makes of a product and its neighbours: FusedConv adds a value and applies a
-// function, FusedGemm applies one, and FusedMatMul transposes and scales.
+// The operators that ONNX Runtime's optimiser makes from a product and its neighbours: FusedConv adds a
+// value and applies a function, FusedGemm applies one, and FusedMatMul transposes and scales.
 var fused = []converter{
 	{"com.microsoft.FusedConv", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		out, z, activation, params := n.Output[0], n.In(3), n.Text("activation",
@@ -40,13 +40,13 @@ var fused = []converter{
 	{"com.microsoft.TransposeMatMul", Oldest, Newest, scaledMatMul},
 }
 
-// product has n be an operator of ONNX with an output of its own.
+// product turns n into an operator of ONNX with a new output.
 func (e *edit) product(n onnx.Node, op string) {
 	n.Domain, n.OpType, n.Output = "", op, []string{e.value(n.Output[0], op)}
 	e.keep(n)
 }
 
-// activate writes a function of single elements whose output is called out.
+// activate writes an elementwise function whose output is called out.
 func (e *edit) activate(out, x, op string, params []float32) error {
 	names := map[string][]string{
 		"Relu": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {}, "Tanh": {},
@@ -69,8 +69,8 @@ func (e *edit) activate(out, x, op string, params []float32) error {
 	return nil
 }
 
-// scaledMatMul writes α·A·B, where the first axis of A or B may have to go before the last, behind those of
-// the batch, and the last two may change places after that.
+// scaledMatMul writes α·A·B, where the first axis of A or B may have to move before the last, after the
+// axes of the batch, and the last two may be exchanged after that.
 func scaledMatMul(e *edit, n onnx.Node) error {
 	hint := n.Output[0]
 	factors := []string{n.In(0), n.In(1)}

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Gelu came at 20: x/2 · (1 + erf(x/√2)), or with a hyperbolic tangent for erf, x/2 · (1 + tanh(√(2/π) · (x +
-// 0.044715·x³))). ONNX Runtime's optimiser writes one of its own, with a bias or without; QuickGelu is
-// x·σ(αx).
+// Gelu was introduced in opset 20: x/2 · (1 + erf(x/√2)), or with a hyperbolic tangent for erf, x/2 · (1 +
+// tanh(√(2/π) · (x + 0.044715·x³))). ONNX Runtime's optimiser writes its own operator, with a bias or
+// without; QuickGelu is x·σ(αx).
 var gelu = []converter{
 	{"Gelu", 20, Newest, func(e *edit, n onnx.Node) error {
 		return e.gelu(n.Output[0], n.In(0), n.Text("approximate", "none"))
@@ -50,7 +50,7 @@ func (e *edit) gelu(out, x, approximate string) error {
 	return nil
 }
 
-// sum writes the sum of those of some values that are there, and returns its name.
+// sum writes the sum of the values with a name, and returns its name.
 func (e *edit) sum(hint string, values ...string) string {
 	sum := ""
 	for _, v := range values {

@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// GridSample came at 16, and its modes were renamed at 20, when it learnt other ranks than 4: it reads an
-// image between its pixels (Jaderberg et al. 2015, equation 5). The pixels around a place are gathered, each
-// times how near it is. Other modes than the linear one stay.
+// GridSample was introduced in opset 16, and its modes were renamed at 20, which also allows other ranks
+// than 4: it reads an image between its pixels (Jaderberg et al. 2015, equation 5). The pixels around a
+// position are gathered, each weighted by its closeness. Modes other than linear stay.
 var gridSample = []converter{{"GridSample", 16, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
@@ -34,7 +34,7 @@ var gridSample = []converter{{"GridSample", 16, Newest, func(e *edit, n onnx.Nod
 	batch, channels, height, width := shape[0], shape[1], shape[2], shape[3]
 	op := func(op string, in ...string) string { return e.op(hint, op, in) }
 	number := func(v float32) string { return e.scalar(hint+"/number", v) }
-	// near returns the pixels on both sides along an axis, and how much each counts.
+	// near returns the pixels on both sides along an axis, and their weights.
 	near := func(g string, size int) (pixel, weight [2]string) {
 		last := float32(size - 1)
 		scale := float32(size) / 2

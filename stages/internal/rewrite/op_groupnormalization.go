@@ -7,12 +7,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// mostGroups keeps what a model claims within bounds.
+// mostGroups bounds the number of groups that a model can claim.
 const mostGroups = 1 << 16
 
-// GroupNormalization rewrites GroupNormalization before ONNX Runtime, which has no kernel of it, inlines its
-// definition: rules recognise other operators, and these round better. It needs no shapes, and leaves nodes
-// that it can't express.
+// GroupNormalization rewrites GroupNormalization before ONNX Runtime, which has no kernel for it, inlines
+// its definition: rules recognise other operators, and these round better. It needs no shapes, and leaves
+// nodes that it can't express.
 func GroupNormalization(m *onnx.Model) {
 	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
 	version := m.Opset()
@@ -29,9 +29,9 @@ func GroupNormalization(m *onnx.Model) {
 	m.Proto.Graph.Node = e.nodes
 }
 
-// GroupNormalization came at 18: (x − μ)/√(σ² + ε) with the mean and variance of a group of channels, times a
-// scale, plus a bias (Wu & He 2018, equation 1). It is InstanceNormalization of x with a group in the place
-// of a channel. Up to 20 a group has a scale and a bias, later a channel.
+// GroupNormalization was introduced in opset 18: (x − μ)/√(σ² + ε) with the mean and variance of a group of
+// channels, times a scale, plus a bias (Wu & He 2018, equation 1). It is InstanceNormalization of x with
+// groups as channels. Up to 20 a group has a scale and a bias, later a channel.
 var groupNormalization = []converter{
 	{"GroupNormalization", 18, 20, func(e *edit, n onnx.Node) error {
 		groups := n.Int("num_groups", 0)

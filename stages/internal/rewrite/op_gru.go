@@ -29,13 +29,14 @@ var gru = []converter{{"GRU", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	return nil
 }}}
 
-// gruStep writes a step from x, what the input adds to the gates, and the state before it, and returns the
-// state after it. recurrence has the weights of the state for all gates, or for those and the candidate.
+// gruStep writes a step from x, the input's part of the gates, and the state before it, and returns the
+// state after it. recurrence has the weights of the state for all gates, or for the gates and the
+// candidate.
 func (e *edit) gruStep(m *memory, recurrence []string, x, h string) string {
 	op := func(op string, in ...string) string { return e.op(m.hint, op, in) }
 	parts := e.split(m.hint, x, 3, 2*m.size, m.size)
 	gates, candidate := parts[0], parts[1]
-	linear := m.innerBias // what the state adds to the candidate before the reset
+	linear := m.innerBias // the state's part of the candidate before the reset
 	if h != "" {
 		back := op("MatMul", h, recurrence[0])
 		if len(recurrence) == 1 {

@@ -32,7 +32,7 @@ var lstm = []converter{{"LSTM", Oldest, Newest, func(e *edit, n onnx.Node) error
 	return nil
 }}}
 
-// peepholes returns what the cells are weighed by in i, o and f; nil for none.
+// peepholes returns the weights of the cells in i, o and f; nil for none.
 func (e *edit) peepholes(n onnx.Node, m *memory) (out []string, err error) {
 	p, err := e.floats(n.In(7))
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *edit) peepholes(n onnx.Node, m *memory) (out []string, err error) {
 	return out, nil
 }
 
-// lstmStep writes a step from z, what the input adds to the gates, and the states before it, and returns the
+// lstmStep writes a step from z, the input's part of the gates, and the states before it, and returns the
 // states after it.
 func (e *edit) lstmStep(m *memory, peepholes []string, z, h, c string) []string {
 	op := func(op string, in ...string) string { return e.op(m.hint, op, in) }

@@ -7,8 +7,8 @@ import (
 )
 
 // MatMulNBits is ONNX Runtime's product with weights of a few bits: a row of B has the K weights of an
-// output, in blocks that have a scale each, and a zero, 2^(bits−1) unless it's stated. They become the floats
-// (b − zero)·scale that they stand for.
+// output, in blocks with a scale each, and a zero, 2^(bits−1) by default. The weights are replaced by the
+// floats (b − zero)·scale.
 var matMulNBits = []converter{{"com.microsoft.MatMulNBits", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	w, err := e.blocks(n)
 	if err != nil {
@@ -24,7 +24,7 @@ var matMulNBits = []converter{{"com.microsoft.MatMulNBits", Oldest, Newest, func
 	return nil
 }}}
 
-// mostPacked keeps what is counted of weights within whole numbers.
+// mostPacked keeps the counts of weights within integers.
 const mostPacked = 1 << 34
 
 // blocks returns the weights [K,N] of a MatMulNBits.
@@ -56,7 +56,7 @@ func (e *edit) blocks(n onnx.Node) ([]float32, error) {
 		return nil, fmt.Errorf("%d scales and %d bytes don't make %d rows of %d weights in blocks of %d",
 			len(scales), len(bytes), rows, long, block)
 	}
-	// at returns number i of a row of so many bytes.
+	// at returns number i of a row of numbers of this many bits.
 	at := func(bytes []int64, i int) float32 {
 		return float32(bytes[i/each] >> (i % each * bits) & (1<<bits - 1))
 	}

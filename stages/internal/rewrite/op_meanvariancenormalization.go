@@ -3,7 +3,8 @@ package rewrite
 import "github.com/runexp/runexp/stages/internal/onnx"
 
 // MeanVarianceNormalization is (x − μ)/σ with the mean and deviation over some axes. ONNX adds 1e-9 to σ;
-// under the root, squared, it keeps the derivative where σ is 0, and moves σ by no more than float32 rounds.
+// added under the root, squared, it keeps the derivative finite at σ = 0, and changes σ by less than
+// float32 rounds.
 var meanVarianceNormalization = []converter{{"MeanVarianceNormalization", 9, Newest,
 	func(e *edit, n onnx.Node) error {
 		axes := []int{0, 2, 3}

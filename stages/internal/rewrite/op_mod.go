@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Mod has from 28 on the remainder with the divisor's sign of floats too, a − ⌊a/b⌋·b, which before was one
-// of integers alone.
+// Mod computes from 28 on the remainder with the divisor's sign also for floats, a − ⌊a/b⌋·b; before only
+// for integers.
 var mod = []converter{{"Mod", 28, Newest, func(e *edit, n onnx.Node) error {
 	if n.Int("fmod", 0) != 0 || e.elem(n.In(0)) != onnxpb.TensorProto_FLOAT {
 		e.keep(n)

@@ -7,9 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// The attentions of ONNX Runtime's optimiser have heads behind each other in a token's elements, as many of
-// keys as of queries. Attention makes queries, keys and values by one product; MultiHeadAttention takes them,
-// and a bias. Forms that only CUDA knows, with several of them in one value, are refused.
+// The attention operators of ONNX Runtime's optimiser have their heads concatenated in a token's elements,
+// with equally many heads of keys and of queries. Attention computes queries, keys and values by one
+// product; MultiHeadAttention takes them, and a bias. Forms that only CUDA supports, with several of them
+// in one value, are refused.
 var multiHeadAttention = []converter{
 	{"com.microsoft.Attention", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !unused(n, 1) || n.Int("do_rotary", 0) != 0 {
@@ -67,7 +68,7 @@ var multiHeadAttention = []converter{
 	}},
 }
 
-// attendParts writes the attention of a node of ONNX Runtime's.
+// attendParts writes the attention of a node of ONNX Runtime's own operators.
 func (e *edit) attendParts(n onnx.Node, parts [3]part, bias string) error {
 	count := n.Int("num_heads", 0)
 	a, err := e.heads(n.Output[0], parts, [3]int{count, count, count})

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Pad had its sizes and its value as attributes up to 10; from 18 on its sizes may be of some axes only, and
-// from 19 on it may wrap around.
+// Pad had its sizes and its value as attributes up to 10; from 18 on the sizes may be of some axes only,
+// and from 19 on it may wrap around.
 var pad = []converter{
 	{"Pad", Oldest, 10, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "pads", 1)
@@ -47,7 +47,7 @@ var pad = []converter{
 			before[i], after[i] = a, rank+a
 		}
 		if e.constant(n.In(1)) == nil {
-			// They are computed of shapes, and known once these are.
+			// They are computed from shapes, and constant once these are known.
 			at := e.ints(n.Output[0]+"/at", slices.Concat(before, after)...)
 			none := e.ints(n.Output[0]+"/none", make([]int, 2*rank)...)
 			n.Input[1] = e.op(n.Output[0], "ScatterElements", []string{none, at, n.In(1)})

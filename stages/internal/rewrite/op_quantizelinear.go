@@ -7,10 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// QuantizeLinear and DequantizeLinear say from 19 on what to do with numbers too large for 8-bit floats, from
-// 21 on how many neighbours share a scale and which integers there are, and from 23 on in which precision
-// they divide. Between 8-bit integers with a scale for all, or for each place on an axis, opset 17 has the
-// same.
+// QuantizeLinear and DequantizeLinear define from 19 on how numbers too large for 8-bit floats are
+// converted, from 21 on blocks with a scale and further integer types, and from 23 on the precision of the
+// division. For 8-bit integers with a scale for all, or for each index on an axis, opset 17 is the same.
 var quantizeLinear = []converter{
 	{"QuantizeLinear", 19, Newest, eightBits},
 	{"DequantizeLinear", 19, Newest, eightBits},

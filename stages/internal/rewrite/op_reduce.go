@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ReduceSum has its axes as an input from 13 on, the other reductions from 18 on. ReduceLogSum is a logarithm
-// behind one, and GlobalLpPool one over all places.
+// ReduceSum has its axes as an input from 13 on, the other reductions from 18 on. ReduceLogSum is a
+// logarithm after a sum, and GlobalLpPool a reduction over all positions.
 var reduce = reductions()
 
 func reductions() []converter {

@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Resize of 10 samples at multiples of the scale and takes the element below; from 11 on it says how, and
-// from 18 on it may leave axes out, keep the aspect ratio, and filter what it makes smaller, which opset 17
+// At 10, Resize samples at multiples of the scale and takes the element below; from 11 on it has modes, and
+// from 18 on it may leave out axes, keep the aspect ratio, and filter when it reduces, which opset 17
 // can't: then it is a product with a matrix of weights along each axis.
 var resize = []converter{
 	{"Resize", 10, 10, func(e *edit, n onnx.Node) error {
@@ -21,7 +21,7 @@ var resize = []converter{
 	{"Resize", 18, Newest, func(e *edit, n onnx.Node) error {
 		policy := n.Text("keep_aspect_ratio_policy", "stretch")
 		if n.In(3) == "" {
-			policy = "stretch" // which only counts for sizes
+			policy = "stretch" // it only matters for sizes
 		}
 		if n.Int("antialias", 0) != 0 && n.Text("mode", "nearest") != "nearest" || policy != "stretch" ||
 			n.Text("coordinate_transformation_mode", "half_pixel") == "half_pixel_symmetric" {
@@ -47,7 +47,7 @@ func asymmetric(n onnx.Node) {
 	setText(n, "nearest_mode", "floor")
 }
 
-// allAxes makes scales or sizes of some axes those of all.
+// allAxes extends scales or sizes of some axes to all.
 func (e *edit) allAxes(n onnx.Node, axes []int) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *edit) allAxes(n onnx.Node, axes []int) error {
 }
 
 // extents returns the sizes that a Resize states, or else its scales, for all axes of its input. axes are
-// those that it states them for, nil for all.
+// the axes for which it states them, nil for all.
 func (e *edit) extents(n onnx.Node, shape, axes []int) (sizes []int, scales []float32, err error) {
 	if axes == nil {
 		for a := range shape {
@@ -138,7 +138,7 @@ func (e *edit) resample(n onnx.Node, policy string) error {
 		return err
 	}
 	x, hint := n.In(0), n.Output[0]
-	same := slices.Equal(in, out) // which ONNX Runtime copies, whatever the scales
+	same := slices.Equal(in, out) // ONNX Runtime copies it, whatever the scales are
 	for a, d := range in {
 		if same || d == out[a] && (scales[a] == 1 || f.antialias) {
 			continue
@@ -160,8 +160,8 @@ func (e *edit) resample(n onnx.Node, policy string) error {
 	return nil
 }
 
-// kept returns by how much a Resize to sizes scales each axis. A policy that keeps the aspect ratio scales
-// all axes alike, and changes their sizes accordingly.
+// kept returns the scale of each axis of a Resize to sizes. A policy that keeps the aspect ratio scales all
+// axes alike, and changes their sizes accordingly.
 func kept(policy string, in, out, axes []int) ([]float32, error) {
 	scales := make([]float32, len(in))
 	for a := range in {
@@ -216,12 +216,12 @@ func (e *edit) along(hint, x string, axis, rank int, w string) string {
 	return swap(e.op(hint, "MatMul", []string{swap(x), e.transpose(hint, w, 1, 0)}))
 }
 
-// A filter says how a Resize weighs the elements around a place.
+// A filter says how a Resize weighs the elements around a position.
 type filter struct {
-	place     string  // which place of the input that of an output is
-	reach     float64 // how far the elements are that count
+	place     string  // how the position in the input is computed
+	reach     float64 // the distance of the elements that count
 	at        func(distance float64) float64
-	antialias bool // elements reach further, and count less, where the output is smaller
+	antialias bool // elements reach further, and count less, if the output is smaller
 	exclude   bool // elements outside the input don't count; otherwise they are the ones at its edge
 }
 
@@ -252,7 +252,7 @@ func filterOf(n onnx.Node) (filter, error) {
 	return f, nil
 }
 
-// weights sets how much each element of an axis counts for element o of so many.
+// weights adds to row the weight of each input element in element o of the output, which has out elements.
 func (f filter) weights(row []float64, o, out int, scale float64) {
 	at := f.origin(o, len(row), out, scale)
 	stretch := 1.0
@@ -271,7 +271,7 @@ func (f filter) weights(row []float64, o, out int, scale float64) {
 	}
 }
 
-// origin returns the input coordinate of element o of so many.
+// origin returns the input coordinate of element o of the output.
 func (f filter) origin(o, in, out int, scale float64) float64 {
 	switch {
 	case f.place == "asymmetric":

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// RMSNormalization came at 23: x/√(mean of x² + ε) over the last axes, times a scale. ONNX Runtime's
-// optimiser calls it SimplifiedLayerNormalization.
+// RMSNormalization was introduced in opset 23: x/√(mean of x² + ε) over the last axes, times a scale. ONNX
+// Runtime's optimiser calls it SimplifiedLayerNormalization.
 var rmsNormalization = []converter{
 	{"RMSNormalization", 23, Newest, normaliseRoot},
 	{"SimplifiedLayerNormalization", Oldest, Newest, normaliseRoot},

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// RNN is the simple recurrent layer (Elman 1990), written as a step for each element of a sequence:
-// h ← f(x·Wᵀ + h·Rᵀ + b), with f one of tanh, σ and the rectifier.
+// RNN is the simple recurrent layer (Elman 1990), written as a step for each element of a sequence: h ←
+// f(x·Wᵀ + h·Rᵀ + b), where f is tanh, σ or the rectifier.
 var rnn = []converter{{"RNN", Oldest, Newest, func(e *edit, n onnx.Node) error {
 	f := "Tanh"
 	if stated := n.Texts("activations"); len(stated) > 0 &&

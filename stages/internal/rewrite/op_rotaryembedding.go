@@ -7,9 +7,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// RotaryEmbedding came at 23: pairs (a, b) of a head's first elements are turned by the angle of their
-// position, (a·cos − b·sin, a·sin + b·cos). A pair is of neighbours, or of an element and the one half as
-// many further on.
+// RotaryEmbedding was introduced in opset 23: pairs (a, b) of a head's first elements are rotated by the
+// angle of their position, (a·cos − b·sin, a·sin + b·cos). A pair is two neighbours, or an element of the
+// first half and the corresponding one of the second.
 var rotaryEmbedding = []converter{{"RotaryEmbedding", 23, Newest, func(e *edit, n onnx.Node) error {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Scatter is called ScatterElements from 11 on; scattering by the largest and the smallest came at 18.
+// Scatter is called ScatterElements from 11 on; the reductions max and min were introduced in opset 18.
 var scatter = []converter{
 	{"Scatter", 9, Newest, func(e *edit, n onnx.Node) error {
 		n.OpType = "ScatterElements"

@@ -7,11 +7,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// mostParts keeps what a value is cut into within bounds.
+// mostParts bounds the number of parts of a value.
 const mostParts = 1 << 12
 
-// Sequences of tensors, which came at 11, are no values any more: it's noted what is in them, and what is
-// taken out is that. PyTorch's exporter cuts with them.
+// Sequences of tensors, introduced in opset 11, are replaced by their tensors: the values in a sequence are
+// recorded, and a node that takes one out of it is replaced by that. PyTorch's exporter splits with them.
 var sequence = []converter{
 	{"SplitToSequence", 11, Newest, func(e *edit, n onnx.Node) error {
 		sizes, axis, err := e.cuts(n)
@@ -65,7 +65,7 @@ var sequence = []converter{
 	}},
 }
 
-// sequence returns what is in the sequence that a node reads.
+// sequence returns the values in the sequence that a node reads.
 func (e *edit) sequence(n onnx.Node) ([]string, error) {
 	parts := e.sequences[n.In(0)]
 	if len(parts) == 0 {
@@ -74,7 +74,7 @@ func (e *edit) sequence(n onnx.Node) ([]string, error) {
 	return parts, nil
 }
 
-// cuts returns the sizes of the parts that a SplitToSequence cuts, and along which axis.
+// cuts returns the sizes of the parts of a SplitToSequence, and their axis.
 func (e *edit) cuts(n onnx.Node) (sizes []int, axis int, err error) {
 	shape, err := e.fixed(n.In(0))
 	if err != nil {

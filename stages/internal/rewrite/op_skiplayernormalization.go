@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// ONNX Runtime's optimiser puts the sum of a residual connection, and a bias, into the normalisation behind
-// it; what is summed is the fourth output.
+// ONNX Runtime's optimiser fuses the sum of a residual connection, and a bias, with the normalisation after
+// it; the sum is the fourth output.
 var skipLayerNormalization = []converter{
 	{"com.microsoft.SkipLayerNormalization", Oldest, Newest, func(e *edit, n onnx.Node) error {
 		x, err := e.skip(n, n.In(4))

@@ -4,8 +4,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Softmax and its kin took the axes from a given one to the last as one up to 12, and by default from 1 on;
-// from 13 on they take a single one, by default the last.
+// Up to 12, Softmax and similar operators treated the axes from a given one to the last as one, by default
+// from 1 on; from 13 on they use a single axis, by default the last.
 var softmax = []converter{{"Hardmax", Oldest, 12, coerced}, {"LogSoftmax", Oldest, 12, coerced},
 	{"Softmax", Oldest, 12, coerced}}
 

@@ -6,7 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// SpaceToDepth has from 28 on a mode: CRD puts the places of a block next to each other, for each channel.
+// SpaceToDepth has from 28 on a mode: CRD puts the elements of a block next to each other, for each
+// channel.
 var spaceToDepth = []converter{{"SpaceToDepth", 28, Newest, func(e *edit, n onnx.Node) error {
 	mode := n.Text("mode", "DCR")
 	drop(n, "mode")

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// Split has the sizes of its parts as an input from 13 on; from 18 on it may say their number instead, of
-// which the last may be smaller.
+// Split has the sizes of its parts as an input from 13 on; from 18 on it may have their number instead, and
+// the last part may be smaller.
 var split = []converter{
 	{"Split", Oldest, 12, func(e *edit, n onnx.Node) error {
 		e.attrToInput(n, "split", 1)

@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// Swish came at 24: x·σ(αx). SwiGLU, of 28, multiplies a second input by that.
+// Swish was introduced in opset 24: x·σ(αx). SwiGLU, of 28, multiplies a second input by that.
 var swish = []converter{
 	{"Swish", 24, Newest, func(e *edit, n onnx.Node) error {
 		e.swish(n.Output[0], n.In(0), n.Float("alpha", 1))

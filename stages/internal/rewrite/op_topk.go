@@ -2,7 +2,7 @@ package rewrite
 
 import "github.com/runexp/runexp/stages/internal/onnx"
 
-// TopK had its number as an attribute up to 9.
+// TopK had k as an attribute up to 9.
 var topK = []converter{{"TopK", Oldest, 9, func(e *edit, n onnx.Node) error {
 	k := n.Int("k", 0)
 	drop(n, "k")

@@ -8,28 +8,28 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// mostSteps keeps the nodes of a recurrent layer within bounds.
+// mostSteps bounds the nodes of a recurrent layer.
 const mostSteps = 4096
 
-// A recurrent says which layer with a memory a node is: how many gates and states it has, and which
-// activations, in ONNX's order, are written for it.
+// A recurrent describes a kind of recurrent layer: how many gates and states it has, and its supported
+// activations, in ONNX's order.
 type recurrent struct {
 	gates, states int
 	activations   []string
-	// inner says that what the memory adds to the last gate has a bias of its own, apart from the input's.
+	// inner means that the state's part of the last gate has a bias of its own, separate from the input's.
 	inner bool
 }
 
-// A memory is a recurrent layer's input of the shape [steps, batch, width], and weights as products take
-// them. States have the shape [1, ways, batch, size].
+// A memory is a recurrent layer's input of the shape [steps, batch, width], and its weights in the form for
+// products. States have the shape [1, ways, batch, size].
 type memory struct {
 	recurrent
 	hint, x                         string
 	steps, batch, width, ways, size int
-	backwards                       []bool // by way
+	backwards                       []bool // by direction
 	input, recurrence, bias         string
 	innerBias                       string
-	start                           []string // the states to start from; "" for zeros
+	start                           []string // the initial states; "" for zeros
 }
 
 // memory reads a recurrent layer.
@@ -142,8 +142,8 @@ func (e *edit) floats(name string) ([]float32, error) {
 	return onnx.Float32s(t)
 }
 
-// remember writes all steps of a recurrent layer and its outputs. step writes one, from what the input adds
-// to the gates and the states before it, and returns the states after it.
+// remember writes all steps of a recurrent layer and its outputs. step writes one, from the input's part of
+// the gates and the states before it, and returns the states after it.
 func (e *edit) remember(n onnx.Node, m *memory, step func(z string, states []string) []string) {
 	var hidden []string
 	states := m.start
@@ -175,7 +175,7 @@ func (e *edit) zero(name string) bool {
 	return err == nil && !slices.ContainsFunc(v, func(x float32) bool { return x != 0 })
 }
 
-// drive writes what the input adds to the gates, and returns it by steps, of the shape [1, ways, batch,
+// drive writes the input's part of the gates, and returns it by steps, of the shape [1, ways, batch,
 // gates·size] each.
 func (e *edit) drive(m *memory) []string {
 	factors := []string{e.reshape(m.hint, m.x, m.steps*m.batch, m.width), m.input}
@@ -198,8 +198,8 @@ func (e *edit) drive(m *memory) []string {
 	return e.split(m.hint, z, 0, slices.Repeat([]int{1}, m.steps)...)
 }
 
-// ways reverses the sequences of the ways that run backwards, between the order of the input and that of the
-// steps.
+// ways reverses the sequences of the directions that run backward, between the order of the input and that
+// of the steps.
 func (e *edit) ways(m *memory, ways []string) []string {
 	out := slices.Clone(ways)
 	for i, back := range m.backwards {

@@ -20,13 +20,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Opset is the version of ONNX's operators that [ToOpset] converts models to. Later ones have fewer kernels
-// for CUDA in ONNX Runtime, which takes a kernel only for exactly the version that it was written for.
+// Opset is the version of ONNX's operators to which [ToOpset] converts models. Later ones have fewer CUDA
+// kernels in ONNX Runtime, which uses a kernel only for exactly the version for which it was written.
 const Opset = 17
 
-// Oldest and Newest are the versions that [ToOpset] reads. What an operator means at a version between
-// [Opset] and Newest is what it means at Opset, unless testdata/versions.txt says that it changed or that it
-// is new: then a converter or a refusal is for it. A version beyond Newest may have changed any.
+// Oldest and Newest are the versions that [ToOpset] reads. An operator of a version between [Opset] and
+// Newest means the same as at Opset, unless testdata/versions.txt lists it as changed or new: then a
+// converter or a refusal handles it. A version beyond Newest may have changed any operator.
 const (
 	Oldest = 7
 	Newest = 28
@@ -34,7 +34,7 @@ const (
 
 // A converter rewrites the nodes of an operator in models of the opsets from…to.
 type converter struct {
-	op       string // of another domain than ONNX's own behind that and a dot
+	op       string // for a domain other than ONNX's own, prefixed with the domain and a dot
 	from, to int
 	apply    func(e *edit, n onnx.Node) error
 }
@@ -51,7 +51,7 @@ func converters() []converter {
 	)
 }
 
-// newer are the operators that came after opset 17 and that no converter expresses.
+// newer are the operators that were introduced after opset 17 and that no converter expresses.
 var newer = []string{
 	"AffineGrid", "BitCast", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "CausalConvWithState",
 	"CenterCropPad", "CumProd", "DeformConv", "GroupNormalization", "ImageDecoder", "LinearAttention",
@@ -59,9 +59,9 @@ var newer = []string{
 }
 
 // ToOpset converts a model's operators to version [Opset], and reports whether it added values, whose types
-// aren't known yet. types has the types of values as far as they are known, with [onnx.Free] where a
-// dimension isn't; some operators can be converted only where theirs are. The error names every node that
-// can't be converted.
+// aren't known yet. types has the known types of values, with [onnx.Free] for an unknown dimension; some
+// operators can be converted only if their types are known. The error names every node that can't be
+// converted.
 func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
@@ -79,12 +79,12 @@ func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 			list(e.clauses(), "; "))
 	}
 	m.Proto.OpsetImport = []*onnxpb.OperatorSetIdProto{{Version: Opset}}
-	m.Proto.IrVersion = 8 // the one of opset 17
+	m.Proto.IrVersion = 8 // the format's version at opset 17
 	m.Proto.Functions = nil
 	return e.anew, nil
 }
 
-// list joins the first of many.
+// list joins the first elements of a long list.
 func list(all []string, separator string) string {
 	const shown = 8
 	if n := len(all) - shown; n > 0 {
@@ -93,7 +93,7 @@ func list(all []string, separator string) string {
 	return strings.Join(all, separator)
 }
 
-// A refusal is nodes that can't be converted, for one reason.
+// A refusal is the nodes that can't be converted for one reason.
 type refusal struct {
 	why   string
 	nodes []string
@@ -123,13 +123,13 @@ type edit struct {
 	version int
 	types   map[string]onnx.Type
 	table   map[string][]converter
-	anew    bool // whether values were written that weren't there
-	made    int  // how many numbers there are in matrices that were made
+	anew    bool // whether values were added
+	made    int  // how many elements the created matrices have
 
-	sequences map[string][]string // what is in those of tensors, by the value that was one
+	sequences map[string][]string // the values in each sequence, by the sequence's name
 
-	scope   []*onnxpb.GraphProto // the graph in work and those around it
-	nodes   []*onnxpb.NodeProto  // what stands for the nodes seen so far
+	scope   []*onnxpb.GraphProto // the current graph and the graphs around it
+	nodes   []*onnxpb.NodeProto  // the converted nodes so far
 	refused []refusal
 }
 
@@ -179,7 +179,7 @@ func (e *edit) node(n onnx.Node) error {
 	return nil
 }
 
-// foreign returns why a node of another domain than ONNX's own can't be converted, and what would help.
+// foreign returns why a node of a domain other than ONNX's own can't be converted, and a remedy.
 func foreign(n onnx.Node) error {
 	switch {
 	case n.Quantises():
@@ -191,7 +191,7 @@ func foreign(n onnx.Node) error {
 	return fmt.Errorf("its operator is of %s, not one of ONNX's own", n.Domain)
 }
 
-// keep keeps a node as it now is.
+// keep keeps a node in its present form.
 func (e *edit) keep(n onnx.Node) { e.nodes = append(e.nodes, n.NodeProto) }
 
 // op writes a node and returns the name of its output.
@@ -201,7 +201,7 @@ func (e *edit) op(hint, op string, in []string, attrs ...onnx.Attr) string {
 	return out
 }
 
-// value returns a name for an output of a node that wasn't there.
+// value returns a name for an output of a new node.
 func (e *edit) value(hint, op string) string {
 	e.anew = true
 	return e.m.Fresh(hint + "/" + op)
@@ -222,11 +222,11 @@ func (e *edit) scalar(hint string, v float32) string {
 	return e.weight(onnx.FloatTensor(e.m.Fresh(hint), []float32{v}))
 }
 
-// mostNumbers is how many the matrices may have together that are made for nodes. A file may say that a value
-// is as large as it likes.
+// mostNumbers bounds the elements of all matrices that are made for nodes. A file may claim any size of a
+// value.
 const mostNumbers = 40 << 20
 
-// matrix returns room for the numbers of a constant.
+// matrix allocates the elements of a constant.
 func (e *edit) matrix(rows, columns int) ([]float32, error) {
 	if rows > (mostNumbers-e.made)/max(columns, 1) {
 		return nil, fmt.Errorf("a constant of %d times %d numbers takes too much memory", rows, columns)
@@ -258,7 +258,7 @@ func (e *edit) known(name string) ([]int, error) {
 	return out, nil
 }
 
-// constant returns a weight or what a Constant node holds, nil for anything else.
+// constant returns a weight or the value of a Constant node, nil for anything else.
 func (e *edit) constant(name string) *onnxpb.TensorProto {
 	for _, g := range slices.Backward(e.scope) {
 		for _, t := range g.Initializer {
@@ -287,7 +287,7 @@ func (e *edit) rank(name string) (int, error) {
 	return len(t.Shape), nil
 }
 
-// fixed returns the shape of a value, every dimension of which is known.
+// fixed returns the shape of a value if all its dimensions are known.
 func (e *edit) fixed(name string) ([]int, error) {
 	shape := e.types[name].Shape
 	if t := e.constant(name); t != nil {
@@ -356,12 +356,12 @@ func setInts(n onnx.Node, name string, v []int) {
 		onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
 }
 
-// unused reports whether no output of n from number i on is asked for.
+// unused reports whether no output of n from index i on is used.
 func unused(n onnx.Node, i int) bool {
 	return !slices.ContainsFunc(n.Output[min(i, len(n.Output)):], func(v string) bool { return v != "" })
 }
 
-// attrToInput turns an attribute of integers into an input of number i.
+// attrToInput turns an attribute of integers into input i.
 func (e *edit) attrToInput(n onnx.Node, name string, i int) {
 	if !n.Has(name) {
 		return

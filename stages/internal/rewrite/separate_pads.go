@@ -8,8 +8,8 @@ import (
 )
 
 // SeparatePads puts a Clip without bounds, which changes nothing, between a Pad of zeros and the MaxPool
-// behind it. ONNX Runtime fuses the two up to release 1.31, though its MaxPool pads with −∞: where all values
-// are negative the results differ. Behind a Relu none are.
+// after it. ONNX Runtime fuses the two up to release 1.31, although its MaxPool pads with −∞: if all values
+// are negative the results differ. After a Relu no value is.
 func SeparatePads(m *onnx.Model) {
 	e := &edit{m: m, scope: []*onnxpb.GraphProto{m.Proto.Graph}}
 	makers := map[string]onnx.Node{}
@@ -43,7 +43,7 @@ func SeparatePads(m *onnx.Model) {
 	m.Proto.Graph.Node = e.nodes
 }
 
-// zeros reports whether a node is a Pad that isn't known to pad with anything but zeros.
+// zeros reports whether a node is a Pad that may pad with zeros: no other value is known.
 func (e *edit) zeros(n onnx.Node) bool {
 	if n.NodeProto == nil || n.OpType != "Pad" || n.Text("mode", "constant") != "constant" ||
 		n.Float("value", 0) != 0 {

@@ -19,8 +19,9 @@ const (
 
 func otherFloat(t int32) bool { return t == float16Type || t == bfloat16Type || t == float64Type }
 
-// SinglePrecision makes every number of a model that isn't an integer a float32: weights, inputs, outputs,
-// and what nodes cast to. Half precision loses nothing by it. It returns whether there was anything to do.
+// SinglePrecision converts every number of a model that isn't an integer to float32: weights, inputs,
+// outputs, and the targets of casts. Half precision loses nothing by it. It returns whether it changed
+// anything.
 func SinglePrecision(m *onnx.Model) (bool, error) {
 	s := &single{}
 	if err := s.graph(m.Proto.Graph); err != nil {
@@ -126,10 +127,10 @@ func half(v uint16) float32 {
 	exponent := uint32(v>>10) & 31
 	fraction := uint32(v) & 1023
 	switch exponent {
-	case 0: // zero and subnormal numbers, which float32 holds as normal ones
+	case 0: // zero and subnormal numbers, which are normal in float32
 		f := float32(fraction) / (1 << 24)
 		return math.Float32frombits(sign | math.Float32bits(f))
-	case 31: // infinity and what isn't a number
+	case 31: // infinity and NaN
 		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
 	}
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)

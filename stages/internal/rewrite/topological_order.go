@@ -9,7 +9,7 @@ import (
 )
 
 // TopologicalOrder sorts the nodes of a model so that each follows the producers of its inputs, stably, and
-// checks that the graph is complete: every value has one producer, and no cycle leads to it. The error names
+// checks that the graph is complete: every value has one producer, and there is no cycle. The error names
 // the wrong node.
 func TopologicalOrder(m *onnx.Model) error {
 	g := m.Proto.Graph
@@ -30,9 +30,9 @@ func TopologicalOrder(m *onnx.Model) error {
 		if weights[t.Name] {
 			return fmt.Errorf("the model has two weights called %q", t.Name)
 		}
-		weights[t.Name], made[t.Name] = true, true // a weight may stand among the inputs too
+		weights[t.Name], made[t.Name] = true, true // a weight may also be listed as an input
 	}
-	maker := map[string]int{} // the number of the node that makes a value
+	maker := map[string]int{} // the index of the node that makes a value
 	for i, proto := range g.Node {
 		n := onnx.Node{NodeProto: proto}
 		if len(n.Output) == 0 {
@@ -59,7 +59,7 @@ func TopologicalOrder(m *onnx.Model) error {
 	return sort(g, made, maker)
 }
 
-// sort sorts the nodes of g depth first from each node in turn, so that sorted nodes stay where they are.
+// sort sorts the nodes of g depth first from each node in turn, so that sorted nodes keep their order.
 func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) error {
 	const unseen, open, done = 0, 1, 2
 	state := make([]int, len(g.Node))
