@@ -73,12 +73,11 @@ them even with 72 isn't published.`,
 	Run: runAggAtt,
 })
 
-// binEnds are the shares of the maps that bins end at, from the best.
+// binEnds are the fractions of the maps at which bins end, from the best.
 var binEnds = [...]float64{0.02, 0.05, 0.5, 0.95, 0.98, 1}
 
-// binsOf returns where the bins of n maps begin and the last one ends: the shares of n, rounded down as in
-// the official code where they aren't whole, and moved where a bin would be empty. There must be a map for
-// each.
+// binsOf returns the bounds of the bins of n maps: the fractions of n, rounded down as in the official
+// code, and moved if a bin would be empty. n must be at least the number of bins.
 func binsOf(n int) []int {
 	ends := []int{0}
 	for k, share := range binEnds {
@@ -88,7 +87,7 @@ func binsOf(n int) []int {
 	return ends
 }
 
-// A ranked is a map by how well it points.
+// A ranked is a map with its score.
 type ranked struct {
 	item          int
 	share, inside float64
@@ -161,8 +160,8 @@ func rowName(ids []string) string {
 	return strings.Join(ids, " ") + ": "
 }
 
-// aggregate sorts the maps of one upstream cell and adds up those of each bin. It reads them twice, so that
-// its memory doesn't depend on their number.
+// aggregate sorts the maps of one upstream cell and adds up the maps of each bin. It reads them twice, so
+// that its memory doesn't depend on their number.
 func (p AggAttParams) aggregate(ctx context.Context, e *stages.Env, d stages.Data) (*aggregate, error) {
 	cells, err := cellsOf(ctx, e, d)
 	if err != nil {
@@ -224,8 +223,9 @@ func (p AggAttParams) aggregate(ctx context.Context, e *stages.Env, d stages.Dat
 	return a, err
 }
 
-// divisor returns the number that the sum of a bin's maps is divided by: that of the maps; in the official
-// code the bin's share of all maps, rounded down, of which binary fractions take one here and there.
+// divisor returns the number by which the sum of a bin's maps is divided: the number of maps; in the
+// official code the bin's fraction of all maps, rounded down, from which binary fractions sometimes
+// subtract one.
 func (p AggAttParams) divisor(a *aggregate, bin int) float64 {
 	size := a.bins[bin+1] - a.bins[bin]
 	if p.Variant == "official" {
@@ -238,7 +238,7 @@ func (p AggAttParams) divisor(a *aggregate, bin int) float64 {
 	return float64(size)
 }
 
-// rank returns how well a map points; false if it has no score.
+// rank returns the score of a map; false if it has none.
 func (p AggAttParams) rank(a *aggregate, payload []byte) (r ranked, ok bool, err error) {
 	v, err := metric.Enlarged(payload, a.height, a.width)
 	if err != nil {
@@ -259,7 +259,7 @@ func (p AggAttParams) rank(a *aggregate, payload []byte) (r ranked, ok bool, err
 	return r, !math.IsNaN(r.share), nil
 }
 
-// values returns what is shown of a map.
+// values returns the displayed values of a map.
 func (p AggAttParams) values(a *aggregate, d stages.Data, item int) ([]float64, error) {
 	b, err := d.Load(item)
 	if err != nil {
@@ -272,8 +272,8 @@ func (p AggAttParams) values(a *aggregate, d stages.Data, item int) ([]float64, 
 	return v, err
 }
 
-// scaleOf returns the 99.5th percentile of the magnitudes in maps: the value at that share of the sorted
-// ones, rounded down. If it is 0 it returns 1, so that maps are shown as they are.
+// scaleOf returns the 99.5th percentile of the magnitudes in maps: the value at that fraction of the sorted
+// ones, rounded down. If it is 0 it returns 1, so that maps aren't scaled.
 func scaleOf(maps ...[]float64) float64 {
 	var all []float64
 	for _, m := range maps {
@@ -316,7 +316,7 @@ func (p AggAttParams) example(e *stages.Env, a *aggregate, d stages.Data, bin in
 	return x, err
 }
 
-// The cells that the items of a port of maps explain.
+// The cells of the grids that the items of a port of maps explain.
 type explainedCells struct {
 	side, height, width int
 	of                  map[string]int // by item: the cell, from 1
@@ -354,7 +354,7 @@ func cellsOf(ctx context.Context, e *stages.Env, maps stages.Data) (*explainedCe
 	return nil, fmt.Errorf("there are no cells of these maps")
 }
 
-// mask returns the pixels of a cell, nil if there is none of that number.
+// mask returns the pixels of a cell, nil if there is no such cell.
 func (c *explainedCells) mask(cell int) []uint8 {
 	if cell >= c.side*c.side {
 		return nil
@@ -376,7 +376,7 @@ func (c *explainedCells) outline(cell int) outline {
 	return outline{grid: c.side, boxes: [][4]float64{{x, y, x + 1/n, y + 1/n}}}
 }
 
-// caption tells how many maps bins have, and what was left out.
+// caption describes the numbers of maps in bins, and the excluded maps.
 func (p AggAttParams) caption(rows []*aggregate) string {
 	sizes, left := []string{}, 0
 	for _, a := range rows {
@@ -431,5 +431,5 @@ func binTable(p AggAttParams, axes []string, rows []*aggregate) stages.Table {
 	return t
 }
 
-// binNames name the bins by the shares between which they lie.
+// binNames name the bins by the fractions at their ends.
 var binNames = [...]string{"0–2 %", "2–5 %", "5–50 %", "50–95 %", "95–98 %", "98–100 %"}

@@ -11,13 +11,13 @@ import (
 // aggColours is the number of steps of the colour map, odd so that white is one of them.
 const aggColours = 33
 
-// An aggColumn is a column of tiles: its name, and what it shows of a row.
+// An aggColumn is a column of tiles: its name, and the part of a row that it shows.
 type aggColumn struct {
 	name string
 	draw func(p *aggPanel, a *aggregate)
 }
 
-// An aggPanel is where a tile is drawn.
+// An aggPanel is the place where a tile is drawn.
 type aggPanel struct {
 	page *chart.Page
 	at   chart.Rect
@@ -113,7 +113,7 @@ func (p *aggPanel) frame(a *aggregate) {
 	a.outline.draw(p.page, p.at)
 }
 
-// shown lists what the figure shows: of items those of the examples.
+// shown lists the contents of the figure; its items are the examples'.
 func (p AggAttParams) shown(rows []*aggregate) shown {
 	var out shown
 	for _, c := range aggColumns(rows[0].best.image != nil) {

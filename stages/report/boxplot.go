@@ -154,7 +154,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	return nil
 }
 
-// byFamily moves the ids on an axis to the first of their family. Each without one stays where it is.
+// byFamily moves the ids on an axis to the first of their family. An id without a family keeps its place.
 func byFamily(e *stages.Env, axis string, ids []string) []string {
 	var out []string
 	for _, id := range ids {
@@ -172,7 +172,7 @@ func byFamily(e *stages.Env, axis string, ids []string) []string {
 	return out
 }
 
-// chanceOf returns the score of guessing that all cells of a panel tell, 0 if they don't.
+// chanceOf returns the score of guessing that all cells of a panel have, 0 if they don't.
 func chanceOf(cells []cell, axes, ids []string) float64 {
 	chance, first := 0.0, true
 	for _, c := range cells {
@@ -191,7 +191,7 @@ func chanceOf(cells []cell, axes, ids []string) float64 {
 // scoreLabel names scores by their unit.
 func scoreLabel(unit string) string {
 	if unit == "share" {
-		return "score" // one from 0 to 1 tells that itself
+		return "score" // the scale from 0 to 1 shows that itself
 	}
 	return axisLabel("score", unit)
 }

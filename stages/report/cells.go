@@ -29,7 +29,7 @@ var (
 	places  = scores.Places
 )
 
-// agree reports whether two coordinates are equal on the axes that they share.
+// agree reports whether two coordinates are equal on their common axes.
 func agree(a, b []stages.Coord) bool {
 	for _, c := range a {
 		if id := idOn(b, c.Axis); id != "" && id != c.ID {
@@ -39,7 +39,7 @@ func agree(a, b []stages.Coord) bool {
 	return true
 }
 
-// labelsOf returns what figures and tables call a place: the labels of its ids, or the ids.
+// labelsOf returns the name of a place in figures and tables: the labels of its ids, or the ids.
 func labelsOf(e *stages.Env, axes, ids []string) string {
 	labels := make([]string, len(ids))
 	for i, id := range ids {
@@ -48,7 +48,7 @@ func labelsOf(e *stages.Env, axes, ids []string) string {
 	return strings.Join(labels, " · ")
 }
 
-// columnLabel returns the label of a column that is called like a place, "" where that has no label.
+// columnLabel returns the label of a column that is named after a place, "" if the place has no label.
 func columnLabel(e *stages.Env, axes, ids []string) string {
 	if label := labelsOf(e, axes, ids); label != strings.Join(ids, " · ") {
 		return label

@@ -37,7 +37,7 @@ type CurvesParams struct {
 	Area         []string `yaml:"area" doc:"two lines between which the area is filled; a third one is named by the area and not drawn"`
 }
 
-// Curves plots mean curves with their intervals, in one panel per combination of the axes that aren't
+// Curves plots mean curves with their intervals, in one panel for each combination of the axes that aren't
 // lines, all with the same scale. An image whose curve isn't finite is excluded from its line. The band
 // "paired" removes each image's own level, on which comparisons between lines don't depend (Cousineau 2005,
 // with Morey's correction of 2008).
@@ -85,12 +85,12 @@ type plotLine struct {
 	items  []string             // the items included, in order
 
 	centred map[string][]float64 // by item: the curve minus the mean over all lines, or nil
-	shares  []float64            // by point: how much is replaced; nil without items
+	shares  []float64            // by point: the fraction that is replaced; nil without items
 	skipped int                  // number of curves that aren't finite
 
-	mean, low, high []float64 // by point; the interval is NaN where there's none
+	mean, low, high []float64 // by point; NaN without an interval
 
-	cost float64 // by which lines are best and worst: a low one is good; NaN if there's none
+	cost float64 // the smaller, the better the line; NaN if unknown
 }
 
 func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
@@ -287,8 +287,8 @@ func (s *plotLine) summarise(lines int) {
 	}
 }
 
-// area returns the area under the mean curve, negative where a large one is good: a smaller area is better
-// as long as the most relevant pixels go first.
+// area returns the area under the mean curve, negated if a large one is good: a smaller area is better if
+// the most relevant pixels are removed first.
 func (s *plotLine) area() float64 {
 	if len(s.items) == 0 {
 		return math.NaN()
@@ -303,8 +303,8 @@ func (s *plotLine) area() float64 {
 	return sum
 }
 
-// costOf returns the mean of the defined scores of the cells that agree with a line, negative where a high
-// one is good, or NaN if there's none.
+// costOf returns the mean of the defined scores of the cells that agree with a line, negated if a high one
+// is good, or NaN if there are none.
 func costOf(cells []cell, line []stages.Coord) (float64, error) {
 	sum, n := 0.0, 0.0
 	for _, c := range cells {
@@ -326,7 +326,7 @@ func costOf(cells []cell, line []stages.Coord) (float64, error) {
 	return sum / n, nil
 }
 
-// shown returns which of n points are in the table.
+// shown returns the indices of the n points that are in the table.
 func (p CurvesParams) shown(n int) []int {
 	some := p.Points
 	if some == 0 || some > n {

@@ -13,14 +13,14 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// most is the number of lines that are told apart by their colours; of more, the best and the worst are, half
-// of each.
+// most is the number of lines with distinct colours; if there are more, the best and the worst have
+// colours, half of each.
 const (
 	most = 8
 	half = 3
 )
 
-// fewLines is the largest number of lines whose bands are told apart.
+// fewLines is the largest number of lines with distinct bands.
 const fewLines = 4
 
 // drawCurves returns the figure of panels whose lines are the ids on an axis.
@@ -74,7 +74,7 @@ func drawCurves(e *stages.Env, p CurvesParams, panels [][]*plotLine, line string
 	return k
 }
 
-// hidden tells in words which lines lie on others from one end to the other.
+// hidden describes which lines are hidden by others along their whole length.
 func hidden(k *chart.Curves) (notes []string) {
 	on := map[[2]string]int{}
 	for _, panel := range k.Panels {
@@ -124,7 +124,8 @@ func lineNames(panels [][]*plotLine, order stages.Order, line string) []string {
 	return slices.Compact(names)
 }
 
-// extremes returns the best and the worst lines by the mean rank of their costs over the panels, best first.
+// extremes returns the best and the worst lines by the mean rank of their costs over the panels, best
+// first.
 func extremes(panels [][]*plotLine, names []string, line string) []string {
 	rank, n := map[string]float64{}, map[string]float64{}
 	for _, panel := range panels {
@@ -168,7 +169,8 @@ func share(order string) string {
 	return "share of pixels"
 }
 
-// curvesCaption describes the figure, and by what lines are best and worst where not all have a colour.
+// curvesCaption describes the figure, and the criterion for the best and worst lines if not all have a
+// colour.
 func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []string) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {

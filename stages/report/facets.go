@@ -8,27 +8,27 @@ import (
 	"github.com/runexp/runexp/stages/internal/chart"
 )
 
-// facets are the panels of a figure: one for each combination of ids that there is on their axes.
+// facets are the panels of a figure: one for each existing combination of ids on their axes.
 type facets struct {
 	axes   []string
 	ids    [][]string // of every panel
 	names  []string   // of every panel, "" for the only one
-	titles []string   // of every panel; "" where the names of its row and column tell all
+	titles []string   // of every panel; "" if the names of its row and column suffice
 	grid   chart.Grid
 	byRow  bool // each row of the grid has its own y-axis
 }
 
-// An arrangement is what parameters say of panels: they stand one after another, by the axes in list, or with
-// rows and columns in a grid whose rows and columns have names.
+// An arrangement is the order of panels in the parameters: one after another, by the axes in list, or in a
+// grid whose rows and columns have names.
 type arrangement struct {
 	list, rows, columns []string
 	perRow              int
 	gap, scale          string
 }
 
-// facets arranges panels of data: one for each combination of ids on its axes but those that are used within
-// panels. Axes that the arrangement doesn't name follow those of list, or of rows. An axis with one id is in
-// no title.
+// facets arranges panels of data: one for each combination of ids on its axes, except the axes that are
+// used within panels. Axes that the arrangement doesn't name follow those of list, or of rows. An axis with
+// one id is in no title.
 func (a arrangement) facets(e *stages.Env, data []stages.Data, used ...string) (facets, error) {
 	axes, named := axesOf(data), slices.Concat(a.list, a.rows, a.columns)
 	for _, axis := range named {
@@ -106,7 +106,7 @@ func (f facets) lacks(e *stages.Env, cells []cell, n int, axis string, ids []str
 	return []string{strings.Join(missing, ", ") + " in " + f.names[n]}
 }
 
-// size returns a size in points, or without one the usual.
+// size returns a size in points, or the usual one if it is 0.
 func size(points, usual int) float64 {
 	if points == 0 {
 		points = usual

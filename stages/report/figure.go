@@ -74,7 +74,7 @@ func mapped[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// keyColumns returns where the key columns called names are.
+// keyColumns returns the indices of the key columns with these names.
 func keyColumns(t stages.Table, param string, names []string) ([]int, error) {
 	at := make([]int, len(names))
 	for i, name := range names {
@@ -86,7 +86,7 @@ func keyColumns(t stages.Table, param string, names []string) ([]int, error) {
 	return at, nil
 }
 
-// numberColumn returns where the number column called name is.
+// numberColumn returns the index of the number column with this name.
 func numberColumn(t stages.Table, param, name string) (int, error) {
 	at := slices.IndexFunc(t.Numbers, func(c stages.Column) bool { return c.Name == name })
 	if at < 0 {

@@ -127,7 +127,7 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 	}
 	i0, j0 := byMean(values, len(down), 0, p.Sort == "rows" || p.Sort == "both"),
 		byMean(values, len(across), 1, p.Sort == "columns" || p.Sort == "both")
-	if pairs { // the first has no row of its own, and the last no column, if no case is compared with itself
+	if pairs { // if no case is compared with itself, the first has no row, and the last no column
 		i0, j0 = used(values, i0, 0), used(values, j0, 1)
 	}
 	for n, i := range i0 {
@@ -159,12 +159,12 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 	return nil
 }
 
-// against reports whether columns are rows, each with against before its name.
+// against reports whether the columns are the rows, each with "against" before its name.
 func against(rows, columns []string) bool {
 	return slices.EqualFunc(rows, columns, func(row, column string) bool { return column == "against "+row })
 }
 
-// axisOfKey returns the axis whose ids stand in a key column.
+// axisOfKey returns the axis whose ids are in a key column.
 func axisOfKey(key string) string { return strings.TrimPrefix(key, "against ") }
 
 // keysOf returns the texts of a row in some key columns.
@@ -172,8 +172,8 @@ func keysOf(r stages.Row, columns []int) []string {
 	return mapped(columns, func(i int) string { return r.Keys[i] })
 }
 
-// placesIn returns the distinct texts of the rows in some key columns, or in any of several lists of them, in
-// the experiment's order, or the table's where that has none.
+// placesIn returns the distinct texts of the rows in some key columns, or in any of several lists of them,
+// in the experiment's order, or else the table's.
 func placesIn(order stages.Order, t stages.Table, columns ...[]int) [][]string {
 	var out [][]string
 	for _, list := range columns {
@@ -206,8 +206,8 @@ func labelled(e *stages.Env, t stages.Table, columns []int, keys []string) strin
 	return labelsOf(e, axes, keys)
 }
 
-// byMean returns the numbers of n rows (side 0) or columns (side 1), by their mean value if that is asked
-// for.
+// byMean returns the indices of n rows (side 0) or columns (side 1), sorted by their mean value if asked is
+// set.
 func byMean(values map[[2]int]float64, n, side int, asked bool) []int {
 	out, sum, count := make([]int, n), make([]float64, n), make([]float64, n)
 	for i := range out {
@@ -238,7 +238,7 @@ func used(values map[[2]int]float64, list []int, side int) []int {
 	return slices.DeleteFunc(list, func(i int) bool { return !has[i] })
 }
 
-// inBands says in words how many numbers are in each band, the highest first.
+// inBands writes in words how many numbers are in each band, the highest first.
 func inBands(bands []float64, counts []int, n int) string {
 	limit := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	var parts []string

@@ -18,7 +18,7 @@ import (
 type LeaderboardParams struct {
 	Rank  string `yaml:"rank" axis:"scores" doc:"the axis to compare"`
 	Title string `yaml:"title" doc:"a title"`
-	// Correction is that of the marks, too.
+	// The correction also applies to marks.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of p for the number of pairs in a case; none marks as stats/wilcoxon does against the best without correction" choices:"holm|none"`
 	claims.List
 }
@@ -26,17 +26,18 @@ type LeaderboardParams struct {
 // Known rejects claims that name unknown ids.
 func (p LeaderboardParams) Known(ids map[string][]string) error { return p.List.Known(ids, meanName) }
 
-// meanName is that of the number in claims about means over images.
+// meanName is the name of the number in claims about means over images.
 const meanName = "mean"
 
 const holm = "holm"
 
-// level is that of the tests whose results leaderboards tell.
+// level is the significance level of the tests in leaderboards.
 const level = 0.05
 
 // Leaderboard ranks the ids of one axis. Every combination of the other axes is a case with its own ranks,
 // by the mean over the images whose score is defined for every competitor; the mean rank over the cases
-// orders the table. Intervals are those of package interval; those of differences are paired by image.
+// orders the table. Intervals are computed by package interval; intervals of differences are paired by
+// image.
 var Leaderboard = stages.New(stages.Def[LeaderboardParams]{
 	Name: "report/leaderboard",
 	Doc: `ranking of methods, in every case and over all cases
@@ -72,12 +73,12 @@ image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 type scoreCase struct {
 	*scores.Case
 	ranked bool
-	shared [][]float64 // by competitor: scores of the images that all have
+	shared [][]float64 // by competitor: scores of the images that all competitors have
 	rank   []float64   // by competitor; NaN if not ranked
 	p      [][]float64 // of every two competitors, corrected; nil if not ranked
 }
 
-// A board holds everything that the outputs show.
+// A board holds the contents of all outputs.
 type board struct {
 	env         *stages.Env
 	axis        string
@@ -125,7 +126,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	return nil
 }
 
-// rankCompetitors ranks the competitors of one case, and tests which can be told apart.
+// rankCompetitors ranks the competitors of one case, and tests which of them differ significantly.
 func (m *scoreCase) rankCompetitors(holm bool) {
 	m.shared = m.Shared()
 	if m.ranked = m.Comparable && len(m.Cells) > 1 && len(m.shared[0]) > 0; !m.ranked {
@@ -140,10 +141,11 @@ func (m *scoreCase) rankCompetitors(holm bool) {
 	m.p, _ = m.Pairwise(holm)
 }
 
-// alike reports whether two competitors of a ranked case can't be told apart.
+// alike reports whether two competitors of a ranked case don't differ significantly.
 func (m *scoreCase) alike(a, b int) bool { return !(m.p[a][b] <= level) }
 
-// mark returns 1 for competitors that can't be told apart from the best, and for the best if there is one.
+// mark returns 1 for the best competitor, if there is one, and for those that don't differ significantly
+// from it.
 func (m *scoreCase) mark(p int) float64 {
 	first, _ := m.best()
 	for other := range m.p {
@@ -164,7 +166,8 @@ func (m *scoreCase) best() (first, second int) {
 	return order[0], order[1]
 }
 
-// lead returns how much better a is than b, over the images that all competitors share, with its interval.
+// lead returns by how much a is better than b, over the images that all competitors share, with its
+// interval.
 func (m *scoreCase) lead(a, b int) (mean, low, high float64) {
 	d := make([]float64, len(m.shared[a]))
 	for i := range d {

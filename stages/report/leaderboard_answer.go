@@ -33,7 +33,7 @@ func (b *board) answer() string {
 	return strings.Join(s, " ") + "\n"
 }
 
-// ranking names the first.
+// ranking names the first competitors.
 func (b *board) ranking() string {
 	first, second := b.order[0], b.order[1]
 	where := "in the one case"
@@ -60,8 +60,8 @@ func (b *board) ranking() string {
 // named is the number of pairs that the first sentence names.
 const named = 3
 
-// neighbours names those that follow each other in the ranking and that no case tells apart. The p-value is
-// the smallest of the cases', times their number.
+// neighbours names the pairs of neighbours in the ranking that differ significantly in no case. The p-value
+// is the smallest one of the cases, times their number.
 func (b *board) neighbours() string {
 	var pairs []string
 	more := 0
@@ -116,7 +116,7 @@ func (b *board) tied(rank []float64) string {
 // detailed is the number of cases up to which the answer describes each.
 const detailed = 3
 
-// leads describes by how much the best of each case leads, and whether that is confirmed.
+// leads describes by how much the best competitor of each case leads, and whether that is confirmed.
 func (b *board) leads() []string {
 	var s []string
 	clear, cases, fewest, most := 0, 0, math.MaxInt, 0

@@ -10,12 +10,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/chart"
 )
 
-// A shown is what a page of images shows. The fact "shown" of the port figure has it in JSON, for
+// A shown is the contents of a page of images. The fact "shown" of the port figure holds it as JSON, for
 // cells/*.jsonl of a review folder.
 type shown struct {
 	Columns []string   `json:"columns,omitempty"` // ids
 	Items   []string   `json:"items,omitempty"`   // ids of images
-	Rows    [][]string `json:"rows,omitempty"`    // ids on the axes of rows, if it has some
+	Rows    [][]string `json:"rows,omitempty"`    // ids on the axes of rows, if there are such axes
 }
 
 // A preview is the PNG of a page.
@@ -31,8 +31,8 @@ const (
 	mostDots   = 300
 )
 
-// choices returns the dots per inch that a preview may have, in order: at first such that a pixel of a map is
-// a whole number of dots, then fewer.
+// choices returns the resolutions that a preview may have, in order: first those at which a pixel of a map
+// is a whole number of dots, then lower ones.
 func (p preview) choices() []int {
 	best, list := p.dots, []int{144, 108, fewestDots}
 	for k := 1.0; k*p.whole <= mostDots && p.whole >= 1; k++ {
@@ -47,9 +47,9 @@ func (p preview) choices() []int {
 	return slices.Compact(list)
 }
 
-// draw returns the file with the most dots per inch that the budget allows, or else the fewest, and a
-// sentence about that, "" if it is within the budget with as many as it should have. Sizes that go by the
-// number of dots too far beyond the budget aren't tried.
+// draw returns the file with the highest resolution that the budget allows, or else the lowest. The remark
+// is a sentence about that, "" if the file is within the budget at the intended resolution. Resolutions
+// whose number of dots exceeds the budget by far aren't tried.
 func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 	before := 0
 	for _, dots := range p.choices() {
@@ -72,7 +72,7 @@ func (p preview) draw(f chart.Figure) (file []byte, remark string) {
 	return file, remark
 }
 
-// setPage writes a page of images to all ports, with what it shows.
+// setPage writes a page of images to all ports, with its contents.
 func setPage(e *stages.Env, page *chart.Page, p preview, caption string, list shown) error {
 	text, err := json.Marshal(list)
 	if err != nil {

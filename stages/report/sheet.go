@@ -115,11 +115,11 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 type sheetRow struct {
 	choice  choice
 	ids     []string // on the other axes
-	labels  []string // and what they are called
+	labels  []string // their labels
 	photo   *picture.RGB
-	again   bool     // it's the image of the row above, with the same text
+	again   bool     // it is the image of the row above, with the same text
 	notes   []string // paragraphs below the image, the first is prominent
-	tiles   []*tile  // in the order in which they're shown; nil for a missing map
+	tiles   []*tile  // in the order in which they are shown; nil for a missing map
 	outline outline
 }
 
@@ -128,17 +128,17 @@ type sheet struct {
 	boxW, boxH float64 // of a tile, in points
 	width      float64 // of a line of tiles, at most
 	columns    []string
-	names      map[string]string // what columns are called
+	names      map[string]string // labels of the columns
 	signed     map[string]bool   // by column
 	rows       []*sheetRow
-	words      string // which images were asked for
+	words      string // description of the selected images
 	sorted     bool
 	sharing    string // SheetParams.Scale
 	overlay    bool
 	pixels     int // of all maps
 }
 
-// maxMapPixels bounds the memory of a sheet, which holds its maps: 4 bytes each.
+// maxMapPixels bounds the memory of a sheet, which holds its maps: 4 bytes a pixel.
 const maxMapPixels = 1 << 27
 
 func runSheet(ctx context.Context, p SheetParams, e *stages.Env) error {
@@ -163,7 +163,7 @@ func (s *sheet) dots() float64 {
 	return 0
 }
 
-// shown lists what the sheet shows.
+// shown lists the contents of the sheet.
 func (s *sheet) shown() shown {
 	out := shown{Columns: s.columns}
 	for _, r := range s.rows {
@@ -250,8 +250,9 @@ func coordsOf(axes, ids []string) []stages.Coord {
 	return place
 }
 
-// rowsOf returns the places of rows: the maps' ids on the axes, with those of scores that agree with them. A
-// place that another one says more about is none: maps have no metric, but their scores have.
+// rowsOf returns the places of rows: the maps' ids on the axes, combined with the scores' that agree with
+// them. A place is left out if another one has the same ids and more: maps have no metric, but their scores
+// have.
 func rowsOf(order stages.Order, maps, spread []stages.Data, axes []string) [][]string {
 	var all []stages.Data
 	for _, m := range maps {
@@ -288,7 +289,7 @@ func vaguer(p, q []string) bool {
 	return lacks
 }
 
-// setAgain finds the rows whose image stands above them.
+// setAgain finds the rows with the same image as the row above them.
 func (s *sheet) setAgain() {
 	for i, r := range s.rows {
 		if r.again = false; i > 0 {
@@ -316,7 +317,7 @@ func (p SheetParams) open(e *stages.Env, r *sheetRow, place []stages.Coord) (fou
 	return true, err
 }
 
-// setBox sets the size of tiles by the largest image, of which an edge more than twice as long as the other
+// setBox sets the size of tiles by the largest image; one whose edges differ by more than a factor of two
 // is drawn smaller.
 func (s *sheet) setBox(side float64) {
 	w, h := 1, 1
@@ -370,7 +371,8 @@ func (s *sheet) fill(e *stages.Env, r *sheetRow, place []stages.Coord, column st
 	return nil
 }
 
-// compareTiles orders tiles from the best score to the worst, then those without one, then missing ones.
+// compareTiles orders tiles from the best score to the worst, then those without a score, then missing
+// ones.
 func compareTiles(a, b *tile) int {
 	value := func(t *tile) (lacks int, x float64) {
 		switch {

@@ -30,8 +30,8 @@ const (
 
 var blank = color.RGBA{240, 240, 240, 255}
 
-// A layout is where the parts of a sheet go. An image takes a block: ids on the left, the image, and lines of
-// tiles to its right.
+// A layout holds the positions of the parts of a sheet. An image has a block: ids on the left, the image,
+// and lines of tiles to its right.
 type layout struct {
 	labels  float64 // width of the ids
 	column  float64 // width of a tile with its gap
@@ -39,7 +39,7 @@ type layout struct {
 	lines   int     // lines of tiles of an image
 	across  int     // images next to each other
 	heads   float64 // height of the columns' names
-	named   bool    // names stand above each tile rather than above the columns
+	named   bool    // names are above each tile rather than above the columns
 }
 
 func (s *sheet) layout() layout {
@@ -68,7 +68,7 @@ func (s *sheet) layout() layout {
 	return l
 }
 
-// idsWidth returns how much room names on the left of a row take.
+// idsWidth returns the width of the names on the left of a row.
 func idsWidth(labels []string) (width float64) {
 	for _, label := range labels {
 		for _, line := range chart.TextFont.Wrap(label, labelWidth, labelLines) {
@@ -98,7 +98,7 @@ func (s *sheet) several() bool {
 	return false
 }
 
-// sections returns the rows in parts that begin on a new line: the best and the worst.
+// sections returns the rows in groups that begin on a new line: the best and the worst.
 func (s *sheet) sections() [][]*sheetRow {
 	var out [][]*sheetRow
 	for i, r := range s.rows {
@@ -163,8 +163,8 @@ func (l *layout) notes(r *sheetRow) (lines []line) {
 	return lines
 }
 
-// lineHeights returns the heights of the text below the tiles of each line of a block. The notes of the image
-// may reach down into the next lines.
+// lineHeights returns the heights of the text below the tiles of each line of a block. The notes of the
+// image may extend into the next lines.
 func (l *layout) lineHeights(r *sheetRow) []float64 {
 	heights := make([]float64, l.lines)
 	for i, t := range r.tiles {
@@ -297,7 +297,7 @@ func (s *sheet) drawBlock(page *chart.Page, l *layout, x, y float64, r *sheetRow
 	}
 }
 
-// frame returns where the image or a map of a row is drawn in a box at (x, y).
+// frame returns the rectangle of a row's image or map in a box at (x, y).
 func (s *sheet) frame(r *sheetRow, x, y float64) chart.Rect {
 	w, h := float64(r.photo.W), float64(r.photo.H)
 	scale := min(s.boxW/w, s.boxH/h)
@@ -324,7 +324,7 @@ func shade(k, n int, signed bool) color.RGBA {
 	return mapOf(signed).At(v)
 }
 
-// palette returns the colours of maps' steps. Above an image the larger a value is, the more opaque they are.
+// palette returns the colours of maps' steps. Above an image, larger values are more opaque.
 func palette(signed, overlay bool) (list []color.NRGBA) {
 	for k := range mapColours {
 		c := shade(k, mapColours, signed)
@@ -341,7 +341,7 @@ func palette(signed, overlay bool) (list []color.NRGBA) {
 	return list
 }
 
-// setScales gives each map its scale: its own, or that of its column or of the sheet.
+// setScales gives each map its scale: its own, or the scale of its column or of the sheet.
 func (s *sheet) setScales() {
 	groups := map[string][]*tile{}
 	signed := false // any
@@ -369,7 +369,7 @@ func (s *sheet) setScales() {
 	}
 }
 
-// drawTile draws a map in the middle of a box, above the ground if there is one, or a word in its place.
+// drawTile draws a map in the middle of a box, on top of ground if that is set, or a word in its place.
 func (s *sheet) drawTile(page *chart.Page, x, y float64, t *tile, r *sheetRow, ground *chart.Raster) {
 	frame := s.frame(r, x, y)
 	if t == nil || t.state != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// maxImages is the largest number of images that a sheet may be asked for.
+// maxImages is the largest number of images in a sheet.
 const maxImages = 64
 
 // A Selection is the parameter items of [Sheet]: a number of images, or their ids.
@@ -49,11 +49,11 @@ func (s *Selection) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// A choice is an image of the sheet.
+// A choice is a selected image.
 type choice struct {
 	id    string
 	end   string  // best or worst if it was selected by its score
-	score float64 // by which it was selected
+	score float64 // the score by which it was selected
 }
 
 // choose returns the images to show, in order, and the words for the caption.
@@ -105,8 +105,8 @@ func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, 
 	return list, words, nil
 }
 
-// itemsOf returns the ids on a port, each list of them once: whole images and grids have different ones,
-// cells of one data set the same.
+// itemsOf returns the ids on a port, each list once: whole images and grids have different lists, cells of
+// one data set the same.
 func itemsOf(ctx context.Context, data []stages.Data) (all [][]string, err error) {
 	for _, d := range data {
 		ids := make([]string, d.Items.Len())
@@ -127,8 +127,8 @@ func itemsOf(ctx context.Context, data []stages.Data) (all [][]string, err error
 	return all, nil
 }
 
-// extremes returns the images with the best and the worst means of the scores on the port by, or scores, from
-// the best to the worst. Of equal ones the first in order is the better.
+// extremes returns the images with the best and the worst means of the scores on the port by, or scores,
+// from the best to the worst. Of equal ones the first in order is the better one.
 func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string) ([]choice, string, error) {
 	port := "by"
 	if !e.Wired(port) {
@@ -203,8 +203,8 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 	return list, words, nil
 }
 
-// directionOf returns how the scores on a port are better. It returns an error if that isn't known, or isn't
-// the same for all.
+// directionOf returns the direction of the scores on a port. It returns an error if it is unknown, or
+// differs between cells.
 func directionOf(e *stages.Env, port string) (stages.Direction, error) {
 	direction := stages.None
 	for i, d := range e.Ports[port] {
@@ -220,7 +220,7 @@ func directionOf(e *stages.Env, port string) (stages.Direction, error) {
 	return direction, nil
 }
 
-// classOf returns the label of an image, otherwise the class that is explained.
+// classOf returns the label of an image, or else the explained class.
 func classOf(e *stages.Env, id string, place []stages.Coord) (class int64, ok bool, err error) {
 	for _, port := range []string{"labels", "targets"} {
 		b, _, err := at(e.Ports[port], id, place)
@@ -238,7 +238,7 @@ func classOf(e *stages.Env, id string, place []stages.Coord) (class int64, ok bo
 	return 0, false, nil
 }
 
-// classesOf decodes a class, or a class and one that is subtracted, -1 for none.
+// classesOf decodes a class, or a class and a subtracted one, -1 for none.
 func classesOf(b []byte) ([]int64, error) {
 	t, err := stages.DecodeTensor(b)
 	if err != nil {
@@ -251,7 +251,7 @@ func classesOf(b []byte) ([]int64, error) {
 }
 
 // at returns the payload of an image on a port at a place, and that port's data: of the item with that id,
-// otherwise of the first made of it; nil if there is none.
+// or else of the first item derived from it; nil if there is none.
 func at(data []stages.Data, id string, place []stages.Coord) ([]byte, *stages.Data, error) {
 	for k := range data {
 		if !agree(place, data[k].Coord) {
@@ -265,7 +265,7 @@ func at(data []stages.Data, id string, place []stages.Coord) ([]byte, *stages.Da
 	return nil, nil, nil
 }
 
-// payload returns the payload of an image on a port: of the item with that id, otherwise of the first derived
+// payload returns the payload of an image on a port: of the item with that id, or else of the first derived
 // from it.
 func payload(d stages.Data, id string) ([]byte, error) {
 	first := -1

@@ -38,8 +38,8 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 	return list, nil
 }
 
-// notes returns what stands below an image: the explained class and its probability, the label if it's
-// another, the score that selected it, and its id, or less, as the parameter caption says.
+// notes returns the text below an image: the explained class and its probability, the label if it differs,
+// the score by which the image was selected, and its id, or less, depending on the parameter caption.
 func (p SheetParams) notes(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
 	if p.Caption != "file" && p.Caption != "none" {
 		if notes, err = classNotes(e, c, place); err != nil {
@@ -122,7 +122,7 @@ func className(names string, i int64) string {
 	return "class " + strconv.FormatInt(i, 10)
 }
 
-// caption tells which images are shown, and what the numbers are.
+// caption describes the selection of images and the numbers.
 func (p SheetParams) caption(e *stages.Env, s *sheet) string {
 	text := "Maps of " + s.words + "."
 	var below []string

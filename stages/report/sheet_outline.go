@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// An outline is what is outlined on an image and its maps: rectangles and a mask, in shares of the image.
+// An outline is drawn on an image and its maps: rectangles and a mask, in fractions of the image's size.
 type outline struct {
 	boxes [][4]float64 // left, top, right, bottom
 	grid  int          // cells along a side, 0 for no grid
@@ -20,7 +20,7 @@ type outline struct {
 	maskH int
 }
 
-// outlineOf reads what is outlined on an image.
+// outlineOf reads the outline of an image.
 func outlineOf(e *stages.Env, id string, place []stages.Coord, photo *picture.RGB) (m outline, err error) {
 	for _, port := range []string{"boxes", "cells"} {
 		b, d, err := exactly(e.Ports[port], id, place)
@@ -61,7 +61,8 @@ func outlineOf(e *stages.Env, id string, place []stages.Coord, photo *picture.RG
 	return m, nil
 }
 
-// exactly is at for the item with that very id: what is derived from an image has its objects elsewhere.
+// exactly is at for the item with exactly that id: items derived from an image have their objects
+// elsewhere.
 func exactly(data []stages.Data, id string, place []stages.Coord) ([]byte, *stages.Data, error) {
 	for k := range data {
 		if !agree(place, data[k].Coord) {
@@ -81,8 +82,8 @@ func exactly(data []stages.Data, id string, place []stages.Coord) ([]byte, *stag
 	return nil, nil, nil
 }
 
-// draw outlines what is marked in an area of the page that shows the image: in dark outside and white inside,
-// so that it's seen on any ground. A mask is outlined by an image of its own.
+// draw draws the outline on an area of the page that shows the image: dark outside and white inside, so
+// that it is visible on any background. A mask's outline is a raster image.
 func (m *outline) draw(page *chart.Page, r chart.Rect) {
 	for k := 1; k < m.grid; k++ {
 		x, y := r.X+r.W*float64(k)/float64(m.grid), r.Y+r.H*float64(k)/float64(m.grid)

@@ -27,7 +27,7 @@ type scored struct {
 	direction stages.Direction
 }
 
-// A scale says which values have the colours at the ends.
+// A scale is the values with the colours at the ends.
 type scale struct {
 	signed    bool
 	low, high float64 // −high and high if signed
@@ -35,7 +35,7 @@ type scale struct {
 
 // level returns a value's position on a colour map, from 0 to 1; 0.5 is 0 if the map is signed.
 func (s *scale) level(v float64) float64 {
-	if s.high == s.low { // differences that vanished when the map was made smaller
+	if s.high == s.low { // differences that vanished when the map was reduced
 		v, s = 0, &scale{low: -1, high: 1}
 	}
 	return min(max((v-s.low)/(s.high-s.low), 0), 1)
@@ -49,8 +49,8 @@ func (s *scale) ends() string {
 	return short(s.low) + " … " + short(s.high)
 }
 
-// scaleFor returns the scale of maps that share one: from the 0.5th to the 99.5th percentile of their values,
-// or to the 99.5th percentile of the magnitudes on both sides of 0.
+// scaleFor returns the common scale of maps: from the 0.5th to the 99.5th percentile of their values, or,
+// if signed, to the 99.5th percentile of the magnitudes on both sides of 0.
 func scaleFor(signed bool, tiles ...*tile) *scale {
 	var v []float64
 	for _, t := range tiles {
@@ -104,7 +104,7 @@ func photoOf(b []byte) (*picture.RGB, error) {
 	return picture.FromPlanes(pixels, w, h), nil
 }
 
-// paleGrey returns an image in light grey, on which colours stand out.
+// paleGrey returns an image in light grey, on which colours are visible.
 func paleGrey(m *picture.RGB) *picture.RGB {
 	out := &picture.RGB{W: m.W, H: m.H, Pix: make([]uint8, len(m.Pix))}
 	for i := 0; i < len(m.Pix); i += 3 {

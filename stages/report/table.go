@@ -20,7 +20,7 @@ type TableParams struct {
 	Mark      string   `yaml:"mark" doc:"the column that is marked, or an id of those that are; default: all"`
 	Intervals bool     `yaml:"intervals" doc:"also show the interval of every mean; a table of one column always does"`
 	Title     string   `yaml:"title" doc:"a title"`
-	// Correction is that of claims.
+	// The correction applies to claims.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of the p-values of claims for their number" choices:"holm|none"`
 	claims.List
 }
@@ -168,7 +168,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	return p.claimed(e, axes, cells)
 }
 
-// claimed sets the outputs that tell what became of claims.
+// claimed sets the outputs with the results of claims.
 func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 	all := make([]*cell, len(cells))
 	for i := range cells {
@@ -192,7 +192,7 @@ func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 	return nil
 }
 
-// endsOf describes the ends of the intervals of a column, which is the only one or not.
+// endsOf describes the ends of a column's intervals; alone is set if it is the only column.
 func endsOf(c stages.Column, alone bool) []stages.Column {
 	// They also depend on the scores' spread.
 	low := stages.Column{Name: c.Name + " low", Unit: c.Unit, Tolerance: 4 * c.Tolerance, Digits: meanDigits}

@@ -8,25 +8,25 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// The columns of stats/wilcoxon that marks are made of.
+// The columns of stats/wilcoxon from which marks are made.
 const (
 	unconfirmed = "not confirmed"
 	reference   = "reference"
 )
 
-// A mark says whether the difference between a competitor and the reference is confirmed. Its place is where
-// the competitor stands, by axis.
+// A mark says whether the difference between a competitor and the reference is confirmed. Its place is the
+// competitor's, by axis.
 type mark struct {
 	place     map[string]string
 	among     string // the axis of competitors
-	reference string // its id that the competitor is compared with
+	reference string // the id with which the competitor is compared
 	not       bool   // not confirmed
 }
 
 type marks []mark
 
-// readMarks reads tables of stats/wilcoxon: a row for every competitor but the reference, with the axes among
-// the key columns. axes are those of the table that is marked.
+// readMarks reads tables of stats/wilcoxon: a row for every competitor except the reference, with the axes
+// among the key columns. axes are the axes of the marked table.
 func readMarks(data []stages.Data, axes []string) (marks, error) {
 	var out marks
 	for _, d := range data {
@@ -66,7 +66,8 @@ func readMarks(data []stages.Data, axes []string) (marks, error) {
 	return out, nil
 }
 
-// marked lists the columns that have marks: those whose name or one of whose ids is p.Mark, all without it.
+// marked lists the columns that have marks: those whose name or one of whose ids is p.Mark; all if it is
+// empty.
 func (p *TableParams) marked(m marks, across [][]string, columns []stages.Column) ([]int, error) {
 	if m == nil {
 		return nil, nil
@@ -98,8 +99,8 @@ func placeOf(axes, ids []string) map[string]string {
 	return place
 }
 
-// at returns 1 for a cell that is marked and 0 for another. A mark whose table lacks an axis holds for all of
-// its ids.
+// at returns 1 for a marked cell and 0 for another. A mark whose table lacks an axis holds for all ids of
+// that axis.
 func (m marks) at(row, column map[string]string) stages.Number {
 	place := maps.Clone(row)
 	maps.Copy(place, column)

@@ -13,8 +13,9 @@ type ThumbnailsParams struct {
 	Side int `yaml:"side" doc:"the longest side of a thumbnail in pixels" min:"16" max:"256"`
 }
 
-// Thumbnails makes maps small enough to be kept where the maps aren't. A pixel is the mean over the area that
-// it covers, of the sum over channels, in eight bits between the ends of the colours of [Sheet].
+// Thumbnails makes maps small enough to be kept when the maps themselves aren't. A pixel is the mean over
+// the area that it covers, of the sum over channels, in eight bits between the ends of the colours of
+// [Sheet].
 var Thumbnails = stages.New(stages.Def[ThumbnailsParams]{
 	Name: "report/thumbnails",
 	Doc: `small maps, for the page of runexp review
