@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// UnlikeClasses returns, in a sentence, that labels on the input ports of a stage are of fewer classes than a
-// model there has, as far as their facts tell: then the numbers of the labels are hardly the model's. It is
-// "" where they aren't.
+// UnlikeClasses returns a sentence if the labels on a stage's input ports are of fewer classes than a model
+// there has, according to their facts: then the numbers of the labels are hardly the model's. Otherwise it
+// returns "".
 func UnlikeClasses(s *Stage, ports map[string][]Data) string {
 	count := func(t Type) (least, most int) {
 		for i := range s.Inputs {

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Deviation returns how far a payload of a port of type t is off what a processor made of the same item: 0
-// for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance] bounds
-// it.
+// Deviation returns how much a payload of a port of type t differs from a processor's for the same item: 0
+// for the same bytes, +Inf for another shape or for numbers undefined in other places. [Def.Tolerance]
+// bounds it.
 //
-//   - Of a map it is the sum of the differences, as a share of the sum of the processor's magnitudes: the
-//     last bit decides on which side of its kink a rectifier is, or which of equal values is a pool's
-//     largest, and so moves much relevance in few places. The mean magnitude counts as at least 1e-6: less
-//     is what rounding leaves of a map that is zero.
-//   - Of other floating-point numbers it is the largest difference, as a share of the largest magnitude,
-//     which counts as at least one: they are shares and logits. A curve's responses are compared one by one,
-//     as they have different units.
-//   - Of whole numbers, such as classes, it is the share of those that differ.
-//   - Of a table it is that of the worst column.
+//   - For a map it is the sum of the differences, as a fraction of the sum of the processor's magnitudes:
+//     the last bit decides on which side of its kink a rectifier is, or which of equal values is a pool's
+//     largest, and so moves much relevance in few places. The mean magnitude counts as at least 1e-6: a map
+//     that should be zero has less, by rounding.
+//   - For other floating-point numbers it is the largest difference, as a fraction of the largest magnitude,
+//     which counts as at least one: they are fractions and logits. A curve's responses are compared one by
+//     one, as they have different units.
+//   - For whole numbers, such as classes, it is the fraction of the numbers that differ.
+//   - For a table it is the deviation of the worst column.
 func Deviation(t Type, got, want []byte) float64 {
 	switch {
 	case bytes.Equal(got, want):
@@ -81,7 +81,7 @@ func tableDeviation(got, want []byte) float64 {
 	return worst
 }
 
-// moved returns the sum of the differences of numbers as a share of the sum of want's magnitudes.
+// moved returns the sum of the differences of numbers as a fraction of the sum of want's magnitudes.
 func moved(got, want []float64) float64 {
 	sum, magnitudes := 0.0, 0.0
 	for i, w := range want {
@@ -96,7 +96,8 @@ func moved(got, want []float64) float64 {
 	return sum / max(magnitudes, 1e-6*float64(len(want)))
 }
 
-// apart returns the largest difference of numbers as a share of the largest magnitude of want, or of one.
+// apart returns the largest difference of numbers as a fraction of the largest magnitude of want, or of 1
+// if that is larger.
 func apart(got, want []float64) float64 {
 	largest, magnitude := 0.0, 1.0
 	for i, w := range want {
@@ -119,7 +120,7 @@ func difference(a, b float64) float64 {
 	return math.Inf(1)
 }
 
-// unequal returns the share of numbers that differ.
+// unequal returns the fraction of numbers that differ.
 func unequal(got, want []int64) float64 {
 	n := 0
 	for i := range want {

@@ -14,16 +14,16 @@ import (
 // DeviceClasses are the classes of devices: the processor, NVIDIA's GPUs by CUDA, any GPU by WebGPU.
 var DeviceClasses = []string{"cpu", "cuda", "webgpu"}
 
-// A Device is where a stage computes.
+// A Device is a place where a stage computes.
 type Device struct {
-	Class   string // of [DeviceClasses]
+	Class   string // one of [DeviceClasses]
 	Index   int
 	Threads int // CPU threads to use; 0 means all
 }
 
 func (d Device) String() string { return fmt.Sprintf("%s:%d", d.Class, d.Index) }
 
-// A Slot is a device together with what is loaded on it. It runs one chunk at a time.
+// A Slot is a device together with the values that are loaded on it. It runs one chunk at a time.
 type Slot interface {
 	Device() Device
 	// Keep returns the value that make produced for this key on this slot, calling make if there is none.
@@ -35,8 +35,7 @@ type Slot interface {
 	Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error)
 }
 
-// A Weighed value knows better than who asked for it how many bytes it takes, once it is made; 0
-// if it doesn't.
+// A Weighed value knows its exact size in bytes once it is made; 0 if it doesn't.
 type Weighed interface{ Weight() int64 }
 
 // A Meter is a [Slot] that counts passes through models.
@@ -45,19 +44,21 @@ type Meter interface {
 	Passed(forward, backward int)
 }
 
-// A Remembering slot has programs find out what suits its device, such as the best batch, and keeps it.
+// A Remembering slot lets programs find out the best settings for its device, such as the batch, and keeps
+// them.
 type Remembering interface {
-	// Memory is nil where programs are to do as they are told.
+	// Memory is nil if programs are to keep to the given settings.
 	Memory() Memory
 }
 
-// A Memory keeps what programs found out about a device, for later runs too. No key depends on that.
+// A Memory keeps facts that programs have found out about a device, also for later runs. No key depends on
+// them.
 type Memory interface {
 	Recall(what string) ([]byte, bool)
 	Remember(what string, found []byte)
 }
 
-// Data is what one upstream cell passes to an input port.
+// Data is the data that one upstream cell passes to an input port.
 type Data struct {
 	Coord []Coord // the cell's coordinates on the collapsed axes, sorted by axis; empty if none is collapsed
 	Facts Facts
@@ -104,9 +105,9 @@ type Member struct {
 // A Call is one item of an itemwise call and its inputs. A call made from a source has the source's id and,
 // if the source is a file, the digest of the file and the note.
 type Call struct {
-	// Item is that of the first port of items on which no axis is collapsed. Where all are, it is what the
-	// collapsed cells have in common, with the digest of the first. The comment of Call covers stages without
-	// ports of items.
+	// Item is an item of the first port of items on which no axis is collapsed. If all ports of items are
+	// collapsed, it is the common part of the collapsed cells' items, with the digest of the first. The
+	// comment of Call covers stages without ports of items.
 	Item
 	Source  *Source    // if the stage has Sources
 	Members [][]Member // by input port, in the order of Stage.Inputs; nil for unwired ports and for values
@@ -125,11 +126,11 @@ type Output struct {
 	Index int
 }
 
-// Env is what a running stage sees. Only one goroutine may call its methods at a time.
+// Env is the environment of a running stage. Only one goroutine may call its methods at a time.
 type Env struct {
 	// Stage is the running stage.
 	Stage *Stage
-	// Slot is where to compute.
+	// Slot is the slot on which the stage computes.
 	Slot Slot
 	// Batch is the number of items or forward passes to pass to the device at once. No output may depend on
 	// it.
@@ -139,10 +140,10 @@ type Env struct {
 	// Ports holds the upstream data by input port: every port for a Whole stage, value ports for the others.
 	// Itemwise stages find the Facts of their item ports here too.
 	Ports map[string][]Data
-	// Order is the order of the ids on the collapsed axes, and on those that the makers of tables collapsed;
-	// set for Ordered stages only.
+	// Order is the order of the ids on the collapsed axes, and on the axes that the makers of input tables
+	// collapsed; set for Ordered stages only.
 	Order Order
-	// Labels and Families are those of the ids in Order; set for Ordered stages only.
+	// Labels and Families are the names of the ids in Order; set for Ordered stages only.
 	Labels, Families Names
 	// Read are the sources of a Whole stage.
 	Read []Source
@@ -158,7 +159,7 @@ type Env struct {
 	OutFacts map[string]Facts
 }
 
-// Label returns what figures and texts call an id of a collapsed axis: its label, or else the id.
+// Label returns the name of an id of a collapsed axis in figures and texts: its label, or else the id.
 func (e *Env) Label(axis, id string) string {
 	if label, ok := e.Labels[axis][id]; ok {
 		return label
@@ -182,10 +183,10 @@ func (e *Env) In(port string, i int) []byte {
 	return m[0].Data
 }
 
-// All yields what call i has on some ports with [Port.Over], loading one payload of each at a time, so that a
-// stage may fold any number of them. The members of the first port come in the order of their coordinates;
-// each comes with that member of every other port which has the same coordinates on the axes that both ports
-// collapse. Where a port has none, which happens only under missing: drop, nothing is yielded.
+// All yields the members of call i on some ports with [Port.Over], loading one payload of each port at a
+// time, so that a stage may reduce any number of them. The members of the first port come in the order of
+// their coordinates; each comes with the member of every other port that has the same coordinates on their
+// common collapsed axes. If a port has none, which happens only under missing: drop, nothing is yielded.
 func (e *Env) All(i int, ports ...string) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
 		for _, m := range e.members(ports[0], i) {
@@ -214,15 +215,15 @@ func (e *Env) All(i int, ports ...string) iter.Seq2[[]Member, error] {
 	}
 }
 
-// agree reports whether two coordinates have the same ids on the axes of both.
+// agree reports whether two coordinates have the same ids on their common axes.
 func agree(a, b []Coord) bool {
 	return !slices.ContainsFunc(a, func(x Coord) bool {
 		return slices.ContainsFunc(b, func(y Coord) bool { return x.Axis == y.Axis && x.ID != y.ID })
 	})
 }
 
-// members returns the item of a port that belongs to call i, loaded; on a port with [Port.Over], those of all
-// collapsed cells, without their payloads.
+// members returns the item of a port that belongs to call i, loaded; on a port with [Port.Over], the items
+// of all collapsed cells, without their payloads.
 func (e *Env) members(port string, i int) []Member {
 	for k := range e.Stage.Inputs {
 		if e.Stage.Inputs[k].Name == port {

@@ -14,9 +14,9 @@ import (
 var ErrNotRegular = errors.New("not a regular file")
 
 // OpenFile opens a regular file for reading, following links. A pointer that Git LFS or git-annex leaves in
-// place of a file is an error that tells how to fetch the file. Every file named by an experiment is opened
-// by OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening either
-// may have side effects.
+// place of a file is an error with a hint how to fetch the file. Every file named by an experiment is
+// opened by OpenFile or [ReadFile]: reading a pipe would block forever, a device may never end, and opening
+// either may have side effects.
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
@@ -42,7 +42,7 @@ func Regular(f *os.File) (*os.File, error) {
 	}
 	if err == nil && info.Size() <= longestPointer {
 		head := make([]byte, info.Size())
-		n, _ := f.ReadAt(head, 0) // where it can't be read, readers tell
+		n, _ := f.ReadAt(head, 0) // if it can't be read, readers report that
 		if is := pointer(head[:n]); is != nil {
 			err = &fs.PathError{Op: "open", Path: f.Name(), Err: is}
 		}

@@ -20,7 +20,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // MarshalText writes the digest as String does.
 func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText reads the text of MarshalText.
 func (d *Digest) UnmarshalText(b []byte) error {
 	if hex.DecodedLen(len(b)) != len(d) {
 		return hex.ErrLength
@@ -32,7 +32,7 @@ func (d *Digest) UnmarshalText(b []byte) error {
 // Short returns the first 16 hexadecimal digits, for display.
 func (d Digest) Short() string { return hex.EncodeToString(d[:8]) }
 
-// An Item names a payload. Its origin is the id of the data set's item that it was derived from.
+// An Item names a payload. Its origin is the id of the data set's item from which it was derived.
 type Item struct {
 	ID     string
 	Origin string // equals ID for an item made from a source

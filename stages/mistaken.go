@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// ErrPointer is the cause of [OpenFile]'s error for a pointer, which a version control system leaves in place
-// of a file that it keeps elsewhere.
+// ErrPointer is the cause of [OpenFile]'s error for a pointer, which a version control system leaves in
+// place of a file that it keeps elsewhere.
 var ErrPointer = errors.New("the file itself isn't here")
 
-// Mistaken returns what a file that begins so is, where that is what people often have in place of the file
-// that they want, and how to get that one: a pointer of Git LFS, a page or message of a server, a model in
-// another format. It returns nil for anything else. Readers ask when they can't read a file.
+// Mistaken recognises, by its first bytes, a file that people often have in place of the one that they
+// need: a pointer of Git LFS, a page or message of a server, a model in another format. It returns an error
+// that says how to get the right file, or nil for other files. Readers call it when they can't read a file.
 func Mistaken(head []byte) error {
 	if err := pointer(head); err != nil {
 		return err
@@ -41,10 +41,10 @@ func Mistaken(head []byte) error {
 	return nil
 }
 
-// longestPointer is how large a pointer may be.
+// longestPointer is the largest size of a pointer.
 const longestPointer = 1 << 10
 
-// lfs finds the size of the file that a pointer of Git LFS stands for.
+// lfs finds the size of the file for which a pointer of Git LFS stands.
 var lfs = regexp.MustCompile(`\nsize (\d+)`)
 
 func pointer(head []byte) error {
@@ -66,7 +66,7 @@ func pointer(head []byte) error {
 	return nil
 }
 
-// known are files by the bytes that they begin with, or have at a place.
+// known are kinds of files by their first bytes, or by bytes at an offset.
 var known = []struct {
 	at        int
 	magic, is string
@@ -101,7 +101,7 @@ var known = []struct {
 	{0, "\x00\x00\x00\x0cJXL ", "a JPEG XL picture"},
 }
 
-// texts are files by what stands first in them, behind spaces.
+// texts are kinds of files by their first text after spaces.
 var texts = []struct {
 	begin *regexp.Regexp
 	is    string
@@ -117,7 +117,7 @@ var texts = []struct {
 	{regexp.MustCompile(`^<\?xml\b`), "XML"},
 }
 
-// zipped tells what an archive of .zip holds, by the name of its first file.
+// zipped describes the contents of a .zip archive, by the name of its first file.
 func zipped(head []byte) string {
 	name := ""
 	if len(head) > 30 {

@@ -1,6 +1,6 @@
 package stages
 
-// Nearest returns the known name that is most like a mistyped one, "" if none is.
+// Nearest returns the known name that is most similar to a mistyped one, "" if none is similar.
 func Nearest(name string, known []string) string {
 	best, at := len([]rune(name))/3+2, ""
 	for _, k := range known {
@@ -11,8 +11,8 @@ func Nearest(name string, known []string) string {
 	return at
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b, and
-// returns limit once it can't be less.
+// editDistance counts the insertions, deletions, replacements and swaps of neighbours that turn a into b,
+// and returns limit once the count can't be smaller.
 func editDistance(a, b string, limit int) int {
 	r, s := []rune(a), []rune(b)
 	if len(r)-len(s) >= limit || len(s)-len(r) >= limit {

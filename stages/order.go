@@ -18,5 +18,5 @@ func (o Order) Compare(axis, a, b string) int {
 	return cmp.Compare(uint(i), uint(j)) // -1 becomes the largest
 }
 
-// Names maps an axis to what the experiment calls some of its ids: their labels, or their families.
+// Names maps an axis to the experiment's names of some of its ids: their labels, or their families.
 type Names map[string]map[string]string

@@ -27,32 +27,32 @@ var (
 	Labels = Type{"labels", true, FormTensor}
 	// u8 [H,W], 1 on the object, [Ignored] where a pixel doesn't count, else 0.
 	Masks = Type{"masks", true, FormTensor}
-	// u32 or u8 [H,W], which segment each pixel is of: any numbers.
+	// u32 or u8 [H,W], the number of each pixel's segment: any numbers.
 	Segments = Type{"segments", true, FormTensor}
 	// f32 [n,4]: left, top, right, bottom in pixels.
 	Boxes = Type{"boxes", true, FormTensor}
 	// f32 or f64 [H,W] or [C,H,W], signed.
 	Maps = Type{"maps", true, FormTensor}
-	// u8 [H,W], a map made small: 1 to 255, linear between its [Ends]; 0 if it is undefined.
+	// u8 [H,W], a reduced map: 1 to 255, linear between its [Ends]; 0 if it is undefined.
 	Thumbnails = Type{"thumbnails", true, FormTensor}
 	// f64 [2], the values of the levels 1 and 255 of a thumbnail, NaN if it is undefined.
 	Ends = Type{"ends", true, FormTensor}
-	// u32 [H,W], the place of each pixel, or of the region or segment that it is of: 0 is removed first;
-	// [0,0] if the map has no order.
+	// u32 [H,W], the rank of each pixel, or of its region or segment: 0 is removed first; [0,0] if the map
+	// has no order.
 	Ranks = Type{"ranks", true, FormTensor}
 	// u8 [C,H,W], the step at which an element of the normalised image is removed, from 1; 0 for never.
 	Removals = Type{"removals", true, FormTensor}
 	// f64 [responses, points], NaN where undefined; the fact "responses" names the first axis. The fact
-	// "shares" lists the share of the pixels replaced at each point, "0,0.1,0.5"; without it steps have equal
-	// size.
+	// "shares" lists the fraction of the pixels replaced at each point, "0,0.1,0.5"; without it steps have
+	// equal size.
 	Curves = Type{"curves", true, FormTensor}
 	// f64 [1], NaN where undefined.
 	Scores = Type{"scores", true, FormTensor}
 
 	Model     = Type{"model", false, FormFile}
 	TableType = Type{"table", false, FormTable}
-	// A table of what an experiment claims, and of what became of it. It is published as a table, and no
-	// stage takes it for one.
+	// A table of an experiment's claims and their results. It is published as a table, but no stage accepts
+	// it as one.
 	Claims = Type{"claims", false, FormTable}
 	Figure = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
 	Text   = Type{"text", false, FormFile}   // "ext" is md
@@ -73,13 +73,13 @@ type Port struct {
 	// from every collapsed cell, with its coordinates, and reads them by [Env.All].
 	Over bool
 
-	// Added marks an optional input that is part of no key where it isn't wired, so that results made before
-	// the input was added keep their keys.
+	// Added marks an optional input that isn't part of any key unless it is wired, so that results made
+	// before the input was added keep their keys.
 	Added bool
 
 	// Via names a stage that the engine inserts between the edge and this input. It has one input of the
 	// edge's type and one output of this port's type; its parameters take the values of the consumer's
-	// parameters of the same name. Equal results of it count as one input downstream.
+	// parameters of the same name. Equal results of the inserted stage count as one input downstream.
 	Via string
 
 	// Else names a stage that feeds this input if it isn't wired. That stage's inputs get the consumer's
@@ -87,9 +87,8 @@ type Port struct {
 	// so that one result holds for everything derived from an item.
 	Else string
 
-	// Base, of an output, names the input whose payload this port's payload refers to by its digest, as a
-	// rewritten model refers to the model that it was made of. A reader of the port finds that payload in
-	// [Data.Base].
+	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
+	// rewritten model refers to the original model. A reader of the port finds that payload in [Data.Base].
 	Base string
 
 	// Accepts is the type that may be wired if Via is set: the input type of the inserted stage. Otherwise it

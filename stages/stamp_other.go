@@ -4,5 +4,5 @@ package stages
 
 import "os"
 
-// changeTime isn't known here.
+// changeTime is unknown on this system.
 func changeTime(os.FileInfo) (nanoseconds int64, inode uint64, ok bool) { return 0, 0, false }

@@ -23,7 +23,7 @@ type Table struct {
 // A Column describes a column of numbers.
 type Column struct {
 	Name      string    `json:"name"`
-	Label     string    `json:"label,omitempty"` // what people read in the place of Name; "" for Name
+	Label     string    `json:"label,omitempty"` // the name for people; "" for Name
 	Unit      string    `json:"unit,omitempty"`
 	Direction Direction `json:"direction,omitempty"`
 	Variant   string    `json:"variant,omitempty"`
@@ -31,8 +31,8 @@ type Column struct {
 	Tolerance float64 `json:"tolerance"`
 	// Digits is the number of decimals to display.
 	Digits int `json:"digits"`
-	// Marks names the number column that this one marks, "" for none: where its number is 1, the other's is
-	// displayed with an asterisk, and this column's unit says what that means.
+	// Marks names the number column that this one marks, "" for none: if a row's number here is 1, the
+	// other column's number is displayed with an asterisk, whose meaning is this column's unit.
 	Marks string `json:"marks,omitempty"`
 }
 

@@ -212,8 +212,8 @@ func ScalarOf(b []byte) (float64, error) {
 	return t.Float64s()[0], nil
 }
 
-// NPYHeader returns what stands before the elements of an array in NumPy's file format, version 1.0. A stack
-// of tensors is streamed behind it as their Raw bytes, one after another.
+// NPYHeader returns the header of an array in NumPy's file format, version 1.0. A stack of tensors is
+// streamed after it as their Raw bytes, one after another.
 func NPYHeader(d DType, shape ...int) []byte {
 	dims := make([]string, len(shape))
 	for i, n := range shape {

@@ -16,7 +16,7 @@ const (
 	Confidence = 0.95
 	// Label describes the intervals of means over images.
 	Label = "95 % interval over images (BCa)"
-	// Small is what they hold where images are few, as measured by this package's tests.
+	// Small is their coverage for few images, as measured by this package's tests.
 	Small = "Of 24 images they hold the true mean in 95 of 100\nsimulated experiments where scores are " +
 		"normal, in 94 where exponential, and in 90\nwhere log-normal; from 100 images on, in 93 to 97. " +
 		"Of fewer images they are\ntoo short: of 5 they hold it in 92, 88 and 82, and in 56 where scores " +
@@ -24,10 +24,10 @@ const (
 		"certainty: of hits and misses read a binomial interval of the counts."
 )
 
-// enough is the number of images of which intervals are about as long as they say.
+// enough is the number of images from which on intervals are nearly as wide as they should be.
 const enough = 24
 
-// Few tells what intervals of so few images are worth, "" if they are of enough.
+// Few describes the reliability of intervals of this few images, "" if there are enough.
 func Few(images int) string {
 	if images >= enough {
 		return ""

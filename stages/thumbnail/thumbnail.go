@@ -1,4 +1,4 @@
-// Package thumbnail makes images and maps small: one implementation for stages and pages alike.
+// Package thumbnail reduces images and maps: one implementation for stages and pages alike.
 package thumbnail
 
 import (
@@ -9,18 +9,19 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Side is the longest side of a thumbnail in pixels, unless another is asked for.
+// Side is the longest side of a thumbnail in pixels, by default.
 const Side = 96
 
-// extreme is the share of the values, in percent, that lies beyond an end of a map's colours, as in sheets.
+// extreme is the fraction of the values, in percent, that lies beyond an end of a map's colours, as in
+// sheets.
 const extreme = 0.5
 
 // A Plane is a map with its channels added up.
 type Plane struct {
 	W, H     int
-	Values   []float64 // by row; none of an undefined map
-	Negative bool      // a value is, before the map was made small
-	State    string    // "" or why there is nothing to see: constant, undefined
+	Values   []float64 // by row; none for an undefined map
+	Negative bool      // some value is, before the map was reduced
+	State    string    // "", or why nothing is shown: constant, undefined
 }
 
 // PlaneOf decodes a map, [H,W] or [C,H,W].
@@ -51,8 +52,8 @@ func PlaneOf(payload []byte) (Plane, error) {
 	return p, nil
 }
 
-// Within makes a plane small: its longer side has at most side pixels, which are means over the area that
-// they cover.
+// Within reduces a plane: its longer side has at most side pixels, which are means over the area that they
+// cover.
 func (p Plane) Within(side int) Plane {
 	w, h := within(p.W, p.H, side)
 	if p.Values != nil {
@@ -114,7 +115,7 @@ func (p Plane) Encode() (levels, ends []byte) {
 	return small.Encode(), stages.NewTensor([]float64{low, high}, 2).Encode()
 }
 
-// Decode is the reverse of [Plane.Encode], but for what eight bits don't hold.
+// Decode is the inverse of [Plane.Encode], within the precision of eight bits.
 func Decode(levels, ends []byte) (Plane, error) {
 	t, err := stages.DecodeTensor(levels)
 	if err != nil {
@@ -145,7 +146,7 @@ func Decode(levels, ends []byte) (Plane, error) {
 	return p, nil
 }
 
-// Image makes an image [3,H,W] small, as u8: its longer side has at most side pixels.
+// Image reduces an image [3,H,W], as u8: its longer side has at most side pixels.
 func Image(payload []byte, side int) (stages.Tensor, error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
@@ -177,7 +178,7 @@ func Image(payload []byte, side int) (stages.Tensor, error) {
 	return stages.NewTensor(pixels, 3, h, w), nil
 }
 
-// within returns the size of something of w×h pixels whose longer side is at most side.
+// within reduces a size of w×h pixels so that the longer side is at most side.
 func within(w, h, side int) (int, int) {
 	long := max(w, h)
 	if long <= side {
