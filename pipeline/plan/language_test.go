@@ -381,10 +381,10 @@ stages:
 publish: [sheet, pair, curves, more, again, wired]
 `
 	c := paperCatalog()
-	fake(c, "fuse/sheet", 3, "maps, images, model, targets?", "figure", noParams{})
+	fake(c, "fuse/sheet", stages.Whole, "maps, images, model, targets?", "figure", noParams{})
 	fake(c, "mosaic/derived", stages.Expand, "model, images", "images, targets", noParams{})
 	fake(c, "perturb/derived", stages.Each, "model, images, targets?", "images, targets", noParams{})
-	fake(c, "fuse/ranked", 3, "ranked", "figure", rankParams{"magnitude"})
+	fake(c, "fuse/ranked", stages.Whole, "ranked", "figure", rankParams{"magnitude"})
 	p := mustParse(t, c, text, Overrides{})
 	checkPlan(t, p)
 	implied := map[string][]string{}
