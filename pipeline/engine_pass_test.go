@@ -88,11 +88,13 @@ func TestFurtherFiles(t *testing.T) {
 	define := func(n int) {
 		s := stages.New(stages.Def[twoFilesParams]{
 			Name: "lab/two-files", Doc: "two files", Version: 1, Outputs: outputs[:n],
-			Lacks: func(_ twoFilesParams, port string, _ func(string) bool) error {
-				if port == "labels" && n > 1 && l.rule == "lacks" {
-					return errors.New("this folder has none")
-				}
-				return nil
+			Hooks: func(twoFilesParams) stages.Hooks {
+				return stages.Hooks{Lacks: func(port string, _ func(string) bool) error {
+					if port == "labels" && n > 1 && l.rule == "lacks" {
+						return errors.New("this folder has none")
+					}
+					return nil
+				}}
 			},
 			Sources: func(p twoFilesParams, _ []string) ([]stages.Source, error) {
 				return []stages.Source{{ID: "i", File: filepath.Join(p.Dir, "a"),

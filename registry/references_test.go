@@ -135,7 +135,8 @@ func TestCited(t *testing.T) {
 		"Adebayo, \"Sanity checks for saliency maps\", 2018": "[adebayo2018sanity]",
 	} {
 		var keys []string
-		for _, r := range Cited(&stages.Stage{Doc: text}) {
+		s := stages.New(stages.Def[struct{}]{Doc: text})
+		for _, r := range Cited(&s) {
 			keys = append(keys, r.Key)
 		}
 		if got := fmt.Sprint(keys); got != want {

@@ -8,8 +8,8 @@ import (
 // TestUnlikeClasses: labels of fewer classes than a model has are told, and nothing else: the largest model
 // and the smallest data set count, and what has no number doesn't.
 func TestUnlikeClasses(t *testing.T) {
-	s := &Stage{Inputs: []Port{{Name: "model", Type: Model}, {Name: "labels", Type: Labels},
-		{Name: "images", Type: Images}}}
+	s := New(Def[struct{}]{Inputs: []Port{{Name: "model", Type: Model}, {Name: "labels", Type: Labels},
+		{Name: "images", Type: Images}}})
 	of := func(counts ...string) (list []Data) {
 		for _, c := range counts {
 			list = append(list, Data{Facts: Facts{"classes": c}})
@@ -28,7 +28,7 @@ func TestUnlikeClasses(t *testing.T) {
 		{nil, of("3"), ""},
 		{of("3"), nil, ""},
 	} {
-		got := UnlikeClasses(s, map[string][]Data{"model": tt.model, "labels": tt.labels, "images": of("1")})
+		got := UnlikeClasses(&s, map[string][]Data{"model": tt.model, "labels": tt.labels, "images": of("1")})
 		if !strings.Contains(got, tt.told) || (got == "") != (tt.told == "") {
 			t.Errorf("%v, %v: %q, want %q", tt.model, tt.labels, got, tt.told)
 		}

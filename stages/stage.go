@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -40,47 +41,13 @@ func (r Relation) String() string { return relationNames[r] }
 // UsualTolerance is the tolerance of a stage on devices of other classes that declares none.
 const UsualTolerance = 1e-4
 
-// A Stage is one kind of work. Its parameter type is erased so that one list can hold every stage. Stages are
-// made by [New].
-type Stage struct {
+// A Def declares a stage whose parameters have type P, a struct whose fields carry the tags described by
+// [Field]. If P or *P has a method Validate() error, it is called after decoding. Functions that a stage
+// doesn't need are nil.
+type Def[P any] struct {
 	Name     string // "family/kebab-case"
 	Doc      string // the first line is a title; prose may follow
-	Version  int
-	Relation Relation
-	Seeded   bool
-	Named    bool
-	Ordered  bool
-	Device   bool
-	// Tolerance mirrors [Def.Tolerance]; it is that of the usual if none is declared.
-	Tolerance float64
-	Shared    *SharedRun
-	Inputs    []Port
-	Outputs   []Port
-	Variants  []Variant
-	Passes    Passes
-
-	// NewParams returns a pointer to a fresh copy of the default parameters.
-	NewParams func() any
-
-	// The functions below mirror those of [Def]; params is what NewParams returned, decoded. A nil function
-	// means that the stage has none.
-	Check   func(params any, wired func(port string) bool) error
-	Lacks   func(params any, port string, wired func(port string) bool) error
-	Most    func(params any, in map[string]Amount) int
-	Few     func(params any, in map[string]Amount) error
-	Sources func(params any, ids []string) ([]Source, error)
-	Remarks func(params any) []string
-	Facts   func(params any, in map[string]Facts) (map[string]Facts, error)
-	Program func(ctx context.Context, params any, e *Env) (Digest, error)
-	Run     func(ctx context.Context, params any, e *Env) error
-}
-
-// A Def declares a stage whose parameters have type P, a struct whose fields carry the tags described by
-// [Field]. If P or *P has a method Validate() error, it is called after decoding.
-type Def[P any] struct {
-	Name     string
-	Doc      string
-	Version  int // increase it when equal inputs give different bytes
+	Version  int    // increase it when equal inputs give different bytes
 	Relation Relation
 
 	// Seeded adds the experiment's seed to the stage's keys and lets the stage draw random numbers from its
@@ -122,29 +89,12 @@ type Def[P any] struct {
 	// Check validates parameters against the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
 
-	// Lacks returns why an output port has no items under these parameters and with these inputs, nil for one
-	// that has. An edge from a port without items is an error before the experiment is run.
-	Lacks func(p P, port string, wired func(port string) bool) error
-
-	// Most returns the most items that an Expand or Whole stage makes on its first output port, −1 if that
-	// isn't known. Without it, it isn't.
-	Most func(p P, in map[string]Amount) int
-
-	// Few returns what so many items are too few for, and how many it takes; nil if they suffice. It warns
-	// before the experiment is run, and is asked only where the number of items on every wired port is known.
-	Few func(p P, in map[string]Amount) error
-
 	// Sources lists what the stage reads from outside the experiment. A Whole stage gets nil ids and may use
 	// the sources as it likes. A stage without item inputs gets nil ids too, and makes one item (Each) or
 	// several (Expand) of each source. An itemwise stage with item inputs gets the ids of its first item port
 	// and returns one source for each, in that order. The engine digests the files, and again after the work:
 	// results of files that changed in between aren't stored.
 	Sources func(p P, ids []string) ([]Source, error)
-
-	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what
-	// is taken otherwise than it is written. Checks, runs and review folders repeat them. No result depends
-	// on Remarks.
-	Remarks func(p P) []string
 
 	// Facts derives the facts of output ports from the parameters and the facts of inputs (of the first cell,
 	// where axes are collapsed; see [Stage.FactsOf]). It must not depend on items. Whole stages may call
@@ -163,6 +113,37 @@ type Def[P any] struct {
 	// chunks of the cell start with that batch. If it wraps [ErrDeviceLost], the chunk is computed on another
 	// device.
 	Run func(ctx context.Context, p P, e *Env) error
+
+	// Hooks are what few stages know of their results before they are run.
+	Hooks func(p P) Hooks
+}
+
+// Hooks are functions that few stages have, given their parameters; the others are nil. None affects results.
+type Hooks struct {
+	// Lacks returns why an output port has no items with these inputs, nil for one that has. An edge from a
+	// port without items is an error before the experiment is run.
+	Lacks func(port string, wired func(port string) bool) error
+
+	// Most returns the most items that an Expand or Whole stage makes on its first output port, −1 if that
+	// isn't known. Without it, it isn't.
+	Most func(in map[string]Amount) int
+
+	// Few returns what so many items are too few for, and how many it takes; nil if they suffice. It warns
+	// before the experiment is run, and is asked only where the number of items on every wired port is known.
+	Few func(in map[string]Amount) error
+
+	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what
+	// is taken otherwise than it is written. Checks, runs and review folders repeat them.
+	Remarks func() []string
+}
+
+// A Stage is a [Def] whose parameter type is erased, so that one list can hold every stage: its functions take
+// what NewParams returned, decoded. Stages are made by [New].
+type Stage struct {
+	Def[any]
+
+	// NewParams returns a pointer to a fresh copy of the default parameters.
+	NewParams func() any
 }
 
 // Passes are the forward and backward passes through the model that a stage computes for an item, "" for
@@ -238,50 +219,56 @@ func (e *BatchError) Unwrap() error { return e.Err }
 
 // New turns a declaration into a [Stage].
 func New[P any](d Def[P]) Stage {
-	s := Stage{
-		Name: d.Name, Doc: d.Doc, Version: d.Version, Relation: d.Relation,
-		Seeded: d.Seeded, Named: d.Named, Ordered: d.Ordered, Device: d.Device, Shared: d.Shared,
-		Tolerance: cmp.Or(d.Tolerance, UsualTolerance),
-		Inputs:    d.Inputs, Outputs: d.Outputs, Variants: d.Variants, Passes: d.Passes,
-		NewParams: func() any { p := d.Defaults; return &p },
-		Run: func(ctx context.Context, params any, e *Env) error {
-			if d.Shared != nil {
-				return d.Shared.Run(ctx, []Part{{params, e}})
-			}
-			return d.Run(ctx, *params.(*P), e)
-		},
-	}
-	if d.Check != nil {
-		s.Check = func(params any, wired func(string) bool) error { return d.Check(*params.(*P), wired) }
-	}
-	if d.Lacks != nil {
-		s.Lacks = func(params any, port string, wired func(string) bool) error {
-			return d.Lacks(*params.(*P), port, wired)
+	of := func(params any) P { return *params.(*P) }
+	s := Stage{Def: alike(d), NewParams: func() any { p := d.Defaults; return &p }}
+	s.Tolerance = cmp.Or(d.Tolerance, UsualTolerance)
+	s.Check = given(d.Check, func(params any, wired func(string) bool) error {
+		return d.Check(of(params), wired)
+	})
+	s.Sources = given(d.Sources, func(params any, ids []string) ([]Source, error) {
+		return d.Sources(of(params), ids)
+	})
+	s.Facts = given(d.Facts, func(params any, in map[string]Facts) (map[string]Facts, error) {
+		return d.Facts(of(params), in)
+	})
+	s.Program = given(d.Program, func(ctx context.Context, params any, e *Env) (Digest, error) {
+		return d.Program(ctx, of(params), e)
+	})
+	s.Hooks = given(d.Hooks, func(params any) Hooks { return d.Hooks(of(params)) })
+	s.Run = func(ctx context.Context, params any, e *Env) error {
+		if d.Shared != nil {
+			return d.Shared.Run(ctx, []Part{{params, e}})
 		}
-	}
-	if d.Most != nil {
-		s.Most = func(params any, in map[string]Amount) int { return d.Most(*params.(*P), in) }
-	}
-	if d.Few != nil {
-		s.Few = func(params any, in map[string]Amount) error { return d.Few(*params.(*P), in) }
-	}
-	if d.Sources != nil {
-		s.Sources = func(params any, ids []string) ([]Source, error) { return d.Sources(*params.(*P), ids) }
-	}
-	if d.Remarks != nil {
-		s.Remarks = func(params any) []string { return d.Remarks(*params.(*P)) }
-	}
-	if d.Facts != nil {
-		s.Facts = func(params any, in map[string]Facts) (map[string]Facts, error) {
-			return d.Facts(*params.(*P), in)
-		}
-	}
-	if d.Program != nil {
-		s.Program = func(ctx context.Context, params any, e *Env) (Digest, error) {
-			return d.Program(ctx, *params.(*P), e)
-		}
+		return d.Run(ctx, of(params), e)
 	}
 	return s
+}
+
+// alike returns a declaration with those fields of d that don't depend on P, and with its defaults.
+func alike[P any](d Def[P]) (out Def[any]) {
+	from, to := reflect.ValueOf(d), reflect.ValueOf(&out).Elem()
+	for i := range from.NumField() {
+		if f := from.Field(i); f.Type().AssignableTo(to.Field(i).Type()) {
+			to.Field(i).Set(f)
+		}
+	}
+	return out
+}
+
+// given returns erased, which calls the function declared, or nil if that is nil.
+func given[F, G any](declared F, erased G) (none G) {
+	if reflect.ValueOf(declared).IsNil() {
+		return none
+	}
+	return erased
+}
+
+// HooksOf returns the hooks of a stage with these parameters.
+func (s *Stage) HooksOf(params any) Hooks {
+	if s.Hooks == nil {
+		return Hooks{}
+	}
+	return s.Hooks(params)
 }
 
 // FactsOf derives the facts of output ports from what is on the input ports: the facts of the first cell and,

@@ -146,12 +146,12 @@ func costsOf(t *testing.T, p *plan.Plan) (total costed) {
 				at.items = min(at.items, n["count"])
 			}
 		case "mosaic/grid":
-			at.items = c.Stage.Most(c.Params, in)
+			at.items = c.Stage.HooksOf(c.Params).Most(in)
 			at.scale, at.size = float64(n["n"]*n["n"]), at.size*float64(n["n"])
 		case "mosaic/focus":
 			at.items, at.scale, at.size = n["count"]*1000, 4, 2*at.size
 		case "dataset/select":
-			at.items = c.Stage.Most(c.Params, in)
+			at.items = c.Stage.HooksOf(c.Params).Most(in)
 		}
 		if texts["reduce"] == "none" {
 			at.channel = 3

@@ -63,13 +63,13 @@ func (x *expander) bind(b *stepBuild) {
 
 // standIn makes a binding that accepts everything, for a stage that doesn't exist.
 func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
-	st := &stages.Stage{Name: name, Relation: stages.Whole, NewParams: func() any { return new(struct{}) }}
-	r := &binding{id: id, stage: st, unknown: true, whens: make([][]paramAssign, len(b.decl.when))}
+	st := stages.New(stages.Def[struct{}]{Name: name, Relation: stages.Whole})
+	r := &binding{id: id, stage: &st, unknown: true, whens: make([][]paramAssign, len(b.decl.when))}
 	for i, in := range b.decl.inputs {
 		st.Inputs = append(st.Inputs, stages.Port{Name: in.port})
 		r.input = append(r.input, i)
 	}
-	x.standIns[st] = true
+	x.standIns[&st] = true
 	return r
 }
 

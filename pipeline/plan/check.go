@@ -80,8 +80,9 @@ func (x *expander) refusals(c *Cell) []error {
 	}
 	for k, in := range c.Inputs {
 		for _, e := range in.Edges {
-			if from := e.From.Stage; from.Lacks != nil && e.Port >= 0 {
-				if err := from.Lacks(e.From.Params, from.Outputs[e.Port].Name, e.From.wired); err != nil {
+			from := e.From.Stage
+			if lacks := from.HooksOf(e.From.Params).Lacks; lacks != nil && e.Port >= 0 {
+				if err := lacks(from.Outputs[e.Port].Name, e.From.wired); err != nil {
 					return []error{fmt.Errorf("the input %q has no items: %w", c.Stage.Inputs[k].Name, err)}
 				}
 			}

@@ -13,11 +13,12 @@ func (p *Plan) TooFew() Diags {
 	for i, c := range p.Cells {
 		in, known := c.amounts(most)
 		most[i] = p.most(c, in, known)
-		if c.Stage.Few == nil || !known || warned[c.Step] {
+		few := c.Stage.HooksOf(c.Params).Few
+		if few == nil || !known || warned[c.Step] {
 			continue
 		}
 		decl := p.decl.stage(c.Step.Name)
-		if err := c.Stage.Few(c.Params, in); err != nil && decl != nil {
+		if err := few(in); err != nil && decl != nil {
 			warned[c.Step] = true
 			ds.report(decl.key, "", "%s: %v", c, err)
 		}
@@ -70,10 +71,10 @@ func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
 	s := c.Stage
 	switch {
 	case s.Relation == stages.Whole || s.Relation == stages.Expand && s.Primary() >= 0:
-		if s.Most == nil || !known {
-			return -1
+		if most := s.HooksOf(c.Params).Most; most != nil && known {
+			return most(in)
 		}
-		return s.Most(c.Params, in)
+		return -1
 	case s.Primary() >= 0:
 		n := -1
 		for _, a := range in {

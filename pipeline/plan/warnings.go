@@ -64,7 +64,7 @@ func (p *Plan) Remarks() Diags {
 		told := map[string]bool{}
 		for _, c := range p.Cells {
 			decl := p.decl.stage(c.Step.Name)
-			if c.Stage.Remarks == nil || decl == nil {
+			if decl == nil {
 				continue
 			}
 			for _, text := range c.remarks() {
@@ -79,9 +79,13 @@ func (p *Plan) Remarks() Diags {
 	return slices.Clone(p.remarks.all)
 }
 
-// remarks calls the stage's Remarks. A panic in it is ignored: a panic of Sources is reported.
+// remarks calls the stage's Remarks, if it has the hook. A panic in it is ignored: a panic of Sources is
+// reported.
 func (c *Cell) remarks() (list []string) {
 	var err error
 	defer Catch(&err)
-	return c.Stage.Remarks(c.Params)
+	if remarks := c.Stage.HooksOf(c.Params).Remarks; remarks != nil {
+		return remarks()
+	}
+	return nil
 }

@@ -57,7 +57,7 @@ func Inspect(folder string) (Content, error) {
 	}
 	c.Images = len(sources)
 	p.Order = textOrder // whether another order is right depends on the model
-	c.Told = Folder.Remarks(&p)
+	c.Told = p.remarks()
 	err = unpacked(p.files(), func() error {
 		l, err := listFolder(p)
 		if err == nil {

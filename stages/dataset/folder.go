@@ -137,17 +137,18 @@ allow scientific fair use; NWPU-RESISC45's come from Google Earth, with its term
 	},
 	Defaults: FolderParams{Orientation: "exif", Filter: "bilinear", Corrupt: "fail", Absent: "fail",
 		White: wholeRange, MaskSuffix: ".png", Objects: "all", Order: autoOrder},
-	Lacks: func(p FolderParams, port string, _ func(string) bool) error {
-		if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
-			return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)
-		}
-		return nil
-	},
 	Sources: folderSources,
-	Remarks: folderRemarks,
 	Facts:   folderFacts,
 	Run:     runFolder,
+	Hooks:   func(p FolderParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Remarks: p.remarks} },
 })
+
+func (p FolderParams) lacks(port string, _ func(string) bool) error {
+	if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {
+		return fmt.Errorf("dataset/folder has %s if its parameter %s says where they are", port, port)
+	}
+	return nil
+}
 
 func folderSources(p FolderParams, _ []string) (sources []stages.Source, err error) {
 	err = unpacked(p.files(), func() error {

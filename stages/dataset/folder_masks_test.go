@@ -196,7 +196,7 @@ func TestFullMasks(t *testing.T) {
 	dir := folderOf(t, files)
 	p := defaults(filepath.Join(dir, "photos"))
 	p.Masks = filepath.Join(dir, "masks")
-	told := strings.Join(Folder.Remarks(p), "\n")
+	told := strings.Join(p.remarks(), "\n")
 	for _, want := range []string{"3 of the 3 masks looked at have no background",
 		"1 of 4 files in the folder of masks without an image"} {
 		if !strings.Contains(told, want) {

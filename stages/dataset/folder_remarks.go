@@ -15,11 +15,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// folderRemarks returns remarks on files of the folder that aren't used, and on files that are interpreted
+// remarks returns remarks on files of the folder that aren't used, and on files that are interpreted
 // otherwise than written. It returns none if the sources can't be listed, which is an error of its own.
 // Review folders repeat the remarks, so files and folders are called by their names: paths depend on the
 // machine and on the working folder.
-func folderRemarks(p FolderParams) (told []string) {
+func (p FolderParams) remarks() (told []string) {
 	path, name := p.Path, nameOf(p.Path)
 	err := unpacked(p.files(), func() error {
 		l, err := listFolder(p)

@@ -34,7 +34,7 @@ func TestRemarks(t *testing.T) {
 		"masks as a class": {map[string]string{"images/1.png": px, "masks/1.png": px},
 			[]string{`the folders "images" and "masks" are read as classes`}},
 	} {
-		told := Folder.Remarks(defaults(folderOf(t, tc.files)))
+		told := defaults(folderOf(t, tc.files)).remarks()
 		if len(told) != len(tc.want) {
 			t.Errorf("%s: told %q, want %q", name, told, tc.want)
 			continue
@@ -124,7 +124,7 @@ func TestWhite(t *testing.T) {
 		files[string(rune('a'+i))+".png"] = maskFile(t, "deep", 2, []int{v, v, v, v})
 	}
 	p := defaults(folderOf(t, files))
-	told := Folder.Remarks(p)
+	told := p.remarks()
 	if len(told) != 1 || !strings.Contains(told[0], "the largest value of the 2 16-bit pictures looked at "+
 		"is 4000") ||
 		!strings.Contains(told[0], "white: 4095") {
@@ -139,7 +139,7 @@ func TestWhite(t *testing.T) {
 	if err != nil || decoded(t, photo.image).Raw[0] != 249 { // 255·4000/4095
 		t.Errorf("%v, %v", photo.image, err)
 	}
-	if told := Folder.Remarks(p); told != nil {
+	if told := p.remarks(); told != nil {
 		t.Errorf("told %q", told)
 	}
 }
@@ -153,7 +153,7 @@ func TestRemarksOfArchives(t *testing.T) {
 		"val/own.csv": "image_id,label\na/1.png,3\n", "outside.csv": "file,label\na/1.png,3\n",
 		"other/x": "x"})
 	file := zipOf(t, dir)
-	remarks := func(top string) []string { return Folder.Remarks(defaults(filepath.Join(top, "val"))) }
+	remarks := func(top string) []string { return defaults(filepath.Join(top, "val")).remarks() }
 	told, want := remarks(file), remarks(dir)
 	t.Chdir(dir)
 	near := remarks("")
@@ -165,7 +165,7 @@ func TestRemarksOfArchives(t *testing.T) {
 	if err := os.WriteFile(next, []byte("file,label\na/1.png,3\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	alone := strings.Join(Folder.Remarks(defaults(filepath.Join(filepath.Dir(next), "photos.zip"))), "\n")
+	alone := strings.Join(defaults(filepath.Join(filepath.Dir(next), "photos.zip")).remarks(), "\n")
 	if !strings.Contains(alone, `next.csv next to "photos.zip" lists images`) {
 		t.Errorf("a list next to an archive isn't told: %q", alone)
 	}

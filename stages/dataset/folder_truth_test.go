@@ -245,7 +245,7 @@ func checkTruth(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: %q is of grey %d, want %d", seed, s.ID, m.Raw[0], f.grey[id])
 		}
 	}
-	told := Folder.Remarks(p)
+	told := p.remarks()
 	for text, want := range map[string]int{"format isn't read: ": f.unread,
 		"doesn't list them: ": f.unlisted} {
 		if got := countIn(told, text); got != want {

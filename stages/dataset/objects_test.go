@@ -241,7 +241,7 @@ func TestObjectsErrors(t *testing.T) {
 		}
 	}
 	for port, lacks := range map[string]bool{"images": false, "labels": false, "masks": true, "boxes": true} {
-		if err := Folder.Lacks(defaults("x"), port, nil); (err != nil) != lacks {
+		if err := Folder.HooksOf(defaults("x")).Lacks(port, nil); (err != nil) != lacks {
 			t.Errorf("%s: %v", port, err)
 		}
 	}

@@ -69,12 +69,6 @@ by the authors' code of MAS (Walker et al., IJCAI 2024); another of its class ta
 	},
 	Defaults: SelectParams{Correct: true},
 	Check:    checkSelect,
-	Lacks: func(_ SelectParams, port string, wired func(string) bool) error {
-		if slices.Contains(passed, port) && !wired(port) {
-			return fmt.Errorf("dataset/select passes on %s if they are wired to it", port)
-		}
-		return nil
-	},
 	Facts: func(_ SelectParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		out := map[string]stages.Facts{}
 		for _, port := range passed {
@@ -84,14 +78,25 @@ by the authors' code of MAS (Walker et al., IJCAI 2024); another of its class ta
 		}
 		return out, nil
 	},
-	Most: func(p SelectParams, in map[string]stages.Amount) int {
-		if n := in["images"].Items; p.Count == 0 || n < p.Count {
-			return n
-		}
-		return p.Count
-	},
-	Run: runSelect,
+	Run:   runSelect,
+	Hooks: func(p SelectParams) stages.Hooks { return stages.Hooks{Lacks: selectLacks, Most: p.most} },
 })
+
+// selectLacks reports that a port whose items are passed on gets none.
+func selectLacks(port string, wired func(string) bool) error {
+	if slices.Contains(passed, port) && !wired(port) {
+		return fmt.Errorf("dataset/select passes on %s if they are wired to it", port)
+	}
+	return nil
+}
+
+// most returns how many of so many images are kept at most.
+func (p SelectParams) most(in map[string]stages.Amount) int {
+	if n := in["images"].Items; p.Count == 0 || n < p.Count {
+		return n
+	}
+	return p.Count
+}
 
 // passed are the ports whose items are passed on.
 var passed = []string{"images", "labels", "masks", "boxes"}

@@ -143,7 +143,7 @@ func TestSelectLacks(t *testing.T) {
 	wired := func(port string) bool { return port == "images" || port == "masks" }
 	for port, lacks := range map[string]bool{"images": false, "masks": false, "boxes": true, "labels": true,
 		"counts": false} {
-		if err := Select.Lacks(Select.NewParams(), port, wired); (err != nil) != lacks {
+		if err := Select.HooksOf(Select.NewParams()).Lacks(port, wired); (err != nil) != lacks {
 			t.Errorf("%s: %v", port, err)
 		}
 	}

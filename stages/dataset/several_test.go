@@ -72,10 +72,10 @@ func TestSeveralLabels(t *testing.T) {
 			if diff := cmp.Diff(tt.want, sourceLines(t, p)); diff != "" {
 				t.Error(diff)
 			}
-			if told := strings.Join(folderRemarks(*p), "\n"); !strings.Contains(told, tt.told) {
+			if told := strings.Join(p.remarks(), "\n"); !strings.Contains(told, tt.told) {
 				t.Errorf("told is %q, want %q in it", told, tt.told)
 			}
-			if told := strings.Join(folderRemarks(*p), "\n"); strings.Contains(tt.told, "no label") &&
+			if told := strings.Join(p.remarks(), "\n"); strings.Contains(tt.told, "no label") &&
 				strings.Contains(told, "doesn't list") {
 				t.Errorf("told is %q, of an image that is listed", told)
 			}

@@ -104,12 +104,6 @@ curves too. Methods explain the image's class with target: label:
 		Orientation: "exif",
 		Filter:      "bilinear",
 		Corrupt:     "fail"},
-	Lacks: func(p VOCParams, port string, _ func(string) bool) error {
-		if port == "masks" && !p.Masks {
-			return fmt.Errorf("dataset/voc has masks with masks: true")
-		}
-		return nil
-	},
 	Sources: vocSources,
 	Facts: func(p VOCParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		size := stages.Facts{}
@@ -119,8 +113,16 @@ curves too. Methods explain the image's class with target: label:
 		return map[string]stages.Facts{"images": size, "masks": size, "boxes": size, "labels": {
 			"classes": strconv.Itoa(len(vocClasses)), "labels": strings.Join(vocClasses, "\n")}}, nil
 	},
-	Run: runVOC,
+	Run:   runVOC,
+	Hooks: func(p VOCParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks} },
 })
+
+func (p VOCParams) lacks(port string, _ func(string) bool) error {
+	if port == "masks" && !p.Masks {
+		return fmt.Errorf("dataset/voc has masks with masks: true")
+	}
+	return nil
+}
 
 // A vocNote is the part of an image's annotation in a source's note: the size of the image, and the classes
 // that count with their objects.

@@ -59,19 +59,6 @@ with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 	},
 	Defaults: GridParams{N: 2, Classes: "distinct", Explain: "every"},
 	Check:    func(_ GridParams, wired func(string) bool) error { return classesAreKnown(wired) },
-	Most: func(p GridParams, in map[string]stages.Amount) int {
-		grids := in["images"].Items / (p.N * p.N)
-		if p.Count > 0 {
-			grids = min(grids, p.Count)
-		}
-		return grids * p.explained()
-	},
-	Few: func(p GridParams, in map[string]stages.Amount) error {
-		if n := in["images"].Items; n < p.N*p.N {
-			return fmt.Errorf("%d images are too few for a grid: it takes %d", n, p.N*p.N)
-		}
-		return nil
-	},
 	Facts: func(p GridParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		height, errH := strconv.Atoi(in["images"]["height"])
 		width, errW := strconv.Atoi(in["images"]["width"])
@@ -80,8 +67,25 @@ with corners and heads: true. Rao, Böhle and Schiele, CVPR 2022.`,
 		}
 		return p.facts(height, width), nil
 	},
-	Run: runGrid,
+	Run:   runGrid,
+	Hooks: func(p GridParams) stages.Hooks { return stages.Hooks{Most: p.most, Few: p.few} },
 })
+
+// most returns how many items the grids of so many images have.
+func (p GridParams) most(in map[string]stages.Amount) int {
+	grids := in["images"].Items / (p.N * p.N)
+	if p.Count > 0 {
+		grids = min(grids, p.Count)
+	}
+	return grids * p.explained()
+}
+
+func (p GridParams) few(in map[string]stages.Amount) error {
+	if n := in["images"].Items; n < p.N*p.N {
+		return fmt.Errorf("%d images are too few for a grid: it takes %d", n, p.N*p.N)
+	}
+	return nil
+}
 
 // explained returns how many cells of a grid are.
 func (p GridParams) explained() int {

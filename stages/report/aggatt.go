@@ -62,16 +62,19 @@ them even with 72 isn't published.`,
 		Golden: "aggatt",
 	}},
 	Defaults: AggAttParams{Values: metric.Positive, Variant: "paper", Tile: 40, DPI: 144, Budget: 200},
-	Few: func(_ AggAttParams, in map[string]stages.Amount) error {
-		least := int(math.Ceil(1 / binEnds[0]))
-		if n := in["maps"].Items; n < least {
-			return fmt.Errorf("bins of %g %% take %d maps that explain the cell, there are at most %d",
-				100*binEnds[0], least, n)
-		}
-		return nil
-	},
-	Run: runAggAtt,
+	Run:      runAggAtt,
+	Hooks:    func(AggAttParams) stages.Hooks { return stages.Hooks{Few: fewForBins} },
 })
+
+// fewForBins reports that there are fewer maps than give the first bin one.
+func fewForBins(in map[string]stages.Amount) error {
+	least := int(math.Ceil(1 / binEnds[0]))
+	if n := in["maps"].Items; n < least {
+		return fmt.Errorf("bins of %g %% take %d maps that explain the cell, there are at most %d",
+			100*binEnds[0], least, n)
+	}
+	return nil
+}
 
 // binEnds are the fractions of the maps at which bins end, from the best.
 var binEnds = [...]float64{0.02, 0.05, 0.5, 0.95, 0.98, 1}

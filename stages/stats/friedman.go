@@ -47,25 +47,27 @@ Friedman, JASA 1937; Demšar, JMLR 2006.`,
 	Facts: func(FriedmanParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
-	Few: func(p FriedmanParams, in map[string]stages.Amount) error {
-		k := competitors(in["scores"], p.Rank)
-		n := in["scores"].Items
-		for _, ids := range in["scores"].IDs {
-			n *= ids
-		}
-		n /= max(1, k)
-		if k < 2 || n == 0 || stat.CriticalDifference(k, n, p.Alpha) <= float64(k-1) {
-			return nil
-		}
-		least := n + 1
-		for stat.CriticalDifference(k, least, p.Alpha) > float64(k-1) {
-			least++
-		}
-		return fmt.Errorf("with %s of %d competitors no mean ranks can be told apart at α = %g: it takes %d",
-			count(n, "block"), k, p.Alpha, least)
-	},
-	Run: runFriedman,
+	Run:   runFriedman,
+	Hooks: func(p FriedmanParams) stages.Hooks { return stages.Hooks{Few: p.few} },
 })
+
+func (p FriedmanParams) few(in map[string]stages.Amount) error {
+	k := competitors(in["scores"], p.Rank)
+	n := in["scores"].Items
+	for _, ids := range in["scores"].IDs {
+		n *= ids
+	}
+	n /= max(1, k)
+	if k < 2 || n == 0 || stat.CriticalDifference(k, n, p.Alpha) <= float64(k-1) {
+		return nil
+	}
+	least := n + 1
+	for stat.CriticalDifference(k, least, p.Alpha) > float64(k-1) {
+		least++
+	}
+	return fmt.Errorf("with %s of %d competitors no mean ranks can be told apart at α = %g: it takes %d",
+		count(n, "block"), k, p.Alpha, least)
+}
 
 func runFriedman(ctx context.Context, p FriedmanParams, e *stages.Env) error {
 	c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "rank", p.Rank)

@@ -66,19 +66,21 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 	Facts: func(WilcoxonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
 	},
-	Few: func(p WilcoxonParams, in map[string]stages.Amount) error {
-		level, others := p.Alpha, competitors(in["scores"], p.Among)-1
-		if p.Correction == "holm" && others > 1 {
-			level /= float64(others)
-		}
-		if n, least := in["scores"].Items, stat.LeastPairs(level); n < least {
-			return fmt.Errorf("with %s no difference can be confirmed at α = %g, however large: it takes %d",
-				count(n, "image"), p.Alpha, least)
-		}
-		return nil
-	},
-	Run: runWilcoxon,
+	Run:   runWilcoxon,
+	Hooks: func(p WilcoxonParams) stages.Hooks { return stages.Hooks{Few: p.few} },
 })
+
+func (p WilcoxonParams) few(in map[string]stages.Amount) error {
+	level, others := p.Alpha, competitors(in["scores"], p.Among)-1
+	if p.Correction == "holm" && others > 1 {
+		level /= float64(others)
+	}
+	if n, least := in["scores"].Items, stat.LeastPairs(level); n < least {
+		return fmt.Errorf("with %s no difference can be confirmed at α = %g, however large: it takes %d",
+			count(n, "image"), p.Alpha, least)
+	}
+	return nil
+}
 
 // A testedCase holds the comparisons of one case.
 type testedCase struct {
