@@ -8,7 +8,7 @@ STATICCHECK := go tool -modfile=.ci/tools.mod staticcheck
 PACKAGES    := ./... ./.ci/cluster ./.ci/deps ./.ci/gpu-kit/... ./.ci/pack
 # Only packages with goroutines of their own gain from the race detector, which costs others up to tenfold.
 CONCURRENT  := ./.ci/cluster ./.ci/gpu-kit/card ./cmd/... ./pipeline/... ./registry ./stages/attribute \
-	./stages/dataset ./stages/internal/lower ./stages/internal/ort ./stages/internal/program ./stages/perturb
+	./stages/dataset ./stages/internal/lower ./stages/ort ./stages/internal/program ./stages/perturb
 ZIG         := $(CURDIR)/.zig/ziglang
 PORTABLE    := CC="$(ZIG)/zig cc -target x86_64-linux-gnu.2.28" GOOS=linux GOARCH=amd64 GOAMD64=v1 \
 	go build -trimpath -ldflags "-s -w"

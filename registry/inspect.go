@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Look chooses the input, output, layout and size of a model; the zero Look takes the file's own
@@ -99,7 +100,7 @@ func Inspect(ctx context.Context, path string, l Look, devices ...stages.Device)
 			x.Uses = append(x.Uses, uses...)
 		}
 	}
-	if _, missing := OpenRuntime(); x.Trial != nil || missing != nil && !x.NoClassifier {
+	if _, missing := ort.Default(); x.Trial != nil || missing != nil && !x.NoClassifier {
 		x.Stanza = x.StanzaAt(l, path)
 	}
 	return x, nil

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestInspectOthers holds that a model of texts and a detector are called what they are not, and get no lines
 // for an experiment.
 func TestInspectOthers(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	for name, want := range map[string]string{

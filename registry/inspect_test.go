@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestMethods holds that all methods are told of, which fit a model and which don't.
 func TestMethods(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	// "" is a method that fits, "~…" one that fits with a note.

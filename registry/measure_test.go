@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -57,7 +58,7 @@ func drawn(t *testing.T, count int) string {
 // TestMeasure holds that a preset is found with which a net is always right, of equals the most usual one,
 // and none on too few images to tell.
 func TestMeasure(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	const file = "../experiments/quickstart/vgg.onnx"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // Models loads the models that experiments name, each once.
@@ -150,7 +151,7 @@ func (m *Models) load(ctx context.Context, file *model.ONNXParams) *loaded {
 		return nil
 	}
 	if m.NoRuntime == nil {
-		_, m.NoRuntime = OpenRuntime()
+		_, m.NoRuntime = ort.Default()
 	}
 	if m.NoRuntime != nil {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/mosaic"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/score"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -36,7 +37,7 @@ func use[P any](s *stages.Stage, change func(*P), wires map[string]Wire) Use {
 // TestUnfit holds that stages are refused for models that they don't fit, with the
 // parameters they have, and for no others; and that the error is of the parameter.
 func TestUnfit(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	onnx := func(net string, change func(*model.ONNXParams)) Use {
@@ -202,7 +203,7 @@ func TestUnfit(t *testing.T) {
 
 // TestMislabelled holds that labels of more classes than the model has are reported.
 func TestMislabelled(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	net := use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/quickstart/vgg.onnx" }, nil)
@@ -224,7 +225,7 @@ func TestMislabelled(t *testing.T) {
 
 // TestEveryUserOfModels holds that all stages that can't do without a model may be tried on one.
 func TestEveryUserOfModels(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	p := model.ONNX.NewParams().(*model.ONNXParams)
@@ -253,7 +254,7 @@ func TestEveryUserOfModels(t *testing.T) {
 
 // Every stage that takes a model can be tried on one with all its inputs wired, and answers without a panic.
 func TestEveryStageCanBeTried(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	p := model.ONNX.NewParams().(*model.ONNXParams)

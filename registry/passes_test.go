@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -80,7 +81,7 @@ func explained(t *testing.T, net string, images int) map[string][]stages.Data {
 // TestPasses measures what the reference tells: passes are counted as the engine counts them, with as many
 // images as a batch takes, so that no row fills up a batch.
 func TestPasses(t *testing.T) {
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	type (

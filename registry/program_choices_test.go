@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -25,7 +25,7 @@ var afterwards = []string{"reduce", "size", "ties", "upsample", "values"}
 // TestProgramsOfChoices is TestPrograms with every other choice of each parameter of programs, one at a time,
 // with targets of every kind and with inner layers.
 func TestProgramsOfChoices(t *testing.T) {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	for _, name := range []string{"resnet", "vit"} {

@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -67,7 +68,7 @@ var real = map[string]string{
 
 // TestProgramsOfRealNets is TestPrograms on nets of other people's, for a stage of each kind of program.
 func TestProgramsOfRealNets(t *testing.T) {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	models := stagetest.Shared(t, "data", "models")
@@ -89,7 +90,7 @@ func TestProgramsOfRealNets(t *testing.T) {
 // rehearsal of one thread on blank items is what it asks for on a slot of two threads, on images. Each stage
 // is asked on a slot of its own, so that nothing that another made is taken for it.
 func TestPrograms(t *testing.T) {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	for _, name := range []string{"vgg-bn", "resnet", "vit"} {

@@ -5,17 +5,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/dataset"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestQuickstartNets asks every net of the quickstart for the classes of 2,000 draws that no net was trained
 // on.
 func TestQuickstartNets(t *testing.T) {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	draws := map[string]stagetest.Result{}

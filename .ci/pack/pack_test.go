@@ -49,7 +49,7 @@ func TestNotices(t *testing.T) {
 }
 
 func TestOldestRuntime(t *testing.T) {
-	b, err := os.ReadFile("../../stages/internal/ort/ort.go")
+	b, err := os.ReadFile("../../stages/ort/ort.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // previousBuild is the commit whose stores and review folders this build must find and reproduce.
@@ -133,7 +133,7 @@ func (w *world) reproduces(cells string, args ...string) {
 // out, and early cut-off finds the rest.
 func TestPreviousBuild(t *testing.T) {
 	w := newPreviousWorld(t)
-	if r, err := registry.OpenRuntime(); err != nil || r.Version != previousRuntime {
+	if r, err := ort.Default(); err != nil || r.Version != previousRuntime {
 		t.Skipf("skipped: the previous build's keys are those of ONNX Runtime %s, this is %s (%v)",
 			previousRuntime, r.Version, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/runexp/runexp/pipeline/store"
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // compiler returns the function that identifies the compiler of programs: this build of the command, and
@@ -80,7 +80,7 @@ func madeBy(s *store.Store, path string) func(class string) string {
 	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })
 	return func(class string) string {
 		made := class
-		if forms := registry.Forms(class); forms > 0 {
+		if forms := ort.ProviderOf(class).Forms; forms > 0 {
 			made += fmt.Sprintf(" forms %d", forms)
 		}
 		switch class {
@@ -98,21 +98,21 @@ const noRuntime = "no ONNX Runtime"
 // runtimeVersion names the ONNX Runtime that would be used. Opening it takes longer than a whole run with
 // nothing to do, so the store remembers the version of a library file.
 func runtimeVersion(s *store.Store, path string) string {
-	file, _ := registry.FindRuntime(path) // "" doesn't exist
+	library, _ := ort.Find(path) // "" doesn't exist
 	version := foundOut(s, "runtime version", func() string {
-		if r, err := registry.OpenRuntime(); err == nil {
+		if r, err := ort.Default(); err == nil {
 			return "ONNX Runtime " + r.Version
 		}
 		return ""
-	}, file)
+	}, library.Path)
 	return cmp.Or(version, noRuntime)
 }
 
 // pluginVersion identifies WebGPU's plugin by its bytes, since it has no version; it is "" if the library
 // needs no plugin.
 func pluginVersion(s *store.Store, path string) string {
-	library, _ := registry.FindRuntime(path)
-	file := registry.FindPlugin(library)
+	library, _ := ort.Find(path)
+	file := ort.Plugin(library.Path)
 	return foundOut(s, "plugin", func() string {
 		b, err := os.ReadFile(file)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 func checkVerb(f flags) *verb {
@@ -20,7 +21,7 @@ func checkVerb(f flags) *verb {
 	return &verb{
 		name: "check", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			registry.UseRuntime(runtime)
+			ort.Use(runtime)
 			report := u.findings(asJSON)
 			var models registry.Models
 			o.Fits = func(c *plan.Cell) error {

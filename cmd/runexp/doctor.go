@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/runexp/runexp/pipeline/fetch"
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 func doctorVerb(f flags) *verb {
@@ -22,14 +22,14 @@ func doctorVerb(f flags) *verb {
 			t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
 			defer t.Flush()
 			fmt.Fprintf(t, "runexp\t%s\n", build())
-			registry.UseRuntime(engine.runtime)
-			rt, missing := registry.OpenRuntime()
+			ort.Use(engine.runtime)
+			rt, missing := ort.Default()
 			if missing != nil {
 				fmt.Fprintf(t, "runtime\t%v\n", missing)
 				fmt.Fprintf(t, "\tinstall the package onnxruntime with pip where runexp is, "+
 					"or run \"make deps\" in a clone\n")
 			} else {
-				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Path, rt.How)
+				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Library.Path, rt.Library.How)
 			}
 			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
 			if missing == nil {
@@ -66,9 +66,9 @@ func doctorVerb(f flags) *verb {
 }
 
 // devices returns a line for each adapter of a class, or the reason why there is none and a remedy.
-func devices(rt registry.Runtime, class string) (lines []string) {
+func devices(rt *ort.Runtime, class string) (lines []string) {
 	usable, others, err := rt.Devices(class)
-	var none *registry.NoDevice
+	var none *ort.NoDevice
 	switch {
 	case errors.As(err, &none) && none.Remedy != "":
 		return []string{"not usable: " + none.Reason, none.Remedy}
@@ -89,7 +89,7 @@ func devices(rt registry.Runtime, class string) (lines []string) {
 }
 
 // adapter describes a GPU.
-func adapter(a registry.Adapter) string {
+func adapter(a ort.Adapter) string {
 	text := a.Name
 	if a.Software {
 		text += " (imitated by the processor, slow)"

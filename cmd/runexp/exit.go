@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // The exit codes, which scripts may rely on.
@@ -77,7 +77,7 @@ func exitCode(err error) int {
 		return exit.code
 	case errors.As(err, new(*plan.BugError)):
 		return exitBug
-	case registry.NoRuntime(err):
+	case ort.NoRuntime(err):
 		return exitEnvironment
 	case errors.Is(err, context.Canceled):
 		return exitSignal + int(syscall.SIGINT)

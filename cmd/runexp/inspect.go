@@ -15,6 +15,7 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 func inspectVerb(f flags) *verb {
@@ -25,7 +26,7 @@ func inspectVerb(f flags) *verb {
 	return &verb{
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			registry.UseRuntime(runtime)
+			ort.Use(runtime)
 			on, err := measuredOn(devices)
 			if err != nil {
 				return err

@@ -20,11 +20,11 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // workerVerb is the first argument of the child processes in which the command runs code that may crash or
-// hang: see [registry.UseWorkers]. Users don't need it, so it isn't in the help.
+// hang: see [ort.UseWorkers]. Users don't need it, so it isn't in the help.
 const workerVerb = "worker"
 
 // faultText is printed after the signal's name if the command crashes inside ONNX Runtime.
@@ -38,10 +38,10 @@ func main() {
 // newCommand returns the command with the process's own streams.
 func newCommand() *ui {
 	u := newUI(os.Stdout, os.Stderr)
-	u.err = registry.Unmuted(u.err)
+	u.err = ort.Unmuted(u.err)
 	u.working = collectLater()
-	registry.CatchFaults(faultText, exitBug)
-	registry.UseWorkers(os.Args[0], workerVerb)
+	ort.CatchFaults(faultText, exitBug)
+	ort.UseWorkers(os.Args[0], workerVerb)
 	return u
 }
 
@@ -60,7 +60,7 @@ func (u *ui) start(args []string) (code int) {
 	case isHelp(args[0]):
 		return u.end(helpPages().ExecuteTemplate(u.out, "runexp", nil))
 	case args[0] == workerVerb:
-		registry.ServeWorker(os.Stdin, os.Stdout)
+		ort.Serve(os.Stdin, os.Stdout)
 		return exitDone
 	}
 	v, err := findVerb(args[0])
@@ -92,7 +92,7 @@ func (u *ui) call(v *verb, args []string) error {
 	for _, closeIt := range u.closing {
 		err = errors.Join(err, closeIt())
 	}
-	registry.Unwatch()
+	ort.Unwatch()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

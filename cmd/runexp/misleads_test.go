@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -24,7 +24,7 @@ var (
 // TestMisleads runs the experiments that docs/metrics.md and docs/methods.md refer to, and checks what they
 // claim.
 func TestMisleads(t *testing.T) {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	files, err := filepath.Glob("../../experiments/misleads/*.yaml")

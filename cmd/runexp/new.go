@@ -14,6 +14,7 @@ import (
 	"text/template"
 
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 func newVerb(f flags) *verb {
@@ -32,7 +33,7 @@ func newVerb(f flags) *verb {
 			case model == "" || images == "":
 				return misuse("new needs --model and --images, or quickstart")
 			}
-			registry.UseRuntime(runtime)
+			ort.Use(runtime)
 			return writeStarter(ctx, u, append(args, ".")[0], model, images, look)
 		},
 	}
@@ -60,7 +61,7 @@ type starter struct {
 }
 
 func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		return err
 	}
 	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/runexp/runexp/pipeline/fetch/fetchtest"
-	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 			if os.Getenv("RUNEXP_REQUIRE") == "1" || os.Getenv("CI") == "true" {
 				return true, nil
 			}
-			_, err := registry.OpenRuntime()
+			_, err := ort.Default()
 			return err == nil, nil
 		},
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // load loads an experiment.
@@ -55,7 +56,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, usage(err, "")
 	}
-	registry.UseRuntime(e.runtime)
+	ort.Use(e.runtime)
 	p, err := here()
 	if err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 		if e.share != nil {
 			running = runningHere()
 		}
-		registry.Watch(running, build)
+		ort.Watch(running, build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare),
@@ -119,17 +120,17 @@ func (e *engineFlags) folder(p place) (string, error) {
 
 // usable returns the adapters of devices of one class, none for processors, or an error if a device can't
 // be used.
-func usable(devices ...stages.Device) ([]registry.Adapter, error) {
+func usable(devices ...stages.Device) ([]ort.Adapter, error) {
 	class := devices[0].Class
 	if class == "cpu" {
 		return nil, nil
 	}
-	r, err := registry.OpenRuntime()
+	r, err := ort.Default()
 	if err != nil {
 		return nil, environment(err)
 	}
 	used, err := r.Adapters(devices...)
-	var none *registry.NoDevice
+	var none *ort.NoDevice
 	switch {
 	case err == nil:
 		return used, nil
@@ -197,7 +198,7 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.engine.OnEvent = func(e pipeline.Event) {
-		if registry.NoRuntime(e.Err) || errors.Is(e.Err, store.ErrUnwritable) {
+		if ort.NoRuntime(e.Err) || errors.Is(e.Err, store.ErrUnwritable) {
 			cancel(environment(e.Err))
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 const workerName = "model-worker"
@@ -18,7 +19,7 @@ const workerName = "model-worker"
 // TestMain makes the test's program a worker if it's called as one.
 func TestMain(m *testing.M) {
 	if os.Args[0] == workerName {
-		model.Serve(os.Stdin, os.Stdout)
+		ort.Serve(os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -57,8 +58,8 @@ func TestMeasuringOpenSizes(t *testing.T) {
 	if len(graphs) < 6 {
 		t.Errorf("%d graphs are too few to tell", len(graphs))
 	}
-	model.UseWorkers(workerName)
-	defer model.UseWorkers()
+	ort.UseWorkers(workerName)
+	defer ort.UseWorkers()
 	done := make(chan error, 1)
 	go func() {
 		apart, err := measure()

@@ -17,6 +17,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/rewrite"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // ONNXParams are the parameters of [ONNX].
@@ -214,7 +215,7 @@ func readAs(ctx context.Context, m *onnx.Model, p ONNXParams, axes way) (out rea
 	if out.ONNX, err = m.Encode(); err != nil {
 		return out, err
 	}
-	if _, err := OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		return out, err // not an error of the model
 	}
 	outputs, err := outputsOf(m, p.Output)

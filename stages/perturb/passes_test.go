@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -20,7 +21,7 @@ import (
 // perturbed images.
 func passes(t *testing.T, text string) int {
 	t.Helper()
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	root, err := stagetest.Root()

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -37,7 +37,7 @@ func TestShapes(t *testing.T) {
 
 func needRuntime(t *testing.T) {
 	t.Helper()
-	if _, err := registry.OpenRuntime(); err != nil {
+	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	t.Setenv("TMPDIR", t.TempDir())

@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // What measures prints lines, as it goes, so that what was measured before it was stopped counts:
@@ -27,7 +27,7 @@ func failed(w io.Writer, what any, err error) {
 
 // plainly returns an error of a device's work or, if there is no such device at all, why.
 func plainly(class string, err error) error {
-	r, none := registry.OpenRuntime()
+	r, none := ort.Default()
 	if none == nil {
 		_, none = r.Adapters(stages.Device{Class: class})
 	}

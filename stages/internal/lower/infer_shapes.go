@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // inferShapes infers the types of the model's input and of all values of its nodes. If ONNX Runtime can't

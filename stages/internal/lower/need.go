@@ -7,7 +7,7 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Need is the memory that a program takes, in bytes, computed from the sizes of its values: those that

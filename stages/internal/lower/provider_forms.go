@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // rightForms are replacements for operators that a provider computes wrongly: see [ort.Provider.Wrong].

@@ -5,7 +5,7 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // simplify makes ONNX Runtime fold constants and remove nodes without effect.

@@ -10,10 +10,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/ort"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/lower"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // Row returns the model's answer to row i of the last run. The next overwrites it.

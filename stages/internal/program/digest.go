@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Recorder is a slot that records the digest of every program that a stage uses on it.

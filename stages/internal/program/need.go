@@ -6,7 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // need returns what a program of the net needs. Where a file that runs verbatim doesn't tell the sizes of its

@@ -11,8 +11,8 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/ort/standin"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/ort/standin"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Probe is a model of which nothing is known yet, loaded verbatim onto the CPU, in a process of its own if

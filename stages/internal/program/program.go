@@ -32,7 +32,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // The questions that a net's programs answer.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // onGPUs are the operators that backward passes add for GPUs. ONNX Runtime lists CUDA's kernels in

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // webGPU returns a device of the class, or skips the test: RUNEXP_WEBGPU is set where the library has WebGPU.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Device counts the transfers to and from its memory.

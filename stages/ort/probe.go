@@ -16,6 +16,9 @@ import (
 // patience is how long a driver may take to answer. The first start of a GPU takes seconds.
 var patience = time.Minute
 
+// An Adapter is a GPU as its driver describes it.
+type Adapter = gpu.Adapter
+
 // Devices returns the adapters of a class, in the order of its devices' indices. If the class has a single
 // device, others are the adapters that it takes when it can't use the first. Each usable device has
 // computed a product. If [UseWorkers] has set a command, a worker process asks the drivers, since they may

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/stages/internal/ort"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // What Go makes of a fault in its own code stays: a panic that may be recovered. One that isn't ends the

@@ -96,6 +96,12 @@ type ErrNoRuntime struct{ Reason string }
 
 func (e *ErrNoRuntime) Error() string { return e.Reason }
 
+// NoRuntime reports whether err is caused by an [ErrNoRuntime].
+func NoRuntime(err error) bool {
+	_, missing := errors.AsType[*ErrNoRuntime](err)
+	return missing
+}
+
 func open(lib Library) (*Runtime, error) {
 	onnxruntime.SetSharedLibraryPath(lib.Path)
 	if err := onnxruntime.InitializeEnvironment(onnxruntime.WithLogLevelFatal()); err != nil {
