@@ -1,8 +1,10 @@
 package perturb_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,22 +14,66 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/ort"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
+
+// A meter is a slot that counts forward passes.
+type meter struct {
+	stages.Slot
+	n *atomic.Int64
+}
+
+func (m meter) Passed(forward, _ int) { m.n.Add(int64(forward)) }
+
+// counted returns all stages, of which those that perturb images add their forward passes to n.
+func counted(n *atomic.Int64) *registry.Set {
+	set := registry.Builtin()
+	shared := map[*stages.SharedRun]*stages.SharedRun{}
+	for _, s := range set.Family("perturb") {
+		run, together := s.Run, s.Shared
+		s.Run = func(ctx context.Context, params any, e *stages.Env) error {
+			e.Slot = meter{e.Slot, n}
+			return run(ctx, params, e)
+		}
+		if together != nil && shared[together] == nil {
+			shared[together] = &stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
+				for _, part := range parts {
+					part.Env.Slot = meter{part.Env.Slot, n}
+				}
+				return together.Run(ctx, parts)
+			}}
+		}
+		s.Shared = shared[together]
+	}
+	return set
+}
+
+// oneByOne returns the file of the quickstart's net, which takes one image at once, so that none fills up a
+// batch.
+func oneByOne(t *testing.T) string {
+	t.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.ReadFile(filepath.Join(root, "experiments", "quickstart", "vgg.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range slices.Concat(m.Proto.Graph.Input, m.Proto.Graph.Output) {
+		v.Type.GetTensorType().Shape.Dim[0].Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: 1}
+	}
+	return modeltest.File(t, m)
+}
 
 // passes runs an experiment on three images and two maps of each, and returns the number of forward passes of
 // perturbed images.
 func passes(t *testing.T, text string) int {
 	t.Helper()
-	if _, err := ort.Default(); err != nil {
-		stagetest.Lacks(t, err.Error())
-	}
-	root, err := stagetest.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	modeltest.Runtime(t)
 	text = `
 name: passes
 axes:
@@ -37,11 +83,11 @@ axes:
   offset: [0, 0.05, 0.1, 0.25, 0.5]
 stages:
   images: {uses: dataset/shapes, with: {count: 3}}
-  model:  {uses: model/onnx, with: {path: ` + filepath.Join(root, "experiments", "quickstart", "vgg.onnx") +
-		`, preset: half}}
+  model:  {uses: model/onnx, with: {path: ` + oneByOne(t) + `, preset: half}}
   maps:   {uses: "${method}", matrix: [method], in: {model: model, images: images}}
 ` + text
-	p, err := plan.Parse("passes.yaml", []byte(text), t.TempDir(), registry.Builtin(), plan.Overrides{})
+	var n atomic.Int64
+	p, err := plan.Parse("passes.yaml", []byte(text), t.TempDir(), counted(&n), plan.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +96,6 @@ stages:
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var n atomic.Int64
 	e := pipeline.Engine{Store: s, Devices: []stages.Device{{Class: "cpu"}},
 		MadeBy: func(class string) string { return class }, Compiler: func() string { return "test" },
 		OnEvent: func(e pipeline.Event) {
@@ -58,7 +103,7 @@ stages:
 				t.Errorf("%v", e.Err)
 			}
 		}}
-	if _, err := e.Run(program.CountPasses(t.Context(), &n), p, nil); err != nil {
+	if _, err := e.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
 	return int(n.Load())

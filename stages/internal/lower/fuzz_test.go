@@ -16,6 +16,7 @@ import (
 
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -193,7 +194,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return // a name that's no text
 		}
-		n, err := program.NewNet(modelfile.Model{Spec: spec, ONNX: b})
+		n, err := modeltest.NetOf(modelfile.Model{Spec: spec, ONNX: b})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -40,7 +41,7 @@ func TestMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			changed := modelfile.Model{Spec: chosen.spec, ONNX: b}
-			n, err := program.NewNet(changed)
+			n, err := modeltest.NetOf(changed)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,6 +90,18 @@ func Net(t testing.TB, d stages.Data) *program.Net {
 	return n
 }
 
+// NetOf returns the net of a model that is on no port.
+func NetOf(m modelfile.Model) (*program.Net, error) {
+	payload, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return program.LoadNet(stagetest.NewSlot(), stages.Data{
+		Items: stages.ItemSlice{{Digest: stages.Sum(payload)}},
+		Load:  func(int) ([]byte, error) { return payload, nil },
+	})
+}
+
 // Spec returns the specification in a model's payload.
 func Spec(t testing.TB, d stages.Data) modelfile.Spec {
 	t.Helper()

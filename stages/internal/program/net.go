@@ -92,14 +92,6 @@ type seen struct {
 
 func (*seen) Close() error { return nil }
 
-// NewNet returns the net of a model that is on no port and is the model of a file.
-func NewNet(m modelfile.Model) (*Net, error) {
-	b, err := m.Encode()
-	n := netOf(m)
-	n.digest = stages.Sum(b)
-	return n, err
-}
-
 // Rewritten returns what a rewrite makes of the net.
 func (n *Net) Rewritten(ctx context.Context, r variant.Rewriter) (modelfile.Model, error) {
 	with, err := json.Marshal(r)
@@ -109,11 +101,6 @@ func (n *Net) Rewritten(ctx context.Context, r variant.Rewriter) (modelfile.Mode
 	m := modelfile.Model{Rewrite: &modelfile.Rewrite{Base: n.digest, Name: r.Name(), With: with}}
 	m.Spec, err = r.Spec(ctx, n.unshared(ctx))
 	return m, err
-}
-
-// netOf returns the net of a model that no slot caches.
-func netOf(m modelfile.Model) *Net {
-	return &Net{Spec: m.Spec, size: int64(len(m.ONNX)), onnx: func() ([]byte, error) { return m.ONNX, nil }}
 }
 
 // Digest returns the digest of the model.

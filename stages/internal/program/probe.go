@@ -19,7 +19,7 @@ type Probe struct {
 
 // NewProbe loads a model for batches of that size. Its values that are watched are returned by [Probe.Look].
 func NewProbe(m modelfile.Model, batch int, watched ...string) (*Probe, error) {
-	n := netOf(m)
+	n := &Net{Spec: m.Spec, size: int64(len(m.ONNX)), onnx: func() ([]byte, error) { return m.ONNX, nil }}
 	n.Classes = 0
 	r := classification
 	r.Kind, r.Watched = lower.Verbatim, watched

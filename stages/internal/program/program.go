@@ -11,7 +11,7 @@
 // deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which
 // class is explained, layer finds layers by their names, layer_removed what simplification left of them,
 // input_bounds has black and white at the input, probe runs a model of which nothing is known yet, usage
-// measures how programs use a device, passes counts the passes of perturbed images for tests.
+// measures how programs use a device.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;

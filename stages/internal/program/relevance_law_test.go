@@ -161,7 +161,7 @@ func unbiased(t *testing.T, name string) *program.Net {
 	if m.ONNX, err = o.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	n, err := program.NewNet(m)
+	n, err := modeltest.NetOf(m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,3 @@ func Kendall(x, y []float64) float64 {
 	}
 	return float64(balance) / math.Sqrt(float64(untiedX)*float64(untiedY))
 }
-
-// Concordance returns Kendall's W in [0, 1], the agreement of several rankings with each other, corrected
-// for ties: W = χ²/(m(k−1)) with Friedman's χ² (Kendall & Babington Smith 1939). values[c][p] is the value
-// of competitor p in case c. It is NaN where χ² is.
-func Concordance(values [][]float64) float64 {
-	t := Friedman(values)
-	return t.Chi2 / (float64(t.Blocks) * float64(len(t.Rank)-1))
-}

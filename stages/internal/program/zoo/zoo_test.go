@@ -19,6 +19,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -104,7 +105,7 @@ func (s specimen) net() (*program.Net, error) {
 	if err != nil {
 		return nil, err
 	}
-	return program.NewNet(m)
+	return modeltest.NetOf(m)
 }
 
 // derivative returns the derivative of the target's logit at the image by some rules, and the logits. If the
