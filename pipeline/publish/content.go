@@ -3,11 +3,9 @@ package publish
 import (
 	"cmp"
 	"crypto/sha256"
-	"html"
 	"maps"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,8 +48,8 @@ func claimsOf(files map[string][]byte) stages.Digest {
 	return sha256.Sum256([]byte(strings.Join(slices.Compact(claims), "")))
 }
 
-// Folder returns what a version holds, for those that show it. What its files don't tell is left out: of
-// tables the tolerances; of cells that failed, what README.md tells is in Notes.
+// Folder returns the content of a version as far as its files have it: tables have no tolerances, and the cells
+// that failed are named in Notes alone. Folders of older builds have no command, titles, directions or notes.
 func (v *Version) Folder() (*Folder, error) {
 	p, err := v.open()
 	if err != nil {
@@ -75,14 +73,11 @@ func (v *Version) Folder() (*Folder, error) {
 	for _, output := range slices.Sorted(maps.Keys(p.items)) {
 		f.Items = append(f.Items, &ItemFile{Name: output + ".csv", Lines: p.items[output]})
 	}
-	readme := strings.Split(strings.ReplaceAll(string(v.files["README.md"]), "\r\n", "\n"), "\n")
-	if i := slices.Index(readme, "## How to reproduce"); i >= 0 && i+2 < len(readme) {
-		f.Command = strings.TrimSpace(readme[i+2])
-	}
+	f.Command, f.Notes, f.Passages = p.about.command, p.about.notes, p.about.passages
 	for _, file := range slices.Sorted(maps.Keys(p.tables)) {
 		if rows := p.tables[file]; len(rows) > 0 {
 			s := sheetOf(file, rows)
-			s.readHead(readme, f.Labels)
+			s.setHead(p.about.heads[file])
 			s.Stage = p.stageOfFile(file)
 			f.Sheets = append(f.Sheets, s)
 		}
@@ -93,8 +88,6 @@ func (v *Version) Folder() (*Folder, error) {
 			f.Pictures = append(f.Pictures, picture)
 		}
 	}
-	f.Passages, f.Notes = p.passages, readNotes(readme)
-	markEarlier(f.Passages, readme)
 	return f, nil
 }
 
@@ -215,71 +208,15 @@ func sheetOf(file string, rows []*Record) *Sheet {
 	return s
 }
 
-// labelled returns the name of a column that is made of ids with their labels in the place of them.
-func labelled(name string, labels stages.Names) string {
-	for _, end := range []string{" low", " high"} {
-		if of, ok := strings.CutSuffix(name, end); ok {
-			return labelled(of, labels) + end
-		}
+// setHead sets the table's title, and the directions of its numbers, to those of folder.jsonl.
+func (s *Sheet) setHead(head folderLine) {
+	if head.Title != "" {
+		s.Titles[0] = head.Title
 	}
-	words, found := strings.Split(name, " "), false
-	for i, word := range words {
-		for _, axis := range slices.Sorted(maps.Keys(labels)) {
-			if label, ok := labels[axis][word]; ok {
-				words[i], found = label, true
-				break
-			}
+	for i, n := range s.Numbers {
+		if d := head.Directions[n.Name]; arrows[d] != "" {
+			s.Numbers[i].Direction = d
 		}
-	}
-	if !found {
-		return name
-	}
-	return strings.Join(words, labelBreak)
-}
-
-var headTitle = regexp.MustCompile(`^(?:<details><summary>)?(.*?) \((?:\[CSV\]\(.*|\d+ rows?.*)$`)
-
-// readHead takes a table's title, and the directions of its numbers, from where README.md shows it.
-func (s *Sheet) readHead(readme []string, labels stages.Names) {
-	var columns []string
-	for _, c := range s.Columns() {
-		marks := func(n stages.Column) bool { return n.Name == c && n.Marks != "" }
-		if !slices.ContainsFunc(s.Numbers, marks) {
-			columns = append(columns, c)
-		}
-	}
-	for i, text := range readme {
-		fields := strings.Split(strings.Trim(text, "| "), " | ")
-		if !strings.HasPrefix(text, "| ") || len(fields) != len(columns) {
-			continue
-		}
-		directions := map[string]stages.Direction{}
-		fits := true
-		for k, field := range fields {
-			rest, ok := strings.CutPrefix(field, inline(columns[k]))
-			if !ok {
-				rest, ok = strings.CutPrefix(field, inline(labelled(columns[k], labels)))
-			}
-			fits = fits && ok && (rest == "" || strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ","))
-			for d, arrow := range arrows {
-				if strings.HasSuffix(field, arrow) {
-					directions[columns[k]] = d
-				}
-			}
-		}
-		if !fits {
-			continue
-		}
-		for k := range s.Numbers {
-			s.Numbers[k].Direction = directions[s.Numbers[k].Name]
-		}
-		for k := i - 1; k >= max(i-4, 0); k-- {
-			if m := headTitle.FindStringSubmatch(readme[k]); m != nil {
-				s.Titles[0] = plainText(html.UnescapeString(m[1]))
-				break
-			}
-		}
-		return
 	}
 }
 

@@ -107,7 +107,7 @@ func (v *Version) open() (*publishedFolder, error) {
 // answer returns the first sentence of the answer.
 func (f *publishedFolder) answer() string {
 	var texts []string
-	for _, p := range f.passages {
+	for _, p := range f.about.passages {
 		texts = append(texts, p.Body)
 	}
 	return firstSentence(texts)

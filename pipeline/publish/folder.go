@@ -28,7 +28,7 @@ type Folder struct {
 	Passages []*Passage
 
 	Failed, Blocked []string // cells without a result
-	Notes           []string // of a folder that was read: what README.md tells of the run
+	Notes           []string // of a folder that was read: what README.md says of the run, in Markdown
 	Kept            []string // files of an earlier run that stay because something failed
 	Gone            []string // cells of an earlier run that the experiment no longer has, kept likewise
 

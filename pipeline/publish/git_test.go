@@ -126,7 +126,7 @@ func TestAttributes(t *testing.T) {
 	for name, generated := range map[string]bool{
 		"README.md": false, "experiment.yaml": false, "figures/sheet.png": false,
 		"figures/sheet.decay.svg": false, ".gitattributes": false,
-		"cells/auc.jsonl": true, "items/auc.csv": true, "items/auc@01234567.csv": true,
+		"folder.jsonl": true, "cells/auc.jsonl": true, "items/auc.csv": true, "items/auc@01234567.csv": true,
 		"tables/leaderboard.csv": true,
 	} {
 		said := gitIn(t, own, true, "check-attr", "linguist-generated", "merge", "binary", "--",

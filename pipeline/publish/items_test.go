@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -199,10 +200,13 @@ func TestDiffWithoutItems(t *testing.T) {
 	}
 }
 
-// A folder as it was written before: a definition on every row, text and figure, a line an item. It's read,
-// or rewritten once, and then like any other.
+// A folder as it was written before: a definition on every row, text and figure, a line an item, and texts in
+// README.md alone. It's read, or rewritten once, and then like any other.
 func TestOldFolder(t *testing.T) {
 	dir, want := fresh(t, newWorld().review())
+	if err := os.Remove(filepath.Join(dir, folderFile)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range newWorld().review().Cells {
 		d := c.Definition.Short()
 		switch c.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestNotes reads from a folder what its README.md tells of a run that failed and was narrowed.
+// TestNotes reads from a folder what its README.md says of a run that failed and was narrowed.
 func TestNotes(t *testing.T) {
 	dir, _ := fresh(t, newWorld().review())
 	read := func() *Folder {
@@ -24,7 +24,7 @@ func TestNotes(t *testing.T) {
 		return f
 	}
 	if f := read(); len(f.Notes) != 0 || f.Passages[0].Old {
-		t.Errorf("of a run that finished, README.md tells %q", f.Notes)
+		t.Errorf("of a run that finished, the notes are %q", f.Notes)
 	}
 	w := newWorld()
 	w.methods = append(w.methods, "abs")
@@ -48,14 +48,25 @@ func TestNotes(t *testing.T) {
 		"> Of an earlier run, because something failed in this one:\n\n- [",
 	}
 	if !slices.EqualFunc(f.Notes, want, strings.HasPrefix) {
-		t.Errorf("README.md tells\n%s\nnot\n%s", strings.Join(f.Notes, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the notes are\n%s\nnot\n%s", strings.Join(f.Notes, "\n"), strings.Join(want, "\n"))
 	}
 	if len(f.Passages) != 1 || !f.Passages[0].Old {
 		t.Errorf("the answer of an earlier run isn't marked: %+v", f.Passages)
 	}
-	// What a stage writes is no note, whatever it begins with.
-	put(t, dir, "README.md", "<!-- text board answer -->\n**Failed** (all)\n<!-- end of text -->\n")
-	if f := read(); len(f.Notes) != 0 {
-		t.Errorf("the text of a stage became %q", f.Notes)
+}
+
+// TestReadmeIsForPeople: what somebody writes into README.md is no claim, and gone after the next run; another
+// text in folder.jsonl is one.
+func TestReadmeIsForPeople(t *testing.T) {
+	dir, want := fresh(t, newWorld().review())
+	put(t, dir, "README.md", strings.Replace(want["README.md"], "**ig** ranks", "**abs** ranks", 1))
+	if v := write(t, dir, newWorld().review()); !v.Current() || !slices.Equal(v.Changed, []string{"README.md"}) {
+		t.Errorf("%s, changed %v", v, v.Changed)
+	}
+	same(t, folder(t, dir), want)
+	put(t, dir, folderFile, strings.Replace(want[folderFile], "**ig** ranks", "**abs** ranks", 1))
+	v := write(t, dir, newWorld().review())
+	if len(v.Of(Differs)) != 1 || !strings.Contains(folder(t, dir)["README.md"], "**abs** ranks") {
+		t.Errorf("%s", v)
 	}
 }

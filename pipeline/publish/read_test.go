@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestNumbers(t *testing.T) {
@@ -213,9 +215,20 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("%d lines of items are read again as %d", len(first), len(again))
 			}
 		}
-		for _, p := range readPassages(b) {
-			if again := readPassages([]byte(p.String())); len(again) != 1 || *again[0] != *p {
+		for _, p := range legacyAbout(b).passages {
+			if again := legacyAbout([]byte(p.String())).passages; len(again) != 1 || *again[0] != *p {
 				t.Fatalf("text %+v is read again as %+v", p, again)
+			}
+		}
+		if a := readAbout(b); a != nil {
+			f := &Folder{Command: a.command, Passages: a.passages}
+			again := readAbout(f.encode())
+			if again == nil {
+				again = &about{}
+			}
+			d := cmp.Diff(a.passages, again.passages, cmp.AllowUnexported(Passage{}))
+			if d != "" || a.command != again.command {
+				t.Fatalf("%+v is read again as %+v: %s", a, again, d)
 			}
 		}
 		for _, ext := range []string{".png", ".svg", ".pdf"} {

@@ -28,6 +28,7 @@ var renderers = []renderer{
 	cellsRenderer,
 	experimentRenderer,
 	figuresRenderer,
+	folderRenderer,
 	itemsRenderer,
 	latexRenderer,
 	readmeRenderer,
@@ -107,7 +108,7 @@ type disk struct {
 	items    map[string][]*ItemLine // by output
 	tables   map[string][]*Record
 	pictures map[string][]*Picture
-	passages []*Passage
+	about    *about
 }
 
 // readFiles reads what the renderers wrote.
@@ -123,6 +124,9 @@ func readFiles(files map[string][]byte) *disk {
 		} else if r := rendererOf(name); r != nil && r.read != nil && r.read(d, name, b) {
 			d.ours[name] = true
 		}
+	}
+	if d.about == nil {
+		d.about = legacyAbout(files["README.md"])
 	}
 	return d
 }

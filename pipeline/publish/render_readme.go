@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,17 +24,14 @@ var readmeRenderer = renderer{
 		}
 		add("README.md", []byte(b.String()))
 	},
-	read: func(d *disk, _ string, b []byte) bool {
-		d.passages = readPassages(b)
-		return false // people write such files, too
-	},
 }
 
 //go:embed readme.md.tmpl
 var readmeText string
 
 var readmeTemplate = template.Must(template.New("README.md").Funcs(template.FuncMap{
-	"inline": inline, "alt": alt, "target": target, "plain": plain, "count": count, "base": path.Base,
+	"inline": inline, "alt": alt, "target": target, "plain": plain, "count": count,
+	"quotation": quotation,
 }).Parse(readmeText))
 
 // How much README.md shows before it links to a file.
@@ -51,32 +47,6 @@ const (
 type readme struct{ *Folder }
 
 func (readme) Budget() int { return budget >> 20 }
-
-// Unfinished names cells that failed or didn't run.
-func (r readme) Unfinished(cells []string) string {
-	published := map[string]bool{}
-	for _, l := range r.Lines {
-		published[l.Cell] = true
-	}
-	var names []string
-	for _, cell := range cells {
-		name := code(cell)
-		if published[cell] {
-			name += " (shown as an earlier run left it)"
-		}
-		names = append(names, name)
-	}
-	return some(names, namedCells)
-}
-
-// Names names cells.
-func (readme) Names(cells []string) string {
-	names := make([]string, len(cells))
-	for i, cell := range cells {
-		names[i] = code(cell)
-	}
-	return some(names, namedCells)
-}
 
 // A section shows the tables and figures of a stage.
 type section struct {
@@ -254,35 +224,11 @@ func (r readme) Makers() string {
 	return strings.Join(counted(cells), "; ")
 }
 
-// A text in README.md is between two comments, the first of which names its cell and its port.
-var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`)
-
+// passageEnd follows a text. A folder of an older build is read by it.
 const passageEnd = "<!-- end of text -->"
 
 func (p *Passage) String() string {
 	return "<!-- text " + p.Cell + " " + p.Port + " -->\n" + p.Body + "\n" + passageEnd
-}
-
-// readPassages reads the texts in a README.md.
-func readPassages(b []byte) []*Passage {
-	var out []*Passage
-	var open *Passage
-	var body []string
-	for text := range strings.Lines(string(b)) {
-		text = strings.TrimRight(text, "\r\n")
-		if f := passageStart.FindStringSubmatch(text); f != nil {
-			open, body = &Passage{Cell: f[1], Port: f[2]}, nil
-		} else if open != nil && text == passageEnd {
-			open.Body = strings.Join(body, "\n")
-			if !hasConflict(body) {
-				out = append(out, open)
-			}
-			open = nil
-		} else if open != nil {
-			body = append(body, text)
-		}
-	}
-	return out
 }
 
 // hasConflict reports whether lines contain git's conflict markers.

@@ -64,7 +64,7 @@ func pageOf(t *testing.T, dir string) (string, model) {
 			t.Errorf("%s is null, which the page's script doesn't expect", name)
 		}
 	}
-	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables,
+	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables, "command": &m.Command,
 		"figures": &m.Figures, "left": &m.Left, "notes": &m.Notes} {
 		if text, ok := loose[name]; ok {
 			if err := json.Unmarshal(text, to); err != nil {
@@ -77,12 +77,13 @@ func pageOf(t *testing.T, dir string) (string, model) {
 
 // TestHostile: texts with markup are data, broken pictures are named, links lead nowhere.
 func TestHostile(t *testing.T) {
-	title, _ := json.Marshal(hostile)
+	quoted, _ := json.Marshal(hostile)
+	title := string(quoted)
 	dir := folder(t, map[string]string{
-		"experiment.yaml": "name: x\ntitle: " + string(title) + "\npublish: [board]\n",
-		"README.md": "# x\n\n> **Failed** (1 cell): " + hostile + "\n>\n\n" +
-			"<!-- text board answer -->\n" + hostile + "\n<!-- end of text -->\n\n" +
-			"## How to reproduce\n\n    " + hostile + "\n",
+		"experiment.yaml": "name: x\ntitle: " + title + "\npublish: [board]\n",
+		"folder.jsonl": `{"command":` + title + "}\n" + `{"note":` + title + "}\n" +
+			`{"cell":"board","port":"answer","text":` + title + "}\n" +
+			`{"directions":{"score":` + title + `},"table":"tables/board.csv","title":` + title + "}\n",
 		"cells/s.jsonl": line("s[method="+hostile+"]", 1) + line("s[method=b]", 2),
 		"items/s.csv": "cell/item,\"" + strings.ReplaceAll(hostile, `"`, `""`) + "\"\n" +
 			"\"s[method=b]\",1\n",
@@ -100,8 +101,11 @@ func TestHostile(t *testing.T) {
 	if m.Title != hostile || len(m.Answers) != 1 || m.Answers[0].Text != hostile {
 		t.Errorf("the texts aren't what the folder says: %q, %v", m.Title, m.Answers)
 	}
-	if len(m.Notes) != 1 || m.Notes[0] != "> **Failed** (1 cell): "+hostile {
-		t.Errorf("of the run the page tells %q", m.Notes)
+	if len(m.Notes) != 1 || m.Notes[0] != hostile || m.Command != hostile {
+		t.Errorf("the page's notes are %q, its command %q", m.Notes, m.Command)
+	}
+	if len(m.Tables) != 1 || m.Tables[0].Title != hostile {
+		t.Errorf("the page's tables are %+v", m.Tables)
 	}
 	if len(m.Figures) != 0 || len(m.Left) != 2+1 {
 		t.Errorf("%d figures of files that are none, %q left out", len(m.Figures), m.Left)

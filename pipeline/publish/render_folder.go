@@ -1,0 +1,108 @@
+package publish
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// folderFile has what README.md shows and no other file has, as data: README.md is for people alone.
+const folderFile = "folder.jsonl"
+
+// folderRenderer writes folder.jsonl: the command, a line each note, the heads of tables, the texts of stages.
+var folderRenderer = renderer{
+	name:  "folder",
+	files: []pattern{{folderFile, unionAttributes}},
+	render: func(f *Folder, add func(name string, b []byte)) {
+		if lines := f.encode(); len(lines) > 0 {
+			add(folderFile, lines)
+		}
+	},
+	read: func(d *disk, _ string, b []byte) bool {
+		d.about = readAbout(b)
+		return false // a stranger's file may be called so
+	},
+}
+
+// A folderLine is a line of folder.jsonl, with its keys sorted. It has one of a command, a note, a table and,
+// by cell and port, a text.
+type folderLine struct {
+	Cell       string                      `json:"cell,omitempty"`
+	Command    string                      `json:"command,omitempty"`
+	Directions map[string]stages.Direction `json:"directions,omitempty"` // of the table's columns that have one
+	Note       string                      `json:"note,omitempty"`       // a paragraph of Markdown
+	Old        bool                        `json:"old,omitempty"`        // the text is of an earlier run
+	Port       string                      `json:"port,omitempty"`
+	Table      string                      `json:"table,omitempty"` // its file
+	Text       string                      `json:"text,omitempty"`
+	Title      string                      `json:"title,omitempty"`
+}
+
+// encode returns the lines of folder.jsonl.
+func (f *Folder) encode() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	add := func(l folderLine) {
+		if err := e.Encode(l); err != nil {
+			panic(err) // there's nothing in a line that JSON can't hold
+		}
+	}
+	if f.Command != "" {
+		add(folderLine{Command: f.Command})
+	}
+	for _, note := range f.notes() {
+		add(folderLine{Note: note})
+	}
+	for _, s := range f.Sheets {
+		l := folderLine{Table: s.File, Title: s.title(), Directions: map[string]stages.Direction{}}
+		for _, n := range s.Numbers {
+			if arrows[n.Direction] != "" {
+				l.Directions[n.Name] = n.Direction
+			}
+		}
+		add(l)
+	}
+	for _, p := range f.Passages {
+		add(folderLine{Cell: p.Cell, Port: p.Port, Text: p.Body, Old: p.Old})
+	}
+	return b.Bytes()
+}
+
+// about is what folder.jsonl has. Where git merged two branches' lines, the first command and the first head of
+// a table stand; texts are claims, as the rows of other files are.
+type about struct {
+	command  string
+	notes    []string
+	heads    map[string]folderLine // by the table's file
+	passages []*Passage
+}
+
+// readAbout reads what encode wrote and skips whatever else is there; nil if nothing is left.
+func readAbout(b []byte) *about {
+	a := &about{heads: map[string]folderLine{}}
+	for text := range strings.Lines(string(b)) {
+		var l folderLine
+		if json.Unmarshal([]byte(text), &l) != nil {
+			continue
+		}
+		_, known := a.heads[l.Table]
+		switch {
+		case l.Cell != "":
+			a.passages = append(a.passages, &Passage{row: row{l.Old}, Cell: l.Cell, Port: l.Port, Body: l.Text})
+		case l.Table != "" && !known:
+			a.heads[l.Table] = l
+		case l.Note != "" && len(a.notes) < mostNotes && !slices.Contains(a.notes, l.Note):
+			a.notes = append(a.notes, l.Note)
+		case a.command == "":
+			a.command = l.Command
+		}
+	}
+	if a.command == "" && len(a.notes)+len(a.heads)+len(a.passages) == 0 {
+		return nil
+	}
+	return a
+}
