@@ -622,7 +622,7 @@ func TestHostile(t *testing.T) {
 // TestLarge opens the page of 200 images, 20 methods and 5 nets within two seconds, as a person waits for it.
 func TestLarge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "review.html")
-	cmd := exec.Command("go", "test", "-count", "1", "-run", "^TestLarge$", "./pipeline/review")
+	cmd := exec.Command("go", "test", "-count", "1", "-run", "^TestLarge$", "./pipeline/webpage")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "REVIEW_LARGE="+file)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

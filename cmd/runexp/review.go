@@ -11,8 +11,8 @@ import (
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/results"
-	"github.com/runexp/runexp/pipeline/review"
 	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/pipeline/webpage"
 )
 
 // pageFile is the page of a review folder; a .gitignore next to it excludes it from the user's commits.
@@ -54,7 +54,7 @@ func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir st
 	if err != nil {
 		return "", environment(err)
 	}
-	var before *review.Source
+	var before *webpage.Source
 	if r.against != "" {
 		w, err := versionOf(ctx, r.against, dir)
 		if err != nil {
@@ -78,7 +78,7 @@ func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir st
 		}
 	}
 	err = writeFile(to, filepath.Base(out), func(w io.Writer) error {
-		return review.Write(w, pictured(s, v), before)
+		return webpage.Write(w, pictured(s, v), before)
 	})
 	if err != nil {
 		return "", environment(err)
@@ -95,9 +95,9 @@ func versionOf(ctx context.Context, name, other string) (*publish.Version, error
 }
 
 // pictured adds the pictures in the store to a version.
-func pictured(s *store.Store, v *publish.Version) review.Source {
+func pictured(s *store.Store, v *publish.Version) webpage.Source {
 	list, known := results.Pictures(s, v)
-	source := review.Source{Version: v, Pictures: list}
+	source := webpage.Source{Version: v, Pictures: list}
 	if !known {
 		source.Missing = fmt.Sprintf("There are no maps of %s: no run on this store published it as it is. "+
 			"runexp run does.", v.Name)

@@ -89,7 +89,7 @@ func Write(s Source) (map[string][]byte, error) {
 		b := s.Version.File(from)
 		if b == nil {
 			p.Tables = append(p.Tables, exhibit{From: sheet.File,
-				Missing: fmt.Sprintf("has %d rows, more than a page", len(sheet.Records))})
+				Missing: fmt.Sprintf("has %d rows, more than a page", len(sheet.Rows))})
 			continue
 		}
 		name := names.name("tables/", strings.TrimSuffix(path.Base(from), ".tex"), ".tex")

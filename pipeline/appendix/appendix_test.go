@@ -101,7 +101,7 @@ func publishFolder(t *testing.T, text func() string) string {
 	last := cell("table", "", params([]int{1, 2}))
 	last.Tables = []publish.Table{{Port: "table", Table: table}}
 	last.Texts = []publish.Text{{Port: "answer", Markdown: "**" + text() + "** is " + text()}}
-	_, err = publish.Write(dir, &publish.Review{Name: "nasty", Title: text(), Experiment: out,
+	_, err = publish.Write(dir, &publish.Results{Name: "nasty", Title: text(), Experiment: out,
 		Publish: []string{"table", "maps"},
 		Cells:   []publish.Cell{maps, others, last}}, publish.Options{})
 	if err != nil {

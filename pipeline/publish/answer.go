@@ -132,18 +132,18 @@ func (f *Folder) First() string {
 // podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are
 // a tie.
 func (f *Folder) podium(s *Sheet, n stages.Column) string {
-	value := func(r *Record) float64 {
+	value := func(r *TableRow) float64 {
 		if x, ok := r.number(n.Name); ok && !r.Old {
 			return x
 		}
 		return math.NaN()
 	}
-	rows := slices.Clone(s.Records)
-	rows = slices.DeleteFunc(rows, func(r *Record) bool { return math.IsNaN(value(r)) })
+	rows := slices.Clone(s.Rows)
+	rows = slices.DeleteFunc(rows, func(r *TableRow) bool { return math.IsNaN(value(r)) })
 	if len(rows) < 2 {
 		return ""
 	}
-	slices.SortStableFunc(rows, func(x, y *Record) int {
+	slices.SortStableFunc(rows, func(x, y *TableRow) int {
 		if n.Direction == stages.Higher {
 			x, y = y, x
 		}

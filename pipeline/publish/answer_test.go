@@ -59,7 +59,7 @@ func TestAnswerOfATable(t *testing.T) {
 			stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{mean, n}, Rows: rows("a", .1)},
 			shown},
 	} {
-		r := newWorld().review()
+		r := newWorld().results()
 		for i := range r.Cells {
 			r.Cells[i].Texts = nil
 			if r.Cells[i].Tables != nil {
@@ -76,7 +76,7 @@ func TestAnswerOfATable(t *testing.T) {
 }
 
 // answer returns the answer of a folder that is made of a review.
-func answer(t *testing.T, r *Review) string {
+func answer(t *testing.T, r *Results) string {
 	t.Helper()
 	return write(t, filepath.Join(t.TempDir(), "small"), r).Answer
 }
@@ -106,7 +106,7 @@ func TestFirstSentence(t *testing.T) {
 			t.Errorf("of %q from an earlier run: %q", text, got)
 		}
 	}
-	if got, want := answer(t, newWorld().review()), "ig ranks first of 3 (mean 0.270)."; got != want {
+	if got, want := answer(t, newWorld().results()), "ig ranks first of 3 (mean 0.270)."; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // TestChance holds that scores are compared with guessing behind the answer, and that those hardly better
 // begin it with a warning. What a run ends with is the answer all the same, behind the warning.
 func TestChance(t *testing.T) {
-	r := newWorld().review()
+	r := newWorld().results()
 	add := func(id string, right ...float64) {
 		var values Values
 		for i, x := range right {

@@ -41,10 +41,10 @@ func TestOneParameterChangesItsOwnLines(t *testing.T) {
 		w.items = 24
 		return w
 	}
-	dir, was := fresh(t, many().review())
+	dir, was := fresh(t, many().results())
 	w := many()
 	w.steps["ig"], w.shift["ig"] = 1, -0.1 // another definition, the same values
-	if v := write(t, dir, w.review()); !v.OK() || len(v.Of(Rewritten)) == 0 {
+	if v := write(t, dir, w.results()); !v.OK() || len(v.Of(Rewritten)) == 0 {
 		t.Errorf("%s", v)
 	}
 	got := changedLines(was, folder(t, dir))
@@ -58,8 +58,8 @@ func TestOneParameterChangesItsOwnLines(t *testing.T) {
 	}
 
 	w.shift["ig"] = -0.05 // other values, too
-	dir, was = fresh(t, many().review())
-	write(t, dir, w.review())
+	dir, was = fresh(t, many().results())
+	write(t, dir, w.results())
 	got = changedLines(was, folder(t, dir))
 	want["items/auc.csv"] = 2
 	for _, name := range []string{"README.md", "tables/leaderboard.csv", "tables/leaderboard.tex"} {
@@ -90,13 +90,13 @@ func keys(maps ...map[string]int) func(func(string) bool) {
 }
 
 // Of two branches' lines about one cell, the run takes those that hold; where none does it can't be told what
-// was claimed, and it's no difference.
+// was current, and it's no difference.
 func TestContested(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	one, two := newWorld(), newWorld()
 	one.steps["ig"], two.steps["ig"] = 1, 2
-	_, a := fresh(t, one.review())
-	_, b := fresh(t, two.review())
+	_, a := fresh(t, one.results())
+	_, b := fresh(t, two.results())
 	for name := range a {
 		if strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".csv") ||
 			strings.HasSuffix(name, ".md") {
@@ -105,7 +105,7 @@ func TestContested(t *testing.T) {
 			put(t, dir, name, b[name])
 		}
 	}
-	v := write(t, dir, one.review())
+	v := write(t, dir, one.results())
 	if !v.OK() || v.Reproduced.Scores != 3 {
 		t.Errorf("%s", v)
 	}
@@ -119,7 +119,7 @@ func TestContested(t *testing.T) {
 			put(t, dir, name, b[name])
 		}
 	}
-	if v := write(t, dir, one.review()); !v.OK() || v.Reproduced.Items != 10 {
+	if v := write(t, dir, one.results()); !v.OK() || v.Reproduced.Items != 10 {
 		t.Errorf("%s", v)
 	}
 	same(t, folder(t, dir), a)
@@ -128,8 +128,8 @@ func TestContested(t *testing.T) {
 // README.md shows cells and rows as the experiment writes their ids; all other files are sorted, and stay as
 // they are when it writes them in another order.
 func TestShownOrder(t *testing.T) {
-	review := func(ids ...string) *Review {
-		r := &Review{Name: "order", Order: stages.Order{"layer": ids}, Publish: []string{"table", "best"}}
+	results := func(ids ...string) *Results {
+		r := &Results{Name: "order", Order: stages.Order{"layer": ids}, Publish: []string{"table", "best"}}
 		table := stages.Table{Title: "Layers", Keys: []string{"layer", "part"},
 			Numbers: []stages.Column{{Name: "score"}}}
 		best := stages.Table{Title: "Best", Ranked: true, Keys: []string{"layer"},
@@ -158,7 +158,7 @@ func TestShownOrder(t *testing.T) {
 				Tables: []Table{{"table", best}}})
 		return r
 	}
-	dir, was := fresh(t, review("input", "middle", "final"))
+	dir, was := fresh(t, results("input", "middle", "final"))
 	places := func(text string, words ...string) {
 		t.Helper()
 		at := 0
@@ -179,7 +179,7 @@ func TestShownOrder(t *testing.T) {
 	places(was["items/auc.csv"], "=final", "=input", "=middle")
 	places(was["cells/auc.jsonl"], "=final", "=input", "=middle")
 
-	if v := write(t, dir, review("final", "middle", "input")); !v.OK() {
+	if v := write(t, dir, results("final", "middle", "input")); !v.OK() {
 		t.Errorf("%s", v)
 	}
 	got := folder(t, dir)
@@ -194,11 +194,11 @@ func TestShownOrder(t *testing.T) {
 
 // A file in tables/ is ours if lines in cells/ speak of it, and nobody else's is.
 func TestTablesThatAreOurs(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	put(t, dir, "tables/leaderboard.notes.csv", "method,note\nig,mine\n")
 	w := newWorld()
 	w.publish = nil
-	write(t, dir, w.review())
+	write(t, dir, w.results())
 	got := folder(t, dir)
 	if got["tables/leaderboard.notes.csv"] == "" || got["tables/leaderboard.csv"] != "" {
 		t.Errorf("the folder has %v", got)

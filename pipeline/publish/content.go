@@ -16,20 +16,20 @@ import (
 
 // Claims digests the cells of a version with their definitions, in whatever order: two versions with the same
 // digest claim to be of the same computations.
-func (v *Version) Claims() stages.Digest {
+func (v *Version) Definitions() stages.Digest {
 	files := map[string][]byte{}
 	for name, b := range v.files {
 		if tellsOfCells(name) {
 			files[name] = b
 		}
 	}
-	return claimsOf(files)
+	return definitionsOf(files)
 }
 
-// ReadClaims returns the [Version.Claims] of the review folder dir, and reads no more than it needs.
-func ReadClaims(dir string) (stages.Digest, error) {
+// ReadDefinitions returns the [Version.Definitions] of the review folder dir, and reads no more than it needs.
+func ReadDefinitions(dir string) (stages.Digest, error) {
 	files, err := readFolder(dir, tellsOfCells)
-	return claimsOf(files), err
+	return definitionsOf(files), err
 }
 
 func tellsOfCells(name string) bool {
@@ -37,15 +37,15 @@ func tellsOfCells(name string) bool {
 	return r != nil && r.name == cellsName
 }
 
-func claimsOf(files map[string][]byte) stages.Digest {
-	var claims []string
+func definitionsOf(files map[string][]byte) stages.Digest {
+	var definitions []string
 	for _, lines := range readFiles(files).lines {
 		for _, l := range lines {
-			claims = append(claims, l.Cell+" "+l.Definition+"\n")
+			definitions = append(definitions, l.Cell+" "+l.Definition+"\n")
 		}
 	}
-	slices.Sort(claims)
-	return sha256.Sum256([]byte(strings.Join(slices.Compact(claims), "")))
+	slices.Sort(definitions)
+	return sha256.Sum256([]byte(strings.Join(slices.Compact(definitions), "")))
 }
 
 // Folder returns the content of a version as far as its files have it: tables have no tolerances, and the cells
@@ -95,7 +95,7 @@ func (v *Version) Folder() (*Folder, error) {
 func (p *Picture) Readable() bool { return p.readable }
 
 // Values returns what stands in the columns of a row, "" for what it lacks.
-func (r *Record) Values(columns []string) []string {
+func (r *TableRow) Values(columns []string) []string {
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = r.get(c)
@@ -187,11 +187,11 @@ const unconfirmedColumn = " not confirmed"
 
 // sheetOf makes a table of rows. Which columns are numbers isn't in the file: those behind the last one with
 // a text.
-func sheetOf(file string, rows []*Record) *Sheet {
-	s := &Sheet{File: file, Titles: []string{path.Base(strings.TrimSuffix(file, ".csv"))}, Records: rows}
+func sheetOf(file string, rows []*TableRow) *Sheet {
+	s := &Sheet{File: file, Titles: []string{path.Base(strings.TrimSuffix(file, ".csv"))}, Rows: rows}
 	columns := rows[0].columns
 	first := len(columns)
-	for first > 0 && !slices.ContainsFunc(rows, func(r *Record) bool {
+	for first > 0 && !slices.ContainsFunc(rows, func(r *TableRow) bool {
 		_, ok := r.number(columns[first-1])
 		return !ok
 	}) {

@@ -235,15 +235,15 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 
 // places returns the places of the rows that two versions of a table share. The file doesn't tell which
 // columns are keys; they come first, so it is the fewest columns that tell all rows apart.
-func places(a, b []*Record) (pa, pb map[string]string) {
+func places(a, b []*TableRow) (pa, pb map[string]string) {
 	if len(a) == 0 {
 		return nil, nil
 	}
 	const mostKeys = 64 // a table's axes and texts
 	for n, column := range a[0].columns[:min(len(a[0].columns), mostKeys)] {
-		key := func(r *Record) string { return r.texts(a[0].columns[:n+1]) }
+		key := func(r *TableRow) string { return r.texts(a[0].columns[:n+1]) }
 		x, y := groupBy(a, key), groupBy(b, key)
-		of := func(rows []*Record) map[string]string {
+		of := func(rows []*TableRow) map[string]string {
 			out := map[string]string{}
 			for _, r := range rows {
 				if k := key(r); x[k] != nil && y[k] != nil {

@@ -54,8 +54,8 @@ func diff(t *testing.T, a, b string) *Difference {
 }
 
 func TestDiffOfEquals(t *testing.T) {
-	a, _ := fresh(t, newWorld().review())
-	b, _ := fresh(t, newWorld().review())
+	a, _ := fresh(t, newWorld().results())
+	b, _ := fresh(t, newWorld().results())
 	d := diff(t, a, b)
 	if !d.Empty() || !d.Within() || d.String() != "no differences: 3 scores compared" {
 		t.Errorf("%+v\n%s", d, d)
@@ -66,20 +66,20 @@ func TestDiffOfEquals(t *testing.T) {
 func TestDiffWithinTolerance(t *testing.T) {
 	w := newWorld()
 	w.shift["ig"] = 5e-5
-	a, _ := fresh(t, newWorld().review())
-	b, _ := fresh(t, w.review())
+	a, _ := fresh(t, newWorld().results())
+	b, _ := fresh(t, w.results())
 	d := diff(t, a, b)
 	if d.Empty() || !d.Within() || len(d.Scores) != 1 || d.Scores[0].Cell != "auc[method=ig]" ||
 		d.Scores[0].Unreproduced {
 		t.Errorf("%s", d)
 	}
 	w.shift["ig"] = 1.1e-4
-	c, _ := fresh(t, w.review())
+	c, _ := fresh(t, w.results())
 	if d := diff(t, a, c); d.Within() || !d.Scores[0].Unreproduced {
 		t.Errorf("%s", d)
 	}
 	// A mean within the tolerance doesn't hide an item outside of it.
-	r := newWorld().review()
+	r := newWorld().results()
 	var items []float64
 	for i := range r.Cells {
 		if r.Cells[i].Name == "auc[method=rise]" {
@@ -93,7 +93,7 @@ func TestDiffWithinTolerance(t *testing.T) {
 		t.Errorf("%s", d)
 	}
 	// Unless items have a tolerance of their own, here and in the folder's claims.
-	jumps := func(r *Review) *Review {
+	jumps := func(r *Results) *Results {
 		for i := range r.Cells {
 			for k := range r.Cells[i].Scores {
 				r.Cells[i].Scores[k].Measure.ItemTolerance = 0.02
@@ -101,7 +101,7 @@ func TestDiffWithinTolerance(t *testing.T) {
 		}
 		return r
 	}
-	a, _ = fresh(t, jumps(newWorld().review()))
+	a, _ = fresh(t, jumps(newWorld().results()))
 	e, _ = fresh(t, jumps(r))
 	if d := diff(t, a, e); !d.Within() || len(d.Scores) != 1 {
 		t.Errorf("%s", d)
@@ -122,8 +122,8 @@ func TestDiffInWords(t *testing.T) {
 	w.steps["ig"] = 2
 	w.shift["rise"] = 1e-3
 	w.nan = "rise"
-	a, _ := fresh(t, newWorld().review())
-	r := w.review()
+	a, _ := fresh(t, newWorld().results())
+	r := w.results()
 	r.Experiment = []byte("name: small\nseed: 8\n")
 	b, _ := fresh(t, r)
 	d := diff(t, a, b)
@@ -133,10 +133,10 @@ func TestDiffInWords(t *testing.T) {
 
 func TestReadme(t *testing.T) {
 	w := newWorld()
-	_, files := fresh(t, w.review())
+	_, files := fresh(t, w.results())
 	golden(t, "README.md", files["README.md"])
 
-	r := w.review()
+	r := w.results()
 	r.Narrowed = []string{"--limit 5"}
 	_, files = fresh(t, r)
 	s := "**Narrowed**, so this is not the whole experiment:\n\n- --limit 5\n"
@@ -146,7 +146,7 @@ func TestReadme(t *testing.T) {
 }
 
 func TestDiffRefuses(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	for _, bad := range []string{t.TempDir(), filepath.Join(dir, "none"), filepath.Join(dir, "README.md")} {
 		if _, err := diffFolders(dir, bad); err == nil {
 			t.Errorf("Diff takes %s", bad)
@@ -160,9 +160,9 @@ func TestDiffRefuses(t *testing.T) {
 // Without the scores of items, means are compared.
 func TestDiffOfMeans(t *testing.T) {
 	w := newWorld()
-	a, _ := fresh(t, w.review())
+	a, _ := fresh(t, w.results())
 	w.shift["ig"] = 0.5
-	b, _ := fresh(t, w.review())
+	b, _ := fresh(t, w.results())
 	if err := os.Remove(filepath.Join(a, "items", "auc.csv")); err != nil {
 		t.Fatal(err)
 	}

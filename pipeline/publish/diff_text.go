@@ -18,7 +18,7 @@ var trailing = regexp.MustCompile("(?m) +$")
 // String returns the difference as plain text, the last line without a newline.
 func (d *Difference) String() string {
 	var b strings.Builder
-	for _, p := range d.parts() {
+	for _, p := range d.paragraphs() {
 		fmt.Fprintln(&b, p.text)
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, row := range p.rows {
@@ -33,7 +33,7 @@ func (d *Difference) String() string {
 func (d *Difference) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s → %s\n", code(d.A), code(d.B))
-	for _, p := range d.parts() {
+	for _, p := range d.paragraphs() {
 		if p.rows == nil {
 			fmt.Fprintf(&b, "\n%s\n", inline(p.text))
 			continue
@@ -55,11 +55,11 @@ type paragraph struct {
 	rows [][]string
 }
 
-func (d *Difference) parts() (parts []paragraph) {
-	add := func(text string, rows ...[]string) { parts = append(parts, paragraph{text, rows}) }
+func (d *Difference) paragraphs() (list []paragraph) {
+	add := func(text string, rows ...[]string) { list = append(list, paragraph{text, rows}) }
 	if d.Empty() {
 		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score")))
-		return parts
+		return list
 	}
 	if was, is := d.Answers[0], d.Answers[1]; was != is {
 		add("answer before: " + cmp.Or(was, "none"))
@@ -96,7 +96,7 @@ func (d *Difference) parts() (parts []paragraph) {
 	if len(d.Ranks) > 0 {
 		add("ranks", slices.Insert(d.Ranks, 0, []string{"table", "row", "before", "now"})...)
 	}
-	return parts
+	return list
 }
 
 // row returns a change of a score as fields of a table.

@@ -34,7 +34,7 @@ func TestReadingIsBounded(t *testing.T) {
 		repo := t.TempDir()
 		dir := filepath.Join(repo, "small")
 		gitIn(t, repo, true, "init", "-q", "-b", "main")
-		if v := write(t, dir, newWorld().review()); !v.OK() {
+		if v := write(t, dir, newWorld().results()); !v.OK() {
 			t.Fatalf("%s", v)
 		}
 		if _, err := ReadVersion(dir); err != nil {
@@ -73,7 +73,7 @@ func TestReadingIsBounded(t *testing.T) {
 // A file without an end on the disk costs a run nothing that publishes over it.
 func TestFilesOfSparseFolders(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
-	write(t, dir, newWorld().review())
+	write(t, dir, newWorld().results())
 	path := filepath.Join(dir, "items", "huge.csv")
 	if err := os.WriteFile(path, nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestIncompleteClones(t *testing.T) {
 	for i := range 3 {
 		w := newWorld()
 		w.steps["rise"] = i
-		write(t, filepath.Join(whole, "small"), w.review())
+		write(t, filepath.Join(whole, "small"), w.results())
 		gitIn(t, whole, true, "add", ".")
 		gitIn(t, whole, true, "commit", "-q", "--allow-empty", "-m", fmt.Sprint(i))
 	}

@@ -11,8 +11,8 @@ import (
 // TestMergingIsFlat: merging the scores of items holds nothing an item, and makes less than its text on the
 // way, whether the score is new or published.
 func TestMergingIsFlat(t *testing.T) {
-	review := func(items int) *Review {
-		r := &Review{Name: "flat"}
+	results := func(items int) *Results {
+		r := &Results{Name: "flat"}
 		list := Items{Values: make([]float64, items)}
 		for i := range items {
 			list.IDs = append(list.IDs, fmt.Sprintf("img-%06d", i))
@@ -25,7 +25,7 @@ func TestMergingIsFlat(t *testing.T) {
 		}
 		return r
 	}
-	measure := func(r *Review, files map[string][]byte) (made, held float64, all map[string][]byte) {
+	measure := func(r *Results, files map[string][]byte) (made, held float64, all map[string][]byte) {
 		var before, after, end runtime.MemStats
 		disk := readFiles(files)
 		runtime.GC()
@@ -45,7 +45,7 @@ func TestMergingIsFlat(t *testing.T) {
 	var made, held [2]float64
 	for _, files := range []string{"new", "published"} {
 		for i, n := range []int{10_000, 40_000} {
-			r := review(n)
+			r := results(n)
 			var published map[string][]byte
 			if files == "published" {
 				_, _, published = measure(r, nil)

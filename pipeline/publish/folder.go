@@ -37,7 +37,7 @@ type Folder struct {
 
 // A Line is a finished cell: its definition, and the means of its scores.
 type Line struct {
-	row
+	common
 	Cell       string
 	Cells      int // how many it stands for, 0 for one
 	Definition string
@@ -80,7 +80,7 @@ type Sheet struct {
 	Keys    []string // columns of texts
 	Numbers []stages.Column
 	Extra   []string                 // columns that only rows of an earlier run have
-	Records []*Record                // by cell
+	Rows    []*TableRow              // by cell
 	Tables  map[string]*stages.Table // that finished cells have in it
 
 	axes []string // the axes whose columns Axes names
@@ -95,9 +95,9 @@ func (s *Sheet) Columns() []string {
 	return append(columns, s.Extra...)
 }
 
-// A Record is a row of a table. All rows with the same columns share their list.
-type Record struct {
-	row
+// A TableRow is a row of a table. All rows with the same columns share their list.
+type TableRow struct {
+	common
 	Cell string // "" if it can't be told
 
 	table           *stages.Table // that its cell has now, nil for none
@@ -118,7 +118,7 @@ type ItemFile struct {
 
 // An ItemLine is what one cell has of its items. There may be as many as images.
 type ItemLine struct {
-	row
+	common
 	Cell   string
 	IDs    []string // sorted; lines of one file share them
 	Values []float64
@@ -128,7 +128,7 @@ type ItemLine struct {
 
 // A Picture is a file in figures/.
 type Picture struct {
-	row
+	common
 	File    string
 	Stage   string
 	Cell    string
@@ -140,7 +140,7 @@ type Picture struct {
 
 // A Passage is a text in README.md.
 type Passage struct {
-	row
+	common
 	Cell, Port string
 	Body       string
 }

@@ -24,7 +24,7 @@ func TestForeignFolder(t *testing.T) {
 			put(t, dir, f, text)
 		}
 		before := folder(t, dir)
-		_, err := Write(dir, newWorld().review(), Options{})
+		_, err := Write(dir, newWorld().results(), Options{})
 		var foreign *ForeignError
 		if !errors.As(err, &foreign) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: error %v", name, err)
@@ -32,13 +32,13 @@ func TestForeignFolder(t *testing.T) {
 		same(t, folder(t, dir), before)
 	}
 	// Each file of ours is a mark but those that people write by hand, too.
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	os.Remove(filepath.Join(dir, ".gitattributes"))
 	if err := Check(dir); err != nil {
 		t.Error(err)
 	}
 	put(t, dir, "notes.txt", "people may add what they like")
-	write(t, dir, newWorld().review())
+	write(t, dir, newWorld().results())
 }
 
 // TestNothingBeyondLinks: where a file or folder of ours is a link, or something else that we didn't put
@@ -46,7 +46,7 @@ func TestForeignFolder(t *testing.T) {
 func TestNothingBeyondLinks(t *testing.T) {
 	now := newWorld()
 	now.methods = now.methods[:2] // something goes
-	_, whole := fresh(t, newWorld().review())
+	_, whole := fresh(t, newWorld().results())
 	for name := range whole {
 		if name == "./" {
 			name = ""
@@ -57,7 +57,7 @@ func TestNothingBeyondLinks(t *testing.T) {
 			"loop":     func(at, _ string) error { return os.Symlink(filepath.Base(at), at) },
 			"pipe":     func(at, _ string) error { return syscall.Mkfifo(at, 0o600) },
 		} {
-			dir, _ := fresh(t, newWorld().review())
+			dir, _ := fresh(t, newWorld().results())
 			at := strings.TrimSuffix(filepath.Join(dir, name), "/")
 			outside := filepath.Join(t.TempDir(), "outside")
 			if err := os.Rename(at, outside); err != nil {
@@ -68,10 +68,10 @@ func TestNothingBeyondLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := folder(t, filepath.Dir(outside))
-			if _, err := Write(dir, now.review(), Options{}); err == nil {
+			if _, err := Write(dir, now.results(), Options{}); err == nil {
 				t.Errorf("%q as %s: published", name, kind)
 			}
-			if _, err := Verify(dir, now.review()); err == nil && name != "" {
+			if _, err := Verify(dir, now.results()); err == nil && name != "" {
 				t.Errorf("%q as %s: read", name, kind)
 			}
 			same(t, folder(t, filepath.Dir(outside)), before)
@@ -101,9 +101,9 @@ func (f *lossyFile) Sync() error {
 
 // TestPowerCut: no file gets its name before its bytes are on the disk.
 func TestPowerCut(t *testing.T) {
-	_, want := fresh(t, newWorld().review())
+	_, want := fresh(t, newWorld().results())
 	dir := filepath.Join(t.TempDir(), "small")
-	if _, err := Write(dir, newWorld().review(),
+	if _, err := Write(dir, newWorld().results(),
 		Options{wrap: func(s fileSystem) fileSystem { return lossy{s} }}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +113,13 @@ func TestPowerCut(t *testing.T) {
 // TestInterruptedAtFirst: what a first run that was killed leaves is a folder that the next one takes for
 // ours.
 func TestInterruptedAtFirst(t *testing.T) {
-	_, want := fresh(t, newWorld().review())
+	_, want := fresh(t, newWorld().results())
 	stop := errors.New("killed")
 	for at := 0; ; at++ {
 		dir := filepath.Join(t.TempDir(), "small")
 		n := 0
-		_, err := Write(dir, newWorld().review(), killed(&n, at, stop))
-		write(t, dir, newWorld().review())
+		_, err := Write(dir, newWorld().results(), killed(&n, at, stop))
+		write(t, dir, newWorld().results())
 		same(t, folder(t, dir), want)
 		if err == nil {
 			return

@@ -41,7 +41,7 @@ func TestGitMerge(t *testing.T) {
 	dir := filepath.Join(repo, "artifacts", "small")
 	commit := func(w *world) {
 		t.Helper()
-		if v := write(t, dir, w.review()); !v.OK() {
+		if v := write(t, dir, w.results()); !v.OK() {
 			t.Fatalf("%s", v)
 		}
 		gitIn(t, repo, true, "add", ".")
@@ -76,11 +76,11 @@ func TestGitMerge(t *testing.T) {
 	if strings.Count(merged["items/auc.csv"], itemHeader) != 1 {
 		t.Errorf("the merged items:\n%s", merged["items/auc.csv"])
 	}
-	v := write(t, dir, both.review())
+	v := write(t, dir, both.results())
 	if !v.OK() || v.Reproduced.Scores != 4 || v.Reproduced.Items != 20 {
 		t.Errorf("after the merge: %s", v)
 	}
-	_, want := fresh(t, both.review())
+	_, want := fresh(t, both.results())
 	same(t, folder(t, dir), want)
 }
 
@@ -91,18 +91,18 @@ func TestGitMergeOfOtherItems(t *testing.T) {
 	a.items, both.items = 7, 7
 	b.methods = append(b.methods, "abs")
 	both.methods = b.methods
-	_, base := fresh(t, newWorld().review())
-	_, x := fresh(t, a.review())
-	_, y := fresh(t, b.review())
-	_, want := fresh(t, both.review())
-	dir, _ := fresh(t, newWorld().review())
+	_, base := fresh(t, newWorld().results())
+	_, x := fresh(t, a.results())
+	_, y := fresh(t, b.results())
+	_, want := fresh(t, both.results())
+	dir, _ := fresh(t, newWorld().results())
 	for name := range x {
 		switch filepath.Ext(name) {
 		case ".jsonl", ".csv":
 			put(t, dir, name, gitUnion(t, base[name], x[name], y[name]))
 		}
 	}
-	if v := write(t, dir, both.review()); !v.OK() {
+	if v := write(t, dir, both.results()); !v.OK() {
 		t.Errorf("%s", v)
 	}
 	same(t, folder(t, dir), want)
@@ -113,7 +113,7 @@ func TestAttributes(t *testing.T) {
 	needGit(t)
 	own := t.TempDir()
 	gitIn(t, own, true, "init", "-q")
-	write(t, filepath.Join(own, "artifacts", "small"), newWorld().review())
+	write(t, filepath.Join(own, "artifacts", "small"), newWorld().results())
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestReadRevision(t *testing.T) {
 	dir := filepath.Join(repo, "artifacts", "small")
 	gitIn(t, repo, true, "init", "-q", "-b", "main")
 	w := newWorld()
-	write(t, dir, w.review())
+	write(t, dir, w.results())
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "tables", "link.csv")); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func newGrid(columns []string, numbers []stages.Column, rows [][]string) *grid {
 func (f *Folder) gridOf(s *Sheet, limit int) *grid {
 	columns := s.Columns()
 	var rows [][]string
-	for _, r := range f.Shown(s)[:min(limit, len(s.Records))] {
+	for _, r := range f.Shown(s)[:min(limit, len(s.Rows))] {
 		texts := make([]string, len(columns))
 		for i, c := range columns {
 			texts[i] = f.label(s, i, r.get(c))

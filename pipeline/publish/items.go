@@ -31,7 +31,7 @@ func (l *ItemLine) compare(now *ItemLine, r *report) bool {
 func (m *merge) mergeItems() {
 	for _, o := range m.outputs["items"] {
 		var now []*ItemLine
-		for _, p := range o.parts {
+		for _, p := range o.cells {
 			l := &ItemLine{Cell: p.cell.Name}
 			l.tolerance = max(p.score.Measure.Tolerance, p.score.Measure.ItemTolerance)
 			l.IDs, l.Values = sorted(p.score.Items)

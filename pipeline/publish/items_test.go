@@ -55,7 +55,7 @@ func TestItemFiles(t *testing.T) {
 		return Cell{Name: "s[data=" + id + "]", Stage: "s", Coord: []stages.Coord{{Axis: "data", ID: id}},
 			Definition: stages.Sum([]byte(id)), N: 2, Scores: scores}
 	}
-	r := &Review{Name: "x", Cells: []Cell{
+	r := &Results{Name: "x", Cells: []Cell{
 		cell("x", score(Value{"b", 1.0 / 3}, Value{"a", math.NaN()})),
 		cell("y", score(Value{"other", 2})),
 		cell("z", score(Value{"a", -1e-9}, Value{"b", 0})),
@@ -91,9 +91,9 @@ func TestItemFiles(t *testing.T) {
 	}
 }
 
-// scoresReview has so many items in each of several scores.
-func scoresReview(items map[string]int) *Review {
-	r := &Review{Name: "big", Command: "runexp run experiments/big.yaml --set a=1"}
+// scoresResults has so many items in each of several scores.
+func scoresResults(items map[string]int) *Results {
+	r := &Results{Name: "big", Command: "runexp run experiments/big.yaml --set a=1"}
 	for _, stage := range slices.Sorted(maps.Keys(items)) {
 		for _, m := range []string{"a", "b"} {
 			c := Cell{Name: stage + "[m=" + m + "]", Stage: stage, Coord: []stages.Coord{{Axis: "m", ID: m}},
@@ -120,7 +120,7 @@ func TestBudget(t *testing.T) {
 	}
 	sizes := map[string]int{"small": 10, "medium": 25_000, "large": 60_000, "huge": 70_000,
 		"endless": 200_000}
-	dir, got := fresh(t, scoresReview(sizes))
+	dir, got := fresh(t, scoresResults(sizes))
 	for name, there := range map[string]bool{"small": true, "medium": true, "large": false, "huge": false,
 		"endless": false} {
 		if _, ok := got["items/"+name+".csv"]; ok != there {
@@ -136,23 +136,23 @@ func TestBudget(t *testing.T) {
 			t.Errorf("README.md doesn't say %q:\n%s", s, got["README.md"])
 		}
 	}
-	if v := write(t, dir, scoresReview(sizes)); !v.Current() || len(v.Changed) > 0 || len(v.Warnings) > 0 {
+	if v := write(t, dir, scoresResults(sizes)); !v.Current() || len(v.Changed) > 0 || len(v.Warnings) > 0 {
 		t.Errorf("again: %s, changed %v, %v", v, v.Changed, v.Warnings)
 	}
 	// Where there's room again, it's back; and what has none any more is gone.
 	sizes["medium"], sizes["large"] = 65_000, 35_000
-	v := write(t, dir, scoresReview(sizes))
+	v := write(t, dir, scoresResults(sizes))
 	got = folder(t, dir)
 	if got["items/large.csv"] == "" || got["items/medium.csv"] != "" ||
 		!strings.Contains(got["README.md"], "`endless`, `huge`, `medium`.") {
 		t.Errorf("then %s:\n%s", v, got["README.md"])
 	}
-	same(t, got, func() map[string]string { _, want := fresh(t, scoresReview(sizes)); return want }())
+	same(t, got, func() map[string]string { _, want := fresh(t, scoresResults(sizes)); return want }())
 }
 
 // Nothing but the folder's own size decides: 200 images × 14 methods × 5 nets fit.
 func TestManyImagesFit(t *testing.T) {
-	r := &Review{Name: "x"}
+	r := &Results{Name: "x"}
 	for _, score := range []string{"auc", "mas", "mass", "rise"} {
 		for method := range 14 {
 			for net := range 5 {
@@ -184,10 +184,10 @@ func TestManyImagesFit(t *testing.T) {
 
 // Folders that differ in what they leave in the store don't differ in what they say.
 func TestDiffWithoutItems(t *testing.T) {
-	a, _ := fresh(t, newWorld().review())
+	a, _ := fresh(t, newWorld().results())
 	w := newWorld()
 	w.shift["ig"] = 3e-5
-	b, _ := fresh(t, w.review())
+	b, _ := fresh(t, w.results())
 	if err := os.Remove(b + "/items/auc.csv"); err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +203,11 @@ func TestDiffWithoutItems(t *testing.T) {
 // A folder as it was written before: a definition on every row, text and figure, a line an item, and texts in
 // README.md alone. It's read, or rewritten once, and then like any other.
 func TestOldFolder(t *testing.T) {
-	dir, want := fresh(t, newWorld().review())
+	dir, want := fresh(t, newWorld().results())
 	if err := os.Remove(filepath.Join(dir, folderFile)); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range newWorld().review().Cells {
+	for _, c := range newWorld().results().Cells {
 		d := c.Definition.Short()
 		switch c.Name {
 		case "leaderboard":
@@ -227,7 +227,7 @@ func TestOldFolder(t *testing.T) {
 	}
 	items := "method,item,value,definition\nig,img-00,0.25,0123456789abcdef\n"
 	put(t, dir, "items/auc.csv", items)
-	v := write(t, dir, newWorld().review())
+	v := write(t, dir, newWorld().results())
 	if !v.OK() || v.Reproduced.Scores != 3 || v.Reproduced.Rows != 3 || v.Reproduced.Texts != 1 ||
 		v.Reproduced.Figures != 2 {
 		t.Errorf("%s", v)
@@ -242,7 +242,7 @@ func TestOldFolder(t *testing.T) {
 		}
 	}
 	same(t, got, want)
-	if v := write(t, dir, newWorld().review()); !v.Current() || len(v.Changed) > 0 {
+	if v := write(t, dir, newWorld().results()); !v.Current() || len(v.Changed) > 0 {
 		t.Errorf("again: %s, changed %v", v, v.Changed)
 	}
 }

@@ -23,7 +23,7 @@ func TestLabels(t *testing.T) {
 	}
 	yaml := "name: x\naxes:\n  method: {ig: {label: Integrated & Gradients}, random: {}}\n" +
 		"  net: {vgg: {label: VGG-16}}\n  set: {a: {label: x_1}, b: {}}\n"
-	r := &Review{Name: "x", Experiment: []byte(yaml), Publish: []string{"t"},
+	r := &Results{Name: "x", Experiment: []byte(yaml), Publish: []string{"t"},
 		Order: stages.Order{"method": {"ig", "random"}, "net": {"vgg"}, "set": {"a", "b"}},
 		Labels: stages.Names{"method": {"ig": "Integrated & Gradients"}, "net": {"vgg": "VGG-16"},
 			"set": {"a": "x_1"}},

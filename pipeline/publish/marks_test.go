@@ -10,7 +10,7 @@ import (
 // TestMarkedNumbers: a column of marks is asterisks and their meaning in README.md, and numbers in the CSV; a
 // mark that comes or goes is a difference.
 func TestMarkedNumbers(t *testing.T) {
-	review := func(marks ...stages.Number) *Review {
+	results := func(marks ...stages.Number) *Results {
 		table := stages.Table{Title: "Table 3", Keys: []string{"method"},
 			Numbers: []stages.Column{{Name: "Total", Tolerance: 1e-3, Digits: 3},
 				{Name: "Total not confirmed", Marks: "Total", Unit: "can't be told apart"}}}
@@ -20,9 +20,9 @@ func TestMarkedNumbers(t *testing.T) {
 		}
 		cell := Cell{Name: "table", Stage: "table", N: -1, Definition: stages.Sum([]byte("table")),
 			Tables: []Table{{"table", table}}}
-		return &Review{Name: "marks", Publish: []string{"table"}, Cells: []Cell{cell}}
+		return &Results{Name: "marks", Publish: []string{"table"}, Cells: []Cell{cell}}
 	}
-	dir, got := fresh(t, review(1, 1, 0))
+	dir, got := fresh(t, results(1, 1, 0))
 	for _, want := range []string{"| method | Total |", "| abslrp | 0.272* |", "| clrp | 0.262* |",
 		"| rap | 0.252 |", "\n\n\\* can't be told apart\n"} {
 		if !strings.Contains(got["README.md"], want) {
@@ -33,10 +33,10 @@ func TestMarkedNumbers(t *testing.T) {
 	if got["tables/table.csv"] != want {
 		t.Errorf("tables/table.csv is\n%s", got["tables/table.csv"])
 	}
-	if v := write(t, dir, review(1, 1, 0)); !v.OK() {
+	if v := write(t, dir, results(1, 1, 0)); !v.OK() {
 		t.Errorf("the same marks: %s", v)
 	}
-	if v := write(t, dir, review(1, 0, 0)); v.OK() {
+	if v := write(t, dir, results(1, 0, 0)); v.OK() {
 		t.Errorf("another mark is no difference: %s", v)
 	}
 }

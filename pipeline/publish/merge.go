@@ -6,48 +6,48 @@ import (
 	"slices"
 )
 
-// A claim is a row, picture or text on disk, or what a run has in its place.
-type claim[T any] interface {
-	at() at                        // the cell and, in README.md, the port that has it
-	key() string                   // what tells it from the others there
-	rows() int                     // how many it counts for
-	usable() bool                  // whether it claims anything: it's readable, and of the run's definition
-	compare(now T, r *report) bool // whether now reproduces it
-	published(now T) T             // now, as far as it isn't the run's to say, with the values of the claim
-	keep()                         // marks it as of an earlier run
-	String() string                // equal for equal claims
+// An entry is a row, picture or text: one that is published in a file, or the one that a run has in its place.
+type entry[T any] interface {
+	at() at                        // the cell that has it and, for a text, the port
+	key() string                   // tells it from the other entries of that cell in that file
+	rows() int                     // how many rows it counts for
+	usable() bool                  // reports whether it can be read and is of the run's definition
+	compare(now T, r *report) bool // reports whether a run reproduces it with now
+	published(now T) T             // now with the published values
+	keep()                         // marks it as one of an earlier run
+	String() string                // equal for equal entries
 }
 
-// A row is what most claims have in common: there is one of them at a place, and all can be read.
-type row struct {
+// common has what most entries have in common: a cell has one of them in a file, and all of them can be read.
+type common struct {
 	Old bool // of an earlier run
 }
 
-func (r *row) key() string  { return "" }
-func (r *row) rows() int    { return 1 }
-func (r *row) usable() bool { return true }
-func (r *row) keep()        { r.Old = true }
+func (c *common) key() string  { return "" }
+func (c *common) rows() int    { return 1 }
+func (c *common) usable() bool { return true }
+func (c *common) keep()        { c.Old = true }
 
-// A standing is what the lines on disk make of a cell's rows, figures and texts, which don't carry
-// definitions.
+// A standing is whether the published entries of a cell must be reproduced. It follows from the lines of the
+// cell in cells/, since entries of other files have no definitions.
 type standing int8
 
 const (
-	unclaimed standing = iota // no line has the run's definition: they are rewritten
-	contested                 // lines of two branches have different ones: what doesn't hold is rewritten
-	claimed
+	outdated  standing = iota // no line has the run's definition: the entries are rewritten
+	contested                 // lines of two branches differ: the entries that aren't reproduced are rewritten
+	current                   // the definition is the run's: the entries stay, reproduced or not
 )
 
-// mergeRows pairs the rows that a finished cell has in a file with those that are published there, by their
-// keys, and returns the rows to publish: a claim has the published values, whether it holds or not, anything
-// else the run's.
-func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
+// mergeRows pairs the entries that a finished cell has in a file with those that are published there, by their
+// keys, and returns the entries to publish: of a current one the published values, reproduced or not, and else
+// the run's.
+func mergeRows[T entry[T]](s standing, r *report, published, now []T) []T {
 	byKey := groupBy(published, T.key)
 	out := make([]T, 0, len(now))
-	current := map[string]bool{}
+	seen := map[string]bool{}
 	for _, n := range now {
 		k := n.key()
-		current[k] = true
+		seen[k] = true
 		i := choose(s, byKey[k], n)
 		if i < 0 {
 			outcome := New
@@ -61,16 +61,16 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 		p := byKey[k][i]
 		p.compare(n, r)
 		out = append(out, p.published(n))
-		// The run may have several rows with this key.
+		// The run may have several entries with this key.
 		byKey[k] = slices.Delete(byKey[k], i, i+1)
 	}
 	for _, p := range published {
 		switch k := p.key(); {
-		case current[k]: // rewritten, or a second claim about a row
-		case s != claimed || !p.usable():
+		case seen[k]: // rewritten, or the second entry with this key, of another branch
+		case s != current || !p.usable():
 			r.add(Removed, Row{Rows: p.rows()})
 		default:
-			current[k] = true
+			seen[k] = true
 			r.differs(k, "row", "there", "not there")
 			out = append(out, p)
 		}
@@ -78,29 +78,30 @@ func mergeRows[T claim[T]](s standing, r *report, published, now []T) []T {
 	return out
 }
 
-// choose returns the index of the claim about a row: of one that holds, else of the first, and -1 for none.
-func choose[T claim[T]](s standing, published []T, now T) int {
-	if s == unclaimed {
+// choose returns the index of the published entry that stays in the place of now: the first one that now
+// reproduces, or else the first usable one, and -1 where now is written.
+func choose[T entry[T]](s standing, published []T, now T) int {
+	if s == outdated {
 		return -1
 	}
-	holds := func(p T) bool { return p.usable() && p.compare(now, &report{}) }
-	if i := slices.IndexFunc(published, holds); i >= 0 || s == contested {
+	reproduced := func(p T) bool { return p.usable() && p.compare(now, &report{}) }
+	if i := slices.IndexFunc(published, reproduced); i >= 0 || s == contested {
 		return i
 	}
 	return slices.IndexFunc(published, T.usable)
 }
 
-// An at is a cell and, in README.md, one of its ports.
+// An at is a cell and, for a text, one of its ports.
 type at struct{ cell, port string }
 
 func (a at) compare(b at) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port))
 }
 
-// mergeFile merges what finished cells have in a file with what is published there, and adds what of the
-// other cells stays. All finished cells of stage are compared, those without rows too. The rows are sorted by
-// cell.
-func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (out []T) {
+// mergeFile merges the entries that finished cells have in a file with those that are published there, and adds
+// those of other cells that stay. Every finished cell of stage is compared, even one without entries. The result
+// is sorted by cell.
+func mergeFile[T entry[T]](m *merge, file, stage string, published, now []T) (out []T) {
 	before, after := groupBy(published, T.at), groupBy(now, T.at)
 	cells := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
 	slices.SortFunc(cells, at.compare)
@@ -110,12 +111,12 @@ func mergeFile[T claim[T]](m *merge, file, stage string, published, now []T) (ou
 		case m.finished[a.cell] != nil && (after[a] != nil || stageOf(a.cell) == stage):
 			out = append(out, mergeRows(m.standing(a.cell), r, before[a], after[a])...)
 		case m.keeps(a.cell):
-			rows := distinct(before[a], T.String)
-			for _, p := range rows {
+			kept := distinct(before[a], T.String)
+			for _, p := range kept {
 				r.add(Kept, Row{Rows: p.rows()})
 				p.keep()
 			}
-			out = append(out, rows...)
+			out = append(out, kept...)
 		default:
 			for _, p := range before[a] {
 				r.add(Removed, Row{Rows: p.rows()})
@@ -133,21 +134,41 @@ func groupBy[T any, K comparable](list []T, key func(T) K) map[K][]T {
 	return groups
 }
 
-// merge is one comparison of a folder with a review.
+// merge is one comparison of a folder with a run's results.
 type merge struct {
-	run         *Review
+	run         *Results
 	disk        *disk
 	cells       []*Cell              // by name
 	finished    map[string]*Cell     // by name
-	forced      map[string]bool      // names of cells that have no claims
+	forced      map[string]bool      // names of cells whose entries are outdated, whatever their definitions
 	outputs     map[string][]*output // by the folder of their files
 	definitions map[string][]string  // on disk, by cell
 	out         *Folder
 	reports     map[[2]string]*report // by file and cell
 }
 
-// mergeFolder merges what is on disk with a review, in which the cells in forced have no claims.
-func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
+// mergeFolder merges the content of a folder with a run's results. What the cells in forced have on disk is
+// rewritten.
+func mergeFolder(d *disk, r *Results, forced map[string]bool) (*merge, error) {
+	m := newMerge(d, r, forced)
+	m.mergeLines()
+	m.mergeItems()
+	m.mergeTables()
+	if err := m.mergePictures(); err != nil {
+		return nil, err
+	}
+	m.mergePassages()
+	for _, l := range m.out.Lines {
+		if _, declared := m.out.place[l.Cell]; !declared {
+			m.out.Gone = append(m.out.Gone, l.Cell)
+		}
+	}
+	m.out.Gone = slices.Compact(slices.Sorted(slices.Values(m.out.Gone)))
+	return m, nil
+}
+
+// newMerge begins a comparison: it has the cells of the run and the definitions on disk.
+func newMerge(d *disk, r *Results, forced map[string]bool) *merge {
 	m := &merge{
 		run: r, disk: d, forced: forced,
 		finished: map[string]*Cell{}, definitions: map[string][]string{}, reports: map[[2]string]*report{},
@@ -180,23 +201,10 @@ func mergeFolder(d *disk, r *Review, forced map[string]bool) (*merge, error) {
 			}
 		}
 	}
-	m.mergeLines()
-	m.mergeItems()
-	m.mergeTables()
-	if err := m.mergePictures(); err != nil {
-		return nil, err
-	}
-	m.mergePassages()
-	for _, l := range m.out.Lines {
-		if _, declared := m.out.place[l.Cell]; !declared {
-			m.out.Gone = append(m.out.Gone, l.Cell)
-		}
-	}
-	m.out.Gone = slices.Compact(slices.Sorted(slices.Values(m.out.Gone)))
-	return m, nil
+	return m
 }
 
-// report returns the report of what a cell has in a file; no cell stands for the whole file.
+// report returns the report on the entries of a cell in a file; an empty cell stands for the whole file.
 func (m *merge) report(file, cell string) *report {
 	k := [2]string{file, cell}
 	if m.reports[k] == nil {
@@ -205,23 +213,23 @@ func (m *merge) report(file, cell string) *report {
 	return m.reports[k]
 }
 
-// partial reports whether something failed: nothing is removed then.
+// partial reports whether a cell has no results: nothing is removed then.
 func (m *merge) partial() bool { return len(m.finished) < len(m.cells) }
 
-// standing returns that of a finished cell.
+// standing returns the standing of the published entries of a finished cell.
 func (m *merge) standing(cell string) standing {
 	definitions := m.definitions[cell]
 	switch {
 	case m.forced[cell] || !slices.Contains(definitions, m.finished[cell].Definition.Short()):
-		return unclaimed
+		return outdated
 	case len(definitions) > 1:
 		return contested
 	}
-	return claimed
+	return current
 }
 
-// keeps reports whether what is published of a cell that isn't compared stays: the cell may come back once
-// nothing fails any more. Rows whose cell has no line claim nothing.
+// keeps reports whether the published entries of a cell that isn't compared stay: the cell may come back once
+// nothing fails any more. Entries of a cell that has no line are of unknown definition, and don't stay.
 func (m *merge) keeps(cell string) bool {
 	return m.partial() && m.finished[cell] == nil && m.definitions[cell] != nil
 }

@@ -10,7 +10,7 @@ import (
 
 // TestNotes reads from a folder what its README.md says of a run that failed and was narrowed.
 func TestNotes(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	read := func() *Folder {
 		t.Helper()
 		v, err := ReadVersion(dir)
@@ -29,7 +29,7 @@ func TestNotes(t *testing.T) {
 	w := newWorld()
 	w.methods = append(w.methods, "abs")
 	w.failed["rise"] = true
-	r := w.review()
+	r := w.results()
 	for i := range r.Cells {
 		if r.Cells[i].Name == "auc[method=abs]" {
 			r.Cells[i].Scores[0].Measure.Direction, r.Cells[i].Scores[0].Measure.Chance = stages.Higher, 0.1
@@ -58,14 +58,14 @@ func TestNotes(t *testing.T) {
 // TestReadmeIsForPeople: what somebody writes into README.md is no claim, and gone after the next run; another
 // text in folder.jsonl is one.
 func TestReadmeIsForPeople(t *testing.T) {
-	dir, want := fresh(t, newWorld().review())
+	dir, want := fresh(t, newWorld().results())
 	put(t, dir, "README.md", strings.Replace(want["README.md"], "**ig** ranks", "**abs** ranks", 1))
-	if v := write(t, dir, newWorld().review()); !v.Current() || !slices.Equal(v.Changed, []string{"README.md"}) {
+	if v := write(t, dir, newWorld().results()); !v.Current() || !slices.Equal(v.Changed, []string{"README.md"}) {
 		t.Errorf("%s, changed %v", v, v.Changed)
 	}
 	same(t, folder(t, dir), want)
 	put(t, dir, folderFile, strings.Replace(want[folderFile], "**ig** ranks", "**abs** ranks", 1))
-	v := write(t, dir, newWorld().review())
+	v := write(t, dir, newWorld().results())
 	if len(v.Of(Differs)) != 1 || !strings.Contains(folder(t, dir)["README.md"], "**abs** ranks") {
 		t.Errorf("%s", v)
 	}

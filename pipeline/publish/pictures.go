@@ -37,7 +37,7 @@ func (p *Picture) published(now *Picture) *Picture {
 // mergePictures merges figures/*: one file a cell and port.
 func (m *merge) mergePictures() error {
 	for _, o := range m.outputs["figures"] {
-		for _, p := range o.parts {
+		for _, p := range o.cells {
 			file, sep := o.name, "."
 			for _, at := range p.cell.Coord {
 				file, sep = file+sep+escape(at.Axis)+"="+escape(at.ID), ","
@@ -66,9 +66,9 @@ func (m *merge) mergePictures() error {
 // in some channel (of 255), and the channels are off by at most meanOff on average. That allows a colour that
 // was rounded the other way and the edge of a line, not another map.
 const (
-	farOff   = 8
-	farShare = 0.01
-	meanOff  = 1.0
+	farOff      = 8
+	farFraction = 0.01
+	meanOff     = 1.0
 
 	// svgTolerance is how far a number in an SVG may be off: half a pixel.
 	svgTolerance = 0.5
@@ -137,7 +137,7 @@ func unlikePNG(published, now []byte) (words string, deviation, tolerance float6
 	}
 	mean, far := pixels(a, b)
 	switch {
-	case far > farShare:
+	case far > farFraction:
 		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", brief(100*far, 3), farOff)
 		return words, math.Inf(1), 0
 	case mean > meanOff:
@@ -220,7 +220,7 @@ func imageLike(a, b []byte) bool {
 		}
 	}
 	n := float64(max(len(a), 1))
-	return sum/n <= meanOff && far/n <= farShare
+	return sum/n <= meanOff && far/n <= farFraction
 }
 
 // streamsOf returns the streams of a PDF file of runexp in their order.

@@ -38,11 +38,11 @@ func Pivot(t stages.Table, rows, columns, values []string) (stages.Table, error)
 			rows = append(slices.Clip(rows), key)
 		}
 	}
-	parts := pivotParts(t.Numbers, values)
+	spread := pivotColumns(t.Numbers, values)
 	out := stages.Table{Title: t.Title, Keys: rows, Ranked: t.Ranked && len(columns) == 0}
 	across, _ := distinctTexts(t, columns)
 	for _, ids := range across {
-		for _, p := range parts {
+		for _, p := range spread {
 			c := t.Numbers[p.number]
 			base := strings.Join(ids, " ")
 			if len(columns) == 0 {
@@ -73,22 +73,22 @@ func Pivot(t stages.Table, rows, columns, values []string) (stages.Table, error)
 				across[at[1]]), ", "))
 		}
 		taken[at] = true
-		for k, p := range parts {
-			out.Rows[at[0]].Numbers[at[1]*len(parts)+k] = r.Numbers[p.number]
+		for k, p := range spread {
+			out.Rows[at[0]].Numbers[at[1]*len(spread)+k] = r.Numbers[p.number]
 		}
 	}
 	return out, nil
 }
 
-// A pivotPart is a number that a pivot takes: a value, or an end of its interval, or its marks.
-type pivotPart struct {
+// A pivotColumn is a number that a pivot takes: a value, or an end of its interval, or its marks.
+type pivotColumn struct {
 	of     string // the value
 	suffix string // of its column's name after the value's
 	number int
 }
 
-// pivotParts lists the numbers that come with values, in the table's order for each.
-func pivotParts(numbers []stages.Column, values []string) (parts []pivotPart) {
+// pivotColumns lists the numbers that come with values, in the table's order for each.
+func pivotColumns(numbers []stages.Column, values []string) (list []pivotColumn) {
 	ends := intervals(numbers)
 	belongs := func(n stages.Column, v string) (suffix string, ok bool) {
 		switch {
@@ -107,11 +107,11 @@ func pivotParts(numbers []stages.Column, values []string) (parts []pivotPart) {
 		for i, n := range numbers {
 			if suffix, ok := belongs(n, v); ok && !taken[i] {
 				taken[i] = true
-				parts = append(parts, pivotPart{v, suffix, i})
+				list = append(list, pivotColumn{v, suffix, i})
 			}
 		}
 	}
-	return parts
+	return list
 }
 
 // distinctTexts lists the distinct texts of rows in some columns, and the place of each row among them.

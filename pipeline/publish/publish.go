@@ -45,7 +45,7 @@ type Options struct {
 // Write updates the review folder dir to r and returns how the two compare. It writes only files
 // whose bytes change, each to a temporary file which is then renamed: interrupted at any moment and called
 // again, it leaves the same folder. Claims that differ stay, unless o.Accept is set.
-func Write(dir string, r *Review, o Options) (Verdict, error) {
+func Write(dir string, r *Results, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
 	}
@@ -70,7 +70,7 @@ func Write(dir string, r *Review, o Options) (Verdict, error) {
 }
 
 // Verify compares the review folder dir with r as [Write] does, and writes nothing.
-func Verify(dir string, r *Review) (Verdict, error) {
+func Verify(dir string, r *Results) (Verdict, error) {
 	files, err := readFolder(dir, isComplete)
 	if err != nil {
 		return Verdict{}, err
@@ -93,7 +93,7 @@ type change struct {
 
 // compare compares a folder's files with a review. The cells in forced have no claims, whatever their
 // definitions.
-func compare(files map[string][]byte, r *Review, forced map[string]bool) (*change, error) {
+func compare(files map[string][]byte, r *Results, forced map[string]bool) (*change, error) {
 	disk := readFiles(files)
 	m, err := mergeFolder(disk, r, forced)
 	if err != nil {

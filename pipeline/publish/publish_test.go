@@ -86,22 +86,22 @@ func TestTransitions(t *testing.T) {
 			if test.before != nil {
 				test.before(before)
 			}
-			dir, was := fresh(t, before.review())
+			dir, was := fresh(t, before.results())
 			want := was
 			if test.fresh != nil {
 				w := newWorld()
 				test.fresh(w)
-				_, want = fresh(t, w.review())
+				_, want = fresh(t, w.results())
 			}
 			now := newWorld()
 			test.now(now)
 
-			said, err := Verify(dir, now.review())
+			said, err := Verify(dir, now.results())
 			if err != nil {
 				t.Fatal(err)
 			}
 			same(t, folder(t, dir), was) // verifying writes nothing
-			v := write(t, dir, now.review())
+			v := write(t, dir, now.results())
 			for _, done := range []string{"rewritten", "removed"} {
 				if would := "\nwould be " +
 					done; strings.Contains("\n"+said.String(), would) != strings.Contains(v.String(), done) {
@@ -128,7 +128,7 @@ func TestTransitions(t *testing.T) {
 					t.Errorf("%s changed: %v, but the verdict has %v", name, changed, v.Changed)
 				}
 			}
-			if again := write(t, dir, now.review()); len(again.Changed) > 0 {
+			if again := write(t, dir, now.results()); len(again.Changed) > 0 {
 				t.Errorf("a second time changes %v", again.Changed)
 			}
 		})
@@ -136,12 +136,12 @@ func TestTransitions(t *testing.T) {
 }
 
 func TestVerdictInWords(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	w := newWorld()
 	w.shift["ig"] = 3e-7
 	want := "reproduced 3 scores, 15 item scores, 3 table rows, 2 figures, 1 text, 6 other cells (largest " +
 		"deviation 3e-7)"
-	if v := write(t, dir, w.review()); v.String() != want || !v.Current() {
+	if v := write(t, dir, w.results()); v.String() != want || !v.Current() {
 		t.Errorf("got  %s\nwant %s", v, want)
 	}
 	w.shift["ig"] = 0.0025 // 1 % of the first score
@@ -150,7 +150,7 @@ differs: auc[method=ig] mean 0.27 → 0.2725 (tolerance 0.0001)
 differs: auc[method=ig] img-00 value 0.25 → 0.2525 (tolerance 0.0001), and 4 more rows in items/auc.csv
 differs: leaderboard ig mean 0.27 → 0.2725 (tolerance 0.0001)
 differs: leaderboard text "**ig** ranks first of 3 (mean 0.270)." → "**ig** ranks first of 3 (mean 0.273)."`
-	if v := write(t, dir, w.review()); v.String() != want {
+	if v := write(t, dir, w.results()); v.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", v, want)
 	}
 	w = newWorld()
@@ -159,17 +159,17 @@ differs: leaderboard text "**ig** ranks first of 3 (mean 0.270)." → "**ig** ra
 new: 8 rows of auc[method=abs], maps[method=abs], leaderboard
 rewritten: 7 rows of leaderboard, sheet
 removed: 8 rows of auc[method=ig], maps[method=ig], leaderboard`
-	if v := write(t, dir, w.review()); v.String() != want {
+	if v := write(t, dir, w.results()); v.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", v, want)
 	}
 }
 
 func TestAccept(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	w := newWorld()
 	w.shift["ig"], w.grey = 0.01, 40
-	_, want := fresh(t, w.review())
-	v, err := Write(dir, w.review(), Options{Accept: true})
+	_, want := fresh(t, w.results())
+	v, err := Write(dir, w.results(), Options{Accept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestAccept(t *testing.T) {
 
 	// What's within the tolerance isn't rewritten along with it.
 	w.shift["rise"], w.shift["random"] = 1e-6, 0.02
-	if _, err = Write(dir, w.review(), Options{Accept: true}); err != nil {
+	if _, err = Write(dir, w.results(), Options{Accept: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := folder(t, dir)["items/auc.csv"]; !strings.Contains(got, "auc[method=rise],0.333333,") ||
@@ -191,12 +191,12 @@ func TestAccept(t *testing.T) {
 
 // A run in which something failed publishes the rest and removes nothing.
 func TestFailed(t *testing.T) {
-	dir, was := fresh(t, newWorld().review())
+	dir, was := fresh(t, newWorld().results())
 	w := newWorld()
 	w.methods = []string{"abs", "ig", "rise"} // random is gone, abs is new
 	w.steps["ig"] = 1
 	w.failed["rise"] = true
-	v := write(t, dir, w.review())
+	v := write(t, dir, w.results())
 	if len(v.Of(Kept)) == 0 || len(v.Of(Removed)) > 0 || v.Current() {
 		t.Errorf("verdict: %s", v)
 	}
@@ -228,19 +228,19 @@ func TestFailed(t *testing.T) {
 			t.Errorf("README.md doesn't say %q:\n%s", s, got["README.md"])
 		}
 	}
-	if again := write(t, dir, w.review()); len(again.Changed) > 0 {
+	if again := write(t, dir, w.results()); len(again.Changed) > 0 {
 		t.Errorf("a second time changes %v", again.Changed)
 	}
 	w.failed = map[string]bool{}
-	_, want := fresh(t, w.review())
-	write(t, dir, w.review())
+	_, want := fresh(t, w.results())
+	write(t, dir, w.results())
 	same(t, folder(t, dir), want)
 
 	// Nothing finished: nothing but README.md changes.
 	for _, m := range w.methods {
 		w.failed[m] = true
 	}
-	write(t, dir, w.review())
+	write(t, dir, w.results())
 	got = folder(t, dir)
 	want["README.md"], want[folderFile] = got["README.md"], got[folderFile]
 	same(t, got, want)
@@ -281,17 +281,17 @@ func TestDamage(t *testing.T) {
 			func(s string) string { return s + `{"cell":"auc[method=ig]","definition":"` }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, want := fresh(t, newWorld().review())
+			dir, want := fresh(t, newWorld().results())
 			for _, name := range damage.files {
 				put(t, dir, name, damage.to(want[name]))
 			}
-			if v := write(t, dir, newWorld().review()); !v.OK() {
+			if v := write(t, dir, newWorld().results()); !v.OK() {
 				t.Errorf("verdict: %s", v)
 			}
 			same(t, folder(t, dir), want)
 			for _, name := range damage.files { // one at a time
 				put(t, dir, name, damage.to(want[name]))
-				write(t, dir, newWorld().review())
+				write(t, dir, newWorld().results())
 			}
 			same(t, folder(t, dir), want)
 		})
@@ -300,7 +300,7 @@ func TestDamage(t *testing.T) {
 
 // An altered number is a claim that this run doesn't reproduce.
 func TestAltered(t *testing.T) {
-	dir, want := fresh(t, newWorld().review())
+	dir, want := fresh(t, newWorld().results())
 	for name, replace := range map[string][2]string{
 		"cells/auc.jsonl":        {`"mean":0.27,`, `"mean":0.29,`},
 		"items/auc.csv":          {"=ig],0.25,0.26,", "=ig],0.25,0.261,"},
@@ -312,14 +312,14 @@ func TestAltered(t *testing.T) {
 			t.Fatalf("%s has no %q", name, replace[0])
 		}
 		put(t, dir, name, altered)
-		v := write(t, dir, newWorld().review())
+		v := write(t, dir, newWorld().results())
 		if len(v.Of(Differs)) != 1 || v.Of(Differs)[0].File != name {
 			t.Errorf("%s altered: %s", name, v)
 		}
 		if got := folder(t, dir)[name]; got != altered {
 			t.Errorf("%s was changed to\n%s", name, got)
 		}
-		if _, err := Write(dir, newWorld().review(), Options{Accept: true}); err != nil {
+		if _, err := Write(dir, newWorld().results(), Options{Accept: true}); err != nil {
 			t.Fatal(err)
 		}
 		same(t, folder(t, dir), want)
@@ -328,7 +328,7 @@ func TestAltered(t *testing.T) {
 	row := slices.Collect(strings.Lines(want["tables/leaderboard.csv"]))[1]
 	put(t, dir, "tables/leaderboard.csv",
 		want["tables/leaderboard.csv"]+strings.Replace(row, "ig,1", "best,0", 1))
-	if v := write(t, dir, newWorld().review()); len(v.Of(Differs)) != 1 || v.Of(Differs)[0].Item != "best" {
+	if v := write(t, dir, newWorld().results()); len(v.Of(Differs)) != 1 || v.Of(Differs)[0].Item != "best" {
 		t.Errorf("a row too many: %s", v)
 	}
 }
@@ -339,23 +339,23 @@ func TestInterrupted(t *testing.T) {
 	now.methods = []string{"abs", "ig", "rise"}
 	now.steps["ig"] = 1
 	now.shift["rise"] = 1e-6
-	undisturbed, _ := fresh(t, newWorld().review())
-	write(t, undisturbed, now.review())
+	undisturbed, _ := fresh(t, newWorld().results())
+	write(t, undisturbed, now.results())
 	want := folder(t, undisturbed)
 
 	stop := errors.New("killed")
 	steps := 0
 	for at := 0; ; at++ {
-		dir, _ := fresh(t, newWorld().review())
+		dir, _ := fresh(t, newWorld().results())
 		n := 0
-		_, err := Write(dir, now.review(), killed(&n, at, stop))
+		_, err := Write(dir, now.results(), killed(&n, at, stop))
 		if err != nil && !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		// Once more, one step after the first kill.
 		n = 0
-		Write(dir, now.review(), killed(&n, 1, stop))
-		write(t, dir, now.review())
+		Write(dir, now.results(), killed(&n, 1, stop))
+		write(t, dir, now.results())
 		same(t, folder(t, dir), want)
 		if err == nil {
 			break
@@ -428,26 +428,26 @@ func (k killedFile) Write(b []byte) (int, error) {
 
 // Two runs at once on one folder both win.
 func TestConcurrent(t *testing.T) {
-	_, want := fresh(t, newWorld().review())
+	_, want := fresh(t, newWorld().results())
 	for range 20 {
 		dir := t.TempDir()
 		var wait sync.WaitGroup
 		for range 4 {
 			wait.Go(func() {
-				if _, err := Write(dir, newWorld().review(), Options{}); err != nil {
+				if _, err := Write(dir, newWorld().results(), Options{}); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wait.Wait()
-		write(t, dir, newWorld().review())
+		write(t, dir, newWorld().results())
 		same(t, folder(t, dir), want)
 	}
 }
 
 // Other people's files in the folder stay.
 func TestForeignFiles(t *testing.T) {
-	dir, _ := fresh(t, newWorld().review())
+	dir, _ := fresh(t, newWorld().results())
 	mine := map[string]string{"notes.md": "mine", "tables/mine.csv": "a,b\n1,2\n",
 		"cells/mine.jsonl": "{\"a\":1}\n", "figures/mine.png": "no picture",
 		"items/deep/x.csv": "a,definition\n"}
@@ -456,7 +456,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	w := newWorld()
 	w.publish = nil
-	write(t, dir, w.review())
+	write(t, dir, w.results())
 	got := folder(t, dir)
 	for name, s := range mine {
 		if got[name] != s {
@@ -469,7 +469,7 @@ func TestFiles(t *testing.T) {
 	if files, err := Files(filepath.Join(t.TempDir(), "none")); err != nil || len(files) > 0 {
 		t.Errorf("a missing folder has %v, %v", files, err)
 	}
-	dir, all := fresh(t, newWorld().review())
+	dir, all := fresh(t, newWorld().results())
 	files, err := Files(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -506,17 +506,17 @@ func TestMerge(t *testing.T) {
 	b.steps["rise"], both.steps["rise"] = 1, 1
 	b.shift["ig"] = 2e-6 // another processor
 	both.methods = []string{"abs", "ig", "random", "rise"}
-	baseDir, _ := fresh(t, base.review())
+	baseDir, _ := fresh(t, base.results())
 	branch := func(w *world) map[string]string {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(baseDir)); err != nil {
 			t.Fatal(err)
 		}
-		write(t, dir, w.review())
+		write(t, dir, w.results())
 		return folder(t, dir)
 	}
 	x, y := branch(a), branch(b)
-	_, want := fresh(t, both.review())
+	_, want := fresh(t, both.results())
 	ancestor := folder(t, baseDir)
 	for _, turn := range []struct {
 		ours, theirs map[string]string
@@ -535,7 +535,7 @@ func TestMerge(t *testing.T) {
 				put(t, dir, name, turn.ours[name])
 			}
 		}
-		v := write(t, dir, both.review())
+		v := write(t, dir, both.results())
 		if !v.OK() {
 			t.Errorf("verdict: %s", v)
 		}
@@ -580,30 +580,30 @@ func gitUnion(t *testing.T, base, ours, theirs string) string {
 
 // Rows that are as good as equal may stand in another order, others not.
 func TestOrder(t *testing.T) {
-	review := func(values map[string]float64, order ...string) *Review {
+	results := func(values map[string]float64, order ...string) *Results {
 		table := stages.Table{Ranked: true, Keys: []string{"method"},
 			Numbers: []stages.Column{{Name: "score", Tolerance: 1e-3}}}
 		for _, m := range order {
 			table.Rows = append(table.Rows,
 				stages.Row{Keys: []string{m}, Numbers: []stages.Number{stages.Number(values[m])}})
 		}
-		return &Review{Name: "order",
+		return &Results{Name: "order",
 			Cells: []Cell{{Name: "best", Stage: "best", N: -1, Tables: []Table{{"table", table}}}}}
 	}
-	dir, was := fresh(t, review(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
+	dir, was := fresh(t, results(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
 	if v := write(t, dir,
-		review(map[string]float64{"a": 1.0002, "b": 1.0001, "c": 2}, "b", "a", "c")); !v.Current() {
+		results(map[string]float64{"a": 1.0002, "b": 1.0001, "c": 2}, "b", "a", "c")); !v.Current() {
 		t.Errorf("verdict: %s", v)
 	}
 	same(t, folder(t, dir), was)
 	put(t, dir, "tables/best.csv",
 		strings.Replace(was["tables/best.csv"], "method,score\n", "method,score\nz,zero\n", 1))
-	write(t, dir, review(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
+	write(t, dir, results(map[string]float64{"a": 1, "b": 1.0001, "c": 2}, "a", "b", "c"))
 	same(t, folder(t, dir), was)
 }
 
 func TestManyCellsOfAStage(t *testing.T) {
-	var r Review
+	var r Results
 	r.Publish = []string{"t"}
 	for _, id := range []string{"x", "y"} {
 		table := stages.Table{Keys: []string{"item", "model"},
@@ -654,7 +654,7 @@ y,"a,""b""
 
 // Ten thousand cells without a change have to be compared in well under a second.
 func BenchmarkVerify(b *testing.B) {
-	var r Review
+	var r Results
 	for i := range 10000 {
 		r.Cells = append(r.Cells, Cell{
 			Name: fmt.Sprintf("c[x=%d]", i), Stage: "c",
@@ -676,7 +676,7 @@ func BenchmarkVerify(b *testing.B) {
 // TestNewItems: a file of items is the same whether there was one before or not, and whatever the order of
 // the items.
 func TestNewItems(t *testing.T) {
-	r := &Review{Name: "x", Cells: []Cell{
+	r := &Results{Name: "x", Cells: []Cell{
 		{Name: "s", Stage: "s", N: 3, Definition: stages.Sum([]byte("s")),
 			Scores: []Score{{"p", stages.Measure{}, Values{{"b", 1}, {"c", 2}, {"a", math.NaN()}}.items()}}},
 		{Name: "t[k=1]", Stage: "t", N: 1, Coord: []stages.Coord{{Axis: "k", ID: "1"}},
@@ -711,7 +711,7 @@ func TestNewItems(t *testing.T) {
 
 // TestShownStaysInCells checks that cells/ tells what a figure shows, and that reading keeps it.
 func TestShownStaysInCells(t *testing.T) {
-	r := newWorld().review()
+	r := newWorld().results()
 	cell := &r.Cells[len(r.Cells)-1]
 	cell.Shown = []byte(`{"columns":["ig"],"items":["a","b"]}`)
 	_, got := fresh(t, r)
@@ -728,7 +728,7 @@ func TestShownStaysInCells(t *testing.T) {
 // TestKindsOfFigure checks that a figure with files of all kinds is shown once, with links to the others.
 func TestKindsOfFigure(t *testing.T) {
 	w := newWorld()
-	r := w.review()
+	r := w.results()
 	cell := &r.Cells[len(r.Cells)-1]
 	cell.Figures = []Figure{{"figure", "svg", "All", []byte("<svg></svg>")},
 		{"png", "png", "All", w.picture()}, {"pdf", "pdf", "All", []byte("%PDF-1.5\nxref\nstartxref\n9\n")}}

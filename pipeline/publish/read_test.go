@@ -128,7 +128,7 @@ func TestMarks(t *testing.T) {
 // FuzzFolder puts arbitrary bytes in place of each file. Whatever they are, the
 // run ends, and writing the folder a second time changes nothing.
 func FuzzFolder(f *testing.F) {
-	r := newWorld().review()
+	r := newWorld().results()
 	m, err := compare(nil, r, nil)
 	if err != nil {
 		f.Fatal(err)
@@ -147,9 +147,9 @@ func FuzzFolder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file uint8, failed bool, b []byte) {
 		disk := maps.Clone(m.files)
 		disk[names[int(file)%len(names)]] = b
-		now := newWorld().review()
+		now := newWorld().results()
 		if failed {
-			now = broken.review()
+			now = broken.results()
 		}
 		once, err := compare(disk, now, nil)
 		if err != nil {
@@ -181,7 +181,7 @@ func FuzzFolder(f *testing.F) {
 // FuzzRead reads arbitrary bytes as each kind of file. What can be read is
 // written so that it reads the same again.
 func FuzzRead(f *testing.F) {
-	m, err := compare(nil, newWorld().review(), nil)
+	m, err := compare(nil, newWorld().results(), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

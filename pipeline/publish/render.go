@@ -106,7 +106,7 @@ type disk struct {
 	ours     map[string]bool // files that runexp wrote
 	lines    map[string][]*Line
 	items    map[string][]*ItemLine // by output
-	tables   map[string][]*Record
+	tables   map[string][]*TableRow
 	pictures map[string][]*Picture
 	about    *about
 }
@@ -114,7 +114,7 @@ type disk struct {
 // readFiles reads what the renderers wrote.
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
-		map[string]bool{}, map[string][]*Line{}, map[string][]*ItemLine{}, map[string][]*Record{},
+		map[string]bool{}, map[string][]*Line{}, map[string][]*ItemLine{}, map[string][]*TableRow{},
 		map[string][]*Picture{}, nil,
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

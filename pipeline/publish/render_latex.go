@@ -29,7 +29,7 @@ const latexRows = 60
 
 // latexFile names the file of a table as LaTeX, "" if it doesn't fit a page.
 func (s *Sheet) latexFile() string {
-	if len(s.Records) > latexRows {
+	if len(s.Rows) > latexRows {
 		return ""
 	}
 	return strings.TrimSuffix(s.File, ".csv") + ".tex"

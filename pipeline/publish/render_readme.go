@@ -132,7 +132,7 @@ func (r readme) same(p *Picture) (list []*Picture) {
 
 // table returns the first rows of a table.
 func (r readme) table(s *Sheet) shownTable {
-	t := shownTable{Title: s.title(), File: s.File, TeX: s.latexFile(), Len: len(s.Records)}
+	t := shownTable{Title: s.title(), File: s.File, TeX: s.latexFile(), Len: len(s.Rows)}
 	g := r.gridOf(s, tableRows)
 	t.More, t.Text, t.Legend = max(t.Len-tableRows, 0), g.markdown(), g.legend
 	return t

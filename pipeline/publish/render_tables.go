@@ -26,7 +26,7 @@ func encodeTable(s *Sheet) []byte {
 	columns := s.Columns()
 	return encodeCSV(func(yield func([]string) bool) {
 		yield(columns)
-		for _, r := range s.Records {
+		for _, r := range s.Rows {
 			fields := make([]string, len(columns))
 			for i, c := range columns {
 				fields[i] = r.get(c)
@@ -37,7 +37,7 @@ func encodeTable(s *Sheet) []byte {
 }
 
 // readTable reads what encodeTable wrote, skipping whatever else is there.
-func readTable(b []byte) (records []*Record) {
+func readTable(b []byte) (records []*TableRow) {
 	isHeader := func(header, fields []string) bool {
 		_, number := parse(fields[len(fields)-1])
 		return header == nil || fields[0] == header[0] && !number
@@ -51,7 +51,7 @@ func readTable(b []byte) (records []*Record) {
 				places[header[i]] = i
 			}
 		}
-		records = append(records, &Record{columns: header, values: fields, places: places})
+		records = append(records, &TableRow{columns: header, values: fields, places: places})
 	}
 	return records
 }

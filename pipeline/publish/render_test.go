@@ -42,7 +42,7 @@ func TestRenderersAreListed(t *testing.T) {
 // its file is written, found up to date, listed with the others and counted in the folder's budget, and
 // nothing else changes.
 func TestAnotherRenderer(t *testing.T) {
-	_, before := fresh(t, newWorld().review())
+	_, before := fresh(t, newWorld().results())
 	all := renderers
 	t.Cleanup(func() { renderers = all })
 	renderers = append(slices.Clone(all), renderer{
@@ -70,7 +70,7 @@ func TestAnotherRenderer(t *testing.T) {
 		read: func(_ *disk, _ string, b []byte) bool { return strings.Contains(string(b), "\\\\") },
 	})
 	w := newWorld()
-	dir, got := fresh(t, w.review())
+	dir, got := fresh(t, w.results())
 	want := `auc[method=ig] & 0.270 & 5 of 5 \\
 auc[method=random] & 0.525 & 4 of 5 \\
 auc[method=rise] & 0.353 & 5 of 5 \\
@@ -95,7 +95,7 @@ figures/sheet.decay.svg: , 98 bytes
 		}
 	}
 	w.shift["ig"] = 1e-6 // another processor: what a renderer shows is what's published
-	if v := write(t, dir, w.review()); !v.Current() || len(v.Changed) > 0 {
+	if v := write(t, dir, w.results()); !v.Current() || len(v.Changed) > 0 {
 		t.Errorf("%s, changed %v", v, v.Changed)
 	}
 	files, err := Files(dir)

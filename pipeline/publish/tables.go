@@ -11,12 +11,12 @@ import (
 )
 
 // get returns the text in a column, "" for none.
-func (r *Record) get(column string) string {
+func (r *TableRow) get(column string) string {
 	s, _ := r.lookup(column)
 	return s
 }
 
-func (r *Record) lookup(column string) (string, bool) {
+func (r *TableRow) lookup(column string) (string, bool) {
 	i, ok := r.places[column]
 	if !ok && r.places == nil {
 		i = slices.Index(r.columns, column)
@@ -29,14 +29,14 @@ func (r *Record) lookup(column string) (string, bool) {
 }
 
 // number returns the number in a column, NaN where it's undefined.
-func (r *Record) number(column string) (float64, bool) {
+func (r *TableRow) number(column string) (float64, bool) {
 	s, ok := r.lookup(column)
 	x, isNumber := parse(s)
 	return x, ok && isNumber
 }
 
 // String tells rows apart, whatever the order of their columns.
-func (r *Record) String() string {
+func (r *TableRow) String() string {
 	pairs := make([]string, len(r.columns))
 	for i, c := range r.columns {
 		pairs[i] = fmt.Sprintf("%q:%q", c, r.values[i])
@@ -46,7 +46,7 @@ func (r *Record) String() string {
 }
 
 // texts joins the texts in some columns.
-func (r *Record) texts(columns []string) string {
+func (r *TableRow) texts(columns []string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
 		texts[i] = r.get(c)
@@ -54,9 +54,9 @@ func (r *Record) texts(columns []string) string {
 	return strings.Join(texts, ", ")
 }
 
-func (r *Record) at() at { return at{r.Cell, ""} }
+func (r *TableRow) at() at { return at{r.Cell, ""} }
 
-func (r *Record) key() string {
+func (r *TableRow) key() string {
 	if r.table == nil {
 		return ""
 	}
@@ -64,14 +64,14 @@ func (r *Record) key() string {
 }
 
 // usable reports whether there is a number, or nothing, wherever there should be one.
-func (r *Record) usable() bool {
+func (r *TableRow) usable() bool {
 	return r.table != nil && !slices.ContainsFunc(r.table.Numbers, func(n stages.Column) bool {
 		_, ok := r.number(n.Name)
 		return !ok
 	})
 }
 
-func (r *Record) compare(now *Record, p *report) bool {
+func (r *TableRow) compare(now *TableRow, p *report) bool {
 	ok := true
 	for _, n := range now.table.Numbers {
 		old, _ := r.number(n.Name)
@@ -85,7 +85,7 @@ func (r *Record) compare(now *Record, p *report) bool {
 	return ok
 }
 
-func (r *Record) published(now *Record) *Record {
+func (r *TableRow) published(now *TableRow) *TableRow {
 	p := *now
 	p.pos, p.values = r.pos, slices.Clone(now.values)
 	for _, n := range now.table.Numbers {
@@ -98,21 +98,21 @@ func (r *Record) published(now *Record) *Record {
 // mergeTables merges tables/*.csv: a file an output, the tables of all cells of the stage below each other.
 func (m *merge) mergeTables() {
 	for _, o := range m.outputs["tables"] {
-		if len(o.parts) == 0 {
+		if len(o.cells) == 0 {
 			continue
 		}
 		s := m.sheet(o)
-		var now []*Record
-		for _, p := range o.parts {
-			now = append(now, s.records(p.cell, p.table, m.run.Order)...)
+		var now []*TableRow
+		for _, p := range o.cells {
+			now = append(now, s.rows(p.cell, p.table, m.run.Order)...)
 		}
 		for i, r := range m.disk.tables[s.File] {
 			r.pos, r.Cell = i, s.owner(r)
 			r.table = s.Tables[r.Cell]
 		}
-		s.Records = mergeFile(m, s.File, s.Stage, m.disk.tables[s.File], now)
+		s.Rows = mergeFile(m, s.File, s.Stage, m.disk.tables[s.File], now)
 		rewritten := map[string]bool{} // cells that have rows which weren't published
-		for _, r := range s.Records {
+		for _, r := range s.Rows {
 			rewritten[r.Cell] = rewritten[r.Cell] || r.pos < 0
 			for _, c := range r.columns {
 				if r.Old && !slices.Contains(s.Columns(), c) {
@@ -121,10 +121,10 @@ func (m *merge) mergeTables() {
 			}
 		}
 		slices.Sort(s.Extra)
-		slices.SortStableFunc(s.Records, func(x, y *Record) int {
+		slices.SortStableFunc(s.Rows, func(x, y *TableRow) int {
 			// The order of published rows is a result where the table is ranked.
 			if t := x.table; x.Cell == y.Cell && t != nil && t.Ranked && !rewritten[x.Cell] &&
-				m.standing(x.Cell) == claimed {
+				m.standing(x.Cell) == current {
 				return cmp.Compare(x.pos, y.pos)
 			}
 			return cmp.Compare(x.Cell, y.Cell)
@@ -143,7 +143,7 @@ func (m *merge) sheet(o *output) *Sheet {
 			}
 		}
 	}
-	for _, p := range o.parts {
+	for _, p := range o.cells {
 		s.Tables[p.cell.Name] = p.table
 		add(&s.Titles, p.table.Title)
 		add(&s.Keys, p.table.Keys...)
@@ -179,7 +179,7 @@ func (s *Sheet) title() string {
 }
 
 // owner returns the name of the cell that a record belongs to, "" if it has no column for an axis.
-func (s *Sheet) owner(r *Record) string {
+func (s *Sheet) owner(r *TableRow) string {
 	if len(s.axes) == 0 {
 		return s.Stage
 	}
@@ -196,7 +196,7 @@ func (s *Sheet) owner(r *Record) string {
 
 // records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a
 // result, so that they stay where they are when the experiment reorders an axis.
-func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record {
+func (s *Sheet) rows(c *Cell, t *stages.Table, order stages.Order) []*TableRow {
 	var columns, at []string
 	for i, axis := range s.axes {
 		if k := slices.IndexFunc(c.Coord, func(at stages.Coord) bool { return at.Axis == axis }); k >= 0 {
@@ -218,7 +218,7 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 			return 0
 		})
 	}
-	var out []*Record
+	var out []*TableRow
 	for _, row := range rows {
 		values := slices.Clone(at)
 		for _, k := range row.Keys {
@@ -227,16 +227,16 @@ func (s *Sheet) records(c *Cell, t *stages.Table, order stages.Order) []*Record 
 		for _, x := range row.Numbers {
 			values = append(values, format(float64(x), digits))
 		}
-		r := &Record{Cell: c.Name, table: t, columns: columns, values: values, pos: -1}
+		r := &TableRow{Cell: c.Name, table: t, columns: columns, values: values, pos: -1}
 		out = append(out, r)
 	}
 	return out
 }
 
 // Shown returns the rows as the experiment orders cells and ids, but for those whose order is a result.
-func (f *Folder) Shown(s *Sheet) []*Record {
-	rows := slices.Clone(s.Records)
-	slices.SortStableFunc(rows, func(x, y *Record) int {
+func (f *Folder) Shown(s *Sheet) []*TableRow {
+	rows := slices.Clone(s.Rows)
+	slices.SortStableFunc(rows, func(x, y *TableRow) int {
 		if c := f.compareShown(x.Cell, y.Cell); c != 0 || x.table == nil || x.table.Ranked {
 			return c
 		}

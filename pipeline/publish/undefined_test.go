@@ -10,7 +10,7 @@ import (
 
 // A cell of several scores that aren't all defined is named with each of them.
 func TestUndefinedScoresAreToldApart(t *testing.T) {
-	r := newWorld().review()
+	r := newWorld().results()
 	values := Values{{"a", math.NaN()}, {"b", 1}}
 	up := stages.Measure{Direction: stages.Higher}
 	r.Cells = append(r.Cells, Cell{

@@ -51,8 +51,8 @@ func (w *world) score(method string, i int) float64 {
 	return base + 0.01*float64(i) + 0.1*float64(w.steps[method]) + w.shift[method]
 }
 
-func (w *world) review() *Review {
-	r := &Review{
+func (w *world) results() *Results {
+	r := &Results{
 		Name: "small", Title: "Which method explains a small net?",
 		Command:    "runexp run experiments/small.yaml",
 		Experiment: []byte("name: small\nseed: 7\n"), Publish: w.publish,
@@ -230,7 +230,7 @@ func clip(s string) string {
 	return s
 }
 
-func write(t *testing.T, dir string, r *Review) Verdict {
+func write(t *testing.T, dir string, r *Results) Verdict {
 	t.Helper()
 	v, err := Write(dir, r, Options{})
 	if err != nil {
@@ -240,7 +240,7 @@ func write(t *testing.T, dir string, r *Review) Verdict {
 }
 
 // fresh writes a review to an empty folder and returns it.
-func fresh(t *testing.T, r *Review) (string, map[string]string) {
+func fresh(t *testing.T, r *Results) (string, map[string]string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "small")
 	write(t, dir, r)

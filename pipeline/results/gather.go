@@ -16,9 +16,9 @@ import (
 
 // Of gathers what a run has to publish: the scores of every stage, and the tables, figures and texts of the
 // published ones.
-func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Review, error) {
+func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Results, error) {
 	p := r.Plan
-	v := &publish.Review{
+	v := &publish.Results{
 		Name: p.Name, Title: p.Title, Experiment: p.Resolved(), Command: command,
 		Narrowed: p.Narrowed, Order: p.Order, Labels: p.Labels,
 	}

@@ -54,7 +54,7 @@ func rememberPictures(r *pipeline.Result, dir string) error {
 	if len(x.Cells) == 0 {
 		return nil
 	}
-	claims, err := publish.ReadClaims(dir)
+	definitions, err := publish.ReadDefinitions(dir)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func rememberPictures(r *pipeline.Result, dir string) error {
 	if err != nil {
 		return err
 	}
-	return r.Store().SetMemo(picturesKey(claims), b)
+	return r.Store().SetMemo(picturesKey(definitions), b)
 }
 
 func picturesKey(claims stages.Digest) stages.Digest {

@@ -40,7 +40,7 @@ type Payloads struct {
 // Pictures finds the maps behind a version of a review folder, as far as the store has them: those that a run
 // published as that version. known is false where no run on this store did.
 func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool) {
-	b, known := s.Memo(picturesKey(v.Claims()))
+	b, known := s.Memo(picturesKey(v.Definitions()))
 	var x pictureIndex
 	if !known || json.Unmarshal(b, &x) != nil {
 		return nil, false

@@ -9,7 +9,7 @@ import (
 
 // TestPageColours checks that the page of a review folder draws maps in the colours of sheets.
 func TestPageColours(t *testing.T) {
-	b, err := os.ReadFile("../../../pipeline/review/page/maps.js")
+	b, err := os.ReadFile("../../../pipeline/webpage/assets/maps.js")
 	if err != nil {
 		t.Fatal(err)
 	}

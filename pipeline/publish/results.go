@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Review is what a run has to publish.
-type Review struct {
+// A Results is what a run has to publish.
+type Results struct {
 	Name, Title string
 	Experiment  []byte       // experiment.yaml, resolved
 	Command     string       // how to reproduce it: "runexp run experiments/x.yaml"
@@ -84,7 +84,7 @@ type Text struct {
 type output struct {
 	stage, port string
 	name        string // of its files, without their endings
-	parts       []part
+	cells       []cellOutput
 }
 
 // file tells an output from others of the same name: a figure as PNG or PDF is called like the one as SVG.
@@ -96,7 +96,7 @@ func (o *output) file() string {
 }
 
 // A part is what one cell has at an output: one of the three.
-type part struct {
+type cellOutput struct {
 	cell   *Cell
 	score  *Score
 	table  *stages.Table
@@ -111,7 +111,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 	users := map[string]int{} // of a name
 	outputs := map[string][]*output{}
 	for _, c := range cells {
-		add := func(folder, port string, p part) {
+		add := func(folder, port string, p cellOutput) {
 			key := [3]string{folder, c.Stage, port}
 			o := index[key]
 			if o == nil {
@@ -120,17 +120,17 @@ func outputsOf(cells []*Cell) map[string][]*output {
 				users[o.file()]++
 			}
 			if p.cell = c; c.State == Done {
-				o.parts = append(o.parts, p)
+				o.cells = append(o.cells, p)
 			}
 		}
 		for i := range c.Scores {
-			add("items", c.Scores[i].Port, part{score: &c.Scores[i]})
+			add("items", c.Scores[i].Port, cellOutput{score: &c.Scores[i]})
 		}
 		for i := range c.Tables {
-			add("tables", c.Tables[i].Port, part{table: &c.Tables[i].Table})
+			add("tables", c.Tables[i].Port, cellOutput{table: &c.Tables[i].Table})
 		}
 		for i := range c.Figures {
-			add("figures", c.Figures[i].Port, part{figure: &c.Figures[i]})
+			add("figures", c.Figures[i].Port, cellOutput{figure: &c.Figures[i]})
 		}
 	}
 	for key, o := range index {

@@ -1,4 +1,4 @@
-package review
+package webpage
 
 import (
 	"cmp"
@@ -235,7 +235,7 @@ func (m *model) addTables(f *publish.Folder) {
 		return cmp.Or(rank(a)-rank(b), parts(a)-parts(b))
 	})
 	for _, s := range f.Sheets {
-		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Records),
+		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Rows),
 			Columns: []column{}, Rows: [][]string{}}
 		columns := s.Columns()
 		for _, name := range s.Keys {
@@ -244,7 +244,7 @@ func (m *model) addTables(f *publish.Folder) {
 		for _, n := range s.Numbers {
 			t.Columns = append(t.Columns, column{n.Name, true, n.Direction, n.Marks})
 		}
-		for _, r := range s.Records[:min(t.Len, mostRows)] {
+		for _, r := range s.Rows[:min(t.Len, mostRows)] {
 			t.Rows = append(t.Rows, r.Values(columns))
 		}
 		m.Tables = append(m.Tables, t)

@@ -1,4 +1,4 @@
-package review
+package webpage
 
 import (
 	"crypto/sha256"
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-//go:embed page
-var page embed.FS
+//go:embed assets
+var assets embed.FS
 
 // scripts are the parts of the page's script, in their order.
 var scripts = []string{"dom", "state", "scores", "maps", "compare", "curves", "tables", "changes", "main"}
@@ -41,14 +41,14 @@ func writeHTML(w io.Writer, m *model) error {
 	var script strings.Builder
 	script.WriteString("\"use strict\";\n(() => {\n")
 	for _, name := range scripts {
-		b, err := page.ReadFile("page/" + name + ".js")
+		b, err := assets.ReadFile("assets/" + name + ".js")
 		if err != nil {
 			return err
 		}
 		script.Write(b)
 	}
 	script.WriteString("})();\n")
-	style, err := page.ReadFile("page/page.css")
+	style, err := assets.ReadFile("assets/page.css")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package review writes a review folder as one HTML page that people can send: it needs no network, no server
+// Package webpage writes a review folder as one HTML page that people can send: it needs no network, no server
 // and no other file.
 //
 //   - model.go: what the page shows, as JSON; made of the folder (package publish) and, where the store has
@@ -10,7 +10,7 @@
 //
 // All texts of a folder are data: the scripts set them as text, never as markup, and the page's policy lets
 // it run no other script and load nothing.
-package review
+package webpage
 
 import (
 	"io"
