@@ -14,9 +14,8 @@ import (
 
 // A Result gives access to what a run found, executed or cached. Close it when nothing more is read.
 //
-// What a cell has is read by these methods, of which those below State are for cells whose state is OK: the
-// state of a cell; the key that its results are stored under, what the store has there, its definition and parameters;
-// and of an output port the items' ids, the facts and, last, the payloads.
+// A cell whose State is OK has a key, results in the store, a definition and parameters; each of its output
+// ports has items with ids, facts, and payloads.
 type Result struct {
 	Plan      *plan.Plan
 	Summary   Summary

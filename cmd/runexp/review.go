@@ -48,7 +48,7 @@ func reviewVerb(f flags) *verb {
 
 type reviewFlags struct{ out, against, store string }
 
-// write writes the page of a review folder, with the pictures in the store, and returns its name.
+// write writes the page of a review folder, with the maps in the store, and returns its name.
 func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir string) (string, error) {
 	v, err := publish.ReadVersion(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir st
 		if err != nil {
 			return "", environment(err)
 		}
-		source := pictured(s, w)
+		source := withMaps(s, w)
 		before = &source
 	}
 	out := r.out
@@ -78,7 +78,7 @@ func (r *reviewFlags) write(ctx context.Context, p place, s *store.Store, dir st
 		}
 	}
 	err = writeFile(to, filepath.Base(out), func(w io.Writer) error {
-		return webpage.Write(w, pictured(s, v), before)
+		return webpage.Write(w, withMaps(s, v), before)
 	})
 	if err != nil {
 		return "", environment(err)
@@ -94,10 +94,10 @@ func versionOf(ctx context.Context, name, other string) (*publish.Version, error
 	return publish.ReadRevision(ctx, name, other)
 }
 
-// pictured adds the pictures in the store to a version.
-func pictured(s *store.Store, v *publish.Version) webpage.Source {
-	list, known := results.Pictures(s, v)
-	source := webpage.Source{Version: v, Pictures: list}
+// withMaps adds the maps in the store to a version.
+func withMaps(s *store.Store, v *publish.Version) webpage.Source {
+	list, known := results.FindMaps(s, v)
+	source := webpage.Source{Version: v, Maps: list}
 	if !known {
 		source.Missing = fmt.Sprintf("There are no maps of %s: no run on this store published it as it is. "+
 			"runexp run does.", v.Name)

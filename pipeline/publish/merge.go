@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// An entry is a row, picture or text: one that is published in a file, or the one that a run has in its place.
+// An entry is a row, picture or text: one that is published in a file, or what a run has in its place.
 type entry[T any] interface {
 	at() at                        // the cell that has it and, for a text, the port
 	key() string                   // tells it from the other entries of that cell in that file
@@ -34,13 +34,13 @@ type standing int8
 
 const (
 	outdated  standing = iota // no line has the run's definition: the entries are rewritten
-	contested                 // lines of two branches differ: the entries that aren't reproduced are rewritten
+	contested                 // lines of two branches differ: only entries that are reproduced stay
 	current                   // the definition is the run's: the entries stay, reproduced or not
 )
 
-// mergeRows pairs the entries that a finished cell has in a file with those that are published there, by their
-// keys, and returns the entries to publish: of a current one the published values, reproduced or not, and else
-// the run's.
+// mergeRows pairs the entries that a finished cell has in a file with those that are published there, by
+// their keys, and returns the entries to publish: of a current one the published values, reproduced or not,
+// and else the run's.
 func mergeRows[T entry[T]](s standing, r *report, published, now []T) []T {
 	byKey := groupBy(published, T.key)
 	out := make([]T, 0, len(now))
@@ -98,9 +98,9 @@ func (a at) compare(b at) int {
 	return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.port, b.port))
 }
 
-// mergeFile merges the entries that finished cells have in a file with those that are published there, and adds
-// those of other cells that stay. Every finished cell of stage is compared, even one without entries. The result
-// is sorted by cell.
+// mergeFile merges the entries that finished cells have in a file with those that are published there, and
+// adds those of other cells that stay. Every finished cell of stage is compared, even one without entries.
+// The result is sorted by cell.
 func mergeFile[T entry[T]](m *merge, file, stage string, published, now []T) (out []T) {
 	before, after := groupBy(published, T.at), groupBy(now, T.at)
 	cells := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))

@@ -92,7 +92,8 @@ func readAbout(b []byte) *about {
 		_, known := a.heads[l.Table]
 		switch {
 		case l.Cell != "":
-			a.passages = append(a.passages, &Passage{common: common{l.Old}, Cell: l.Cell, Port: l.Port, Body: l.Text})
+			p := &Passage{common: common{l.Old}, Cell: l.Cell, Port: l.Port, Body: l.Text}
+			a.passages = append(a.passages, p)
 		case l.Table != "" && !known:
 			a.heads[l.Table] = l
 		case l.Note != "" && len(a.notes) < mostNotes && !slices.Contains(a.notes, l.Note):

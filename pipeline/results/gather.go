@@ -15,7 +15,7 @@ import (
 )
 
 // Of gathers what a run has to publish: the scores of every stage, and the tables, figures and texts of the
-// published ones.
+// published stages. command is how a reader reproduces the run.
 func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Results, error) {
 	p := r.Plan
 	v := &publish.Results{
@@ -46,11 +46,11 @@ func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Resul
 // cellOf gathers what a cell has to publish.
 func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell, error) {
 	out := publish.Cell{Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1, Params: r.Params(c)}
-	switch fate := r.State(c); {
-	case fate == schedule.Failed:
+	switch state := r.State(c); {
+	case state == schedule.Failed:
 		out.State = publish.Failed
 		return out, nil
-	case !fate.OK():
+	case !state.OK():
 		out.State = publish.Blocked
 		return out, nil
 	}
@@ -122,8 +122,8 @@ func addOutput(ctx context.Context, to *publish.Cell, r *pipeline.Result, c *pla
 	return nil
 }
 
-// addScores adds the scores of items. The cell's definition then covers the names of the items too, under which
-// the scores are published: the score of a renamed image doesn't contradict that of the old one.
+// addScores adds the scores of a port's items. The cell's definition then covers the items' ids too: the score
+// of a renamed image must not be compared with the score of whatever had that name before.
 func addScores(to *publish.Cell, port string, ids []string, d stages.Data) error {
 	values := make([]float64, len(ids))
 	for i := range ids {

@@ -12,23 +12,24 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// lines lists what cells have to publish. Cells that differ only along axes which are collapsed before anything
-// is published share one line: the thousand draws of a test that publishes its verdict aren't listed.
+// lines lists what cells have to publish. Cells that differ only along axes which are collapsed before
+// anything is published have one line together: of a test on a thousand draws that publishes one verdict, the
+// folder has no thousand lines.
 type lines struct {
-	axes   map[*plan.Step]map[string]bool // those that tell the lines of a step apart
-	shared map[string]*line               // lines of several cells, by name
+	axes   map[*plan.Step]map[string]bool // the axes that distinguish the lines of a step
+	joined map[string]*line               // lines of several cells, by name
 	all    []*line
 }
 
-// A line is what one cell has to publish, or all those that share its name.
+// A line is what one cell has to publish, or several cells together.
 type line struct {
 	publish.Cell
-	defs []stages.Digest // of the cells, if several may share the line
+	defs []stages.Digest // the definitions of the cells; nil for a line that has one cell by itself
 }
 
-func newLines(p *plan.Plan) *lines { return &lines{axes: listedAxes(p), shared: map[string]*line{}} }
+func newLines(p *plan.Plan) *lines { return &lines{axes: listedAxes(p), joined: map[string]*line{}} }
 
-// add lists what c has to publish. Only finished cells share a line.
+// add lists what c has to publish. A cell without results has a line of its own.
 func (l *lines) add(c *plan.Cell, cell publish.Cell) {
 	coord := slices.DeleteFunc(slices.Clone(c.Coord), func(at stages.Coord) bool {
 		return !l.axes[c.Step][at.Axis]
@@ -38,16 +39,16 @@ func (l *lines) add(c *plan.Cell, cell publish.Cell) {
 		return
 	}
 	name := (&plan.Cell{Step: c.Step, Coord: coord}).String()
-	if first := l.shared[name]; first != nil {
+	if first := l.joined[name]; first != nil {
 		first.join(&cell)
 		return
 	}
 	first := &line{Cell: cell, defs: []stages.Digest{cell.Definition}}
 	first.Name, first.Coord, first.Cells, first.Scores = name, coord, 1, nil
-	l.shared[name], l.all = first, append(l.all, first)
+	l.joined[name], l.all = first, append(l.all, first)
 }
 
-// join adds a cell to the line of others. What they don't have in common isn't listed.
+// join adds a cell to the line of others. Parameters that differ among them aren't listed.
 func (l *line) join(c *publish.Cell) {
 	l.Cells++
 	l.defs = append(l.defs, c.Definition)
@@ -61,8 +62,8 @@ func (l *line) join(c *publish.Cell) {
 	}
 }
 
-// list returns the lines in the order of their first cells. The definition of a shared line digests those of its
-// cells, in whatever order the experiment lists them.
+// list returns the lines in the order of their first cells. The definition of a line of several cells digests
+// theirs; the order in which the experiment lists the cells doesn't matter.
 func (l *lines) list() (cells []publish.Cell) {
 	for _, line := range l.all {
 		if line.defs != nil {
@@ -74,9 +75,9 @@ func (l *lines) list() (cells []publish.Cell) {
 	return cells
 }
 
-// listedAxes returns, by step, the axes along which its cells have lines of their own. Of a step that is
-// published, or that nothing reads, these are all of its axes. Of any other step they are the listed axes of the
-// steps that read it, and those that a published step collapses.
+// listedAxes returns, by step, the axes along which its cells have lines of their own. A step that is
+// published, or that no step reads, lists all of its axes. Any other step lists the axes that a step which
+// reads it lists or, being published, collapses.
 func listedAxes(p *plan.Plan) map[*plan.Step]map[string]bool {
 	listed, read := map[*plan.Step]map[string]bool{}, map[*plan.Step]bool{}
 	for _, s := range p.Steps {

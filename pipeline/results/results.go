@@ -1,11 +1,11 @@
-// Package results takes what a run found to a review folder, and what such a folder shows back to the store. It
-// stands between the engine, which publishes nothing, and package publish, which knows no run:
+// Package results publishes what a run found. It connects the engine, which publishes nothing, with package
+// publish, which knows neither runs nor stores:
 //
-//   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares.
+//   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares one.
 //   - gather.go: [Of] gathers what a run has to publish, cell by cell.
-//   - lines.go: which cells share a line, because nothing that is published tells them apart.
-//   - pictures.go: [Pictures] finds the maps, images and classes of a published folder in the store.
-//   - picture_index.go: what publishing remembers for that, in the store.
+//   - lines.go: cells that nothing published distinguishes have one line together.
+//   - maps.go: [FindMaps] finds the maps of a published folder in the store, with their images and classes.
+//   - map_index.go: the index by which it does so, which publishing leaves in the store.
 package results
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Publish updates the review folder dir to what a run found. command is how a reader reproduces it. current is
-// true when the folder was known to be up to date, and nothing was compared.
+// Publish updates the review folder dir to what a run found. command is how a reader reproduces the run.
+// current reports that the folder was known to be up to date, so that nothing was compared.
 func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o publish.Options) (
 	v publish.Verdict, current bool, err error) {
 	key, err := publishKey(r, dir, command)
@@ -41,7 +41,7 @@ func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o pub
 	if v, err = publish.Write(dir, review, o); err != nil {
 		return v, false, err
 	}
-	if err := rememberPictures(r, dir); err != nil {
+	if err := rememberMaps(r, dir); err != nil {
 		return v, false, err
 	}
 	if !v.OK() || r.Summary.Failed+r.Summary.Blocked > 0 {
@@ -58,14 +58,15 @@ func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o pub
 	return v, false, r.Store().SetMemo(key, b)
 }
 
-// An upToDate is remembered in the store of a folder that reproduces a run in everything. A folder whose files
-// are still these needs no comparison when the same run finds the same results again.
+// An upToDate is what the store remembers of a folder that a run reproduced: while the folder has these files,
+// a run with the same results has nothing to compare.
 type upToDate struct {
 	Answer string
 	Files  []publish.File
 }
 
-// publishKey names everything that decides what a review folder holds; another build may write it otherwise.
+// publishKey digests all that decides the content of a review folder: the run, where the folder is, and the
+// command in it.
 func publishKey(r *pipeline.Result, dir, command string) (stages.Digest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

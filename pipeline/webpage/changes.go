@@ -74,13 +74,13 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 
 // linesOf returns the cells of a folder that lie where changed maps do: these are told apart by versionAxis,
 // which no cell has.
-func linesOf(f *publish.Folder, changed []*results.Pictured) (lines []*publish.Line) {
+func linesOf(f *publish.Folder, changed []*results.CellMaps) (lines []*publish.Line) {
 	for _, l := range f.Lines {
 		at := map[string]string{}
 		for _, c := range publish.CoordOf(l.Cell) {
 			at[c.Axis] = c.ID
 		}
-		if slices.ContainsFunc(changed, func(p *results.Pictured) bool {
+		if slices.ContainsFunc(changed, func(p *results.CellMaps) bool {
 			return !slices.ContainsFunc(p.Coord, func(c stages.Coord) bool {
 				id, known := at[c.Axis]
 				return known && id != c.ID

@@ -20,7 +20,7 @@ func sourceOf(t *testing.T, pixel float32, gone string, scores ...float64) Sourc
 		cells += line("s"+place, scores[i])
 		items += fmt.Sprintf("%q,%g,%g\n", "s"+place, scores[i]-1, scores[i]+1)
 		payload := stages.NewTensor([]float32{float32(i) * 7, float32(1-i) * pixel}, 1, 2).Encode()
-		p := &results.Pictured{Cell: "maps" + place, Coord: []stages.Coord{{Axis: "method", ID: method}},
+		p := &results.CellMaps{Cell: "maps" + place, Coord: []stages.Coord{{Axis: "method", ID: method}},
 			Maps: &results.Payloads{IDs: []string{"x", "y"},
 				Digest: func(int) stages.Digest { return stages.Sum(payload) },
 				Load: func(int) ([]byte, error) {
@@ -29,7 +29,7 @@ func sourceOf(t *testing.T, pixel float32, gone string, scores ...float64) Sourc
 					}
 					return payload, nil
 				}}}
-		s.Pictures = append(s.Pictures, p)
+		s.Maps = append(s.Maps, p)
 	}
 	v, err := publish.ReadVersion(folder(t, map[string]string{"cells/s.jsonl": cells, "items/s.csv": items}))
 	if err != nil {

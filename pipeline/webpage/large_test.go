@@ -41,14 +41,14 @@ func TestLarge(t *testing.T) {
 	files := map[string]string{"experiment.yaml": "name: large\ntitle: A large folder\n"}
 	var cells, items strings.Builder
 	items.WriteString("cell/item," + strings.Join(ids, ",") + "\n")
-	var pictures []*results.Pictured
+	var maps []*results.CellMaps
 	photos := payloads("images", func(int) ([]byte, error) { return photo, nil })
 	for n := range nets {
 		for m := range methods {
 			coord := []stages.Coord{{Axis: "method", ID: fmt.Sprintf("m%02d", m)},
 				{Axis: "model", ID: fmt.Sprintf("net%d", n)}}
 			place := fmt.Sprintf("[method=m%02d,model=net%d]", m, n)
-			pictures = append(pictures, &results.Pictured{Cell: "maps" + place, Coord: coord,
+			maps = append(maps, &results.CellMaps{Cell: "maps" + place, Coord: coord,
 				Maps: payloads("maps"+place, heat), Images: photos})
 			cells.WriteString(line("score"+place, float64(m)))
 			fmt.Fprintf(&items, "%q", "score"+place)
@@ -64,7 +64,7 @@ func TestLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := Write(&b, Source{Version: v, Pictures: pictures}, nil); err != nil {
+	if err := Write(&b, Source{Version: v, Maps: maps}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%.1f MB", float64(b.Len())/1e6)

@@ -61,8 +61,8 @@ const versionAxis = "version"
 
 // versions returns the maps of before that now has others of, where the store has both, marked by
 // versionAxis, which those of now get too.
-func versions(now, before []*results.Pictured) (changed []*results.Pictured) {
-	index := map[string]*results.Pictured{}
+func versions(now, before []*results.CellMaps) (changed []*results.CellMaps) {
+	index := map[string]*results.CellMaps{}
 	for _, p := range now {
 		index[p.Cell] = p
 	}
@@ -91,16 +91,16 @@ func sameMaps(a, b *results.Payloads) bool {
 }
 
 // addMaps adds the maps with their images and classes.
-func (m *model) addMaps(pictures []*results.Pictured) error {
-	side, most, total := m.sizeOf(pictures)
+func (m *model) addMaps(maps []*results.CellMaps) error {
+	side, most, total := m.sizeOf(maps)
 	if most < total {
 		m.Left = append(m.Left, fmt.Sprintf("Maps of the first %d of %d images are shown: the page would be "+
 			"too large.", most, total))
 	}
 	index := map[string]*mapStage{}
 	images, classes := map[string]int{}, map[string]int{}
-	var missing []*results.Pictured
-	for _, p := range pictures {
+	var missing []*results.CellMaps
+	for _, p := range maps {
 		if !hasMaps(p) {
 			missing = append(missing, p)
 			continue
@@ -145,8 +145,8 @@ func (m *model) addMaps(pictures []*results.Pictured) error {
 }
 
 // lost tells, by stage, of which cells there are no maps, and what gives them.
-func lost(cells []*results.Pictured) (left []string) {
-	stage := func(p *results.Pictured) string { return publish.StageOf(p.Cell) }
+func lost(cells []*results.CellMaps) (left []string) {
+	stage := func(p *results.CellMaps) string { return publish.StageOf(p.Cell) }
 	count := map[string]int{}
 	wires := map[string]string{}
 	for _, p := range cells {
@@ -168,9 +168,9 @@ func lost(cells []*results.Pictured) (left []string) {
 }
 
 // sizeOf returns the side of maps at which all fit into the page, and how many images' maps do.
-func (m *model) sizeOf(pictures []*results.Pictured) (side, most, total int) {
+func (m *model) sizeOf(maps []*results.CellMaps) (side, most, total int) {
 	all := 0
-	for _, p := range pictures {
+	for _, p := range maps {
 		if hasMaps(p) {
 			all += len(p.Maps.IDs)
 			total = max(total, len(p.Maps.IDs))
@@ -186,7 +186,7 @@ func (m *model) sizeOf(pictures []*results.Pictured) (side, most, total int) {
 }
 
 // mapCell reads the maps of a cell, nil if the store hasn't got all of them.
-func (m *model) mapCell(p *results.Pictured, side, most int) (*mapCell, error) {
+func (m *model) mapCell(p *results.CellMaps, side, most int) (*mapCell, error) {
 	ids := p.Maps.IDs[:min(len(p.Maps.IDs), most)]
 	c := &mapCell{Cell: p.Cell, Items: m.list(ids), IDs: []string{}}
 	for _, at := range p.Coord {
@@ -223,7 +223,7 @@ func (m *model) mapCell(p *results.Pictured, side, most int) (*mapCell, error) {
 }
 
 // imageList returns the position of a cell's images.
-func (m *model) imageList(p *results.Pictured, most int, known map[string]int) (int, error) {
+func (m *model) imageList(p *results.CellMaps, most int, known map[string]int) (int, error) {
 	if p.Images == nil {
 		return -1, nil
 	}
@@ -249,7 +249,7 @@ func (m *model) imageList(p *results.Pictured, most int, known map[string]int) (
 }
 
 // classList returns the position of the classes that a cell's maps explain.
-func (m *model) classList(p *results.Pictured, most int, known map[string]int) (int, error) {
+func (m *model) classList(p *results.CellMaps, most int, known map[string]int) (int, error) {
 	if p.Targets == nil {
 		return -1, nil
 	}

@@ -124,20 +124,20 @@ func newModel(now Source, before *Source) (*model, error) {
 	m.addScores(f)
 	m.addTables(f)
 	m.addFigures(f)
-	pictures := now.Pictures
+	maps := now.Maps
 	if before != nil {
 		old, err := before.Version.Folder()
 		if err != nil {
 			return nil, err
 		}
-		changed := versions(now.Pictures, before.Pictures)
+		changed := versions(now.Maps, before.Maps)
 		if m.Changes, err = m.compare(now, *before, f, old); err != nil {
 			return nil, err
 		}
 		m.Changes.Was, _, _ = m.scoresOf(linesOf(old, changed), old.Items)
-		pictures = slices.Concat(pictures, changed)
+		maps = slices.Concat(maps, changed)
 	}
-	if err := m.addMaps(pictures); err != nil {
+	if err := m.addMaps(maps); err != nil {
 		return nil, err
 	}
 	return m, nil

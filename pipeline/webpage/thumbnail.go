@@ -24,7 +24,7 @@ const (
 var mapSides = []int{thumbnail.Side, 64, 48, 32, 24, 16}
 
 // hasMaps reports whether the store has the maps of a cell, or thumbnails of them. It looks at one.
-func hasMaps(p *results.Pictured) bool {
+func hasMaps(p *results.CellMaps) bool {
 	if p.Maps == nil || len(p.Maps.IDs) == 0 {
 		return false
 	}
@@ -33,7 +33,7 @@ func hasMaps(p *results.Pictured) bool {
 }
 
 // planeAt reads a map, or the thumbnail of one that isn't stored. known is false where neither is.
-func planeAt(p *results.Pictured, i int) (plane thumbnail.Plane, known bool, err error) {
+func planeAt(p *results.CellMaps, i int) (plane thumbnail.Plane, known bool, err error) {
 	if b, err := p.Maps.Load(i); err == nil {
 		plane, err = thumbnail.PlaneOf(b)
 		return plane, true, err

@@ -25,14 +25,14 @@ func kept(payloads [][]byte, ids ...string) *results.Payloads {
 	return &results.Payloads{IDs: ids, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
-// modelOf returns the model of a page with these pictures.
-func modelOf(t *testing.T, pictures ...*results.Pictured) *model {
+// modelOf returns the model of a page with these maps.
+func modelOf(t *testing.T, maps ...*results.CellMaps) *model {
 	t.Helper()
 	v, err := publish.ReadVersion(folder(t, map[string]string{"cells/s.jsonl": line("s", 1)}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := newModel(Source{Version: v, Pictures: pictures}, nil)
+	m, err := newModel(Source{Version: v, Maps: maps}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +61,8 @@ func TestFallback(t *testing.T) {
 	ids := []string{"item-0", "item-1", "item-2"}
 	small := stagetest.Run(t, report.Thumbnails, nil,
 		map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}}).Payloads
-	full := modelOf(t, &results.Pictured{Cell: "maps", Maps: kept(maps, ids...)})
-	less := modelOf(t, &results.Pictured{Cell: "maps", Maps: gone(ids...), Small: &results.Small{
+	full := modelOf(t, &results.CellMaps{Cell: "maps", Maps: kept(maps, ids...)})
+	less := modelOf(t, &results.CellMaps{Cell: "maps", Maps: gone(ids...), Small: &results.Small{
 		Maps: kept(small["thumbnails"], ids...), Ends: kept(small["ends"], ids...)}})
 	if len(full.Maps) != 1 || len(less.Maps) != 1 || len(less.Left) != 0 {
 		t.Fatalf("%d and %d stages of maps, left out: %q", len(full.Maps), len(less.Maps), less.Left)
@@ -79,9 +79,9 @@ func TestFallback(t *testing.T) {
 // TestMissingMaps: the page names maps that the store hasn't got, and what gives them.
 func TestMissingMaps(t *testing.T) {
 	m := modelOf(t,
-		&results.Pictured{Cell: "maps[method=a]", Maps: gone("x"), Wire: "maps"},
-		&results.Pictured{Cell: "maps[method=b]", Maps: gone("x"), Wire: "maps"},
-		&results.Pictured{Cell: "fused", Maps: gone("x")})
+		&results.CellMaps{Cell: "maps[method=a]", Maps: gone("x"), Wire: "maps"},
+		&results.CellMaps{Cell: "maps[method=b]", Maps: gone("x"), Wire: "maps"},
+		&results.CellMaps{Cell: "fused", Maps: gone("x")})
 	if len(m.Maps) != 0 || len(m.Left) != 2 {
 		t.Fatalf("%d stages of maps, left out: %q", len(m.Maps), m.Left)
 	}

@@ -21,9 +21,9 @@ import (
 
 // A Source is a version of a review folder with the pictures that the store has of it.
 type Source struct {
-	Version  *publish.Version
-	Pictures []*results.Pictured
-	Missing  string // why there are none, "" if there are
+	Version *publish.Version
+	Maps    []*results.CellMaps
+	Missing string // why there are none, "" if there are
 }
 
 // Write writes the page of a folder. Without a version to compare with, before is nil.

@@ -14,37 +14,38 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A pictureIndex is remembered in the store for a published folder, by the folder's claims: actions have no
-// ids of items, and a page is made without the experiment.
-type pictureIndex struct {
+// A mapIndex says which results in the store are the maps, images and classes of a published folder. It is
+// stored by the definitions in the folder: a page is made without the experiment, and what the store has of a
+// cell doesn't name the items.
+type mapIndex struct {
 	Lists [][]string // of ids
-	Ports []picturePort
-	Cells []pictureCell
+	Ports []indexedPort
+	Cells []indexedCell
 }
 
-type picturePort struct {
+type indexedPort struct {
 	Key    stages.Digest
 	MadeBy string
 	Port   int
-	List   int // of Lists
+	List   int // the position of its ids in Lists
 }
 
-// A pictureCell has positions in Ports; −1 for none.
-type pictureCell struct {
+// An indexedCell has positions in Ports; −1 for none.
+type indexedCell struct {
 	Cell                               string
 	Coord                              []stages.Coord
 	Maps, Images, Targets, Probability int
 	Labels                             string
-	Prediction                         *picturePrediction `json:",omitempty"`
-	Small                              *pictureSmall      `json:",omitempty"`
+	Prediction                         *indexedPrediction `json:",omitempty"`
+	Small                              *indexedSmall      `json:",omitempty"`
 	Wire                               string             `json:",omitempty"`
 }
 
-type pictureSmall struct{ Maps, Ends int }
+type indexedSmall struct{ Maps, Ends int }
 
-// rememberPictures notes in the store where the pictures of a published folder are.
-func rememberPictures(r *pipeline.Result, dir string) error {
-	x := pictureIndexer{r: r, lists: map[*string]int{}, ports: map[source]int{}, cells: map[*plan.Cell]int{},
+// rememberMaps stores the index of a published folder.
+func rememberMaps(r *pipeline.Result, dir string) error {
+	x := mapIndexer{r: r, lists: map[*string]int{}, ports: map[outputPort]int{}, cells: map[*plan.Cell]int{},
 		predict: predictors(r.Plan)}
 	for _, c := range r.Plan.Cells {
 		if err := x.add(c); err != nil && !errors.As(err, new(*store.Miss)) { // a lost map isn't shown
@@ -58,28 +59,28 @@ func rememberPictures(r *pipeline.Result, dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(x.pictureIndex)
+	b, err := json.Marshal(x.mapIndex)
 	if err != nil {
 		return err
 	}
-	return r.Store().SetMemo(picturesKey(definitions), b)
+	return r.Store().SetMemo(mapIndexKey(definitions), b)
 }
 
-func picturesKey(claims stages.Digest) stages.Digest {
-	return key.Of("pictures", []stages.Digest{claims}, nil)
+func mapIndexKey(definitions stages.Digest) stages.Digest {
+	return key.Of("pictures", []stages.Digest{definitions}, nil) // as builds before called them
 }
 
-type pictureIndexer struct {
-	pictureIndex
+type mapIndexer struct {
+	mapIndex
 	r       *pipeline.Result
-	lists   map[*string]int // by their first id: cells with the same items have the same list
-	ports   map[source]int
+	lists   map[*string]int // positions, by the first id: cells with the same items have one list in memory
+	ports   map[outputPort]int
 	cells   map[*plan.Cell]int
-	predict map[question]*plan.Cell
+	predict map[netOnImages]*plan.Cell
 }
 
-// add adds a cell if it has maps that people see, or what is small of those of another.
-func (x *pictureIndexer) add(c *plan.Cell) error {
+// add adds a cell that has maps, or the thumbnails of another cell's maps.
+func (x *mapIndexer) add(c *plan.Cell) error {
 	if c.Step.Implied || !x.r.State(c).OK() {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (x *pictureIndexer) add(c *plan.Cell) error {
 	if port < 0 {
 		return nil
 	}
-	p := pictureCell{Cell: c.String(), Coord: c.Coord, Images: -1, Targets: -1, Probability: -1}
+	p := indexedCell{Cell: c.String(), Coord: c.Coord, Images: -1, Targets: -1, Probability: -1}
 	var err error
 	if p.Maps, err = x.port(c, port); err != nil {
 		return err
@@ -128,8 +129,8 @@ func (x *pictureIndexer) add(c *plan.Cell) error {
 	return nil
 }
 
-// addSmall adds the thumbnails of a cell's maps to it.
-func (x *pictureIndexer) addSmall(c *plan.Cell) error {
+// addSmall adds thumbnails to the cell that has the maps.
+func (x *mapIndexer) addSmall(c *plan.Cell) error {
 	in := slices.IndexFunc(c.Stage.Inputs, isType(stages.Maps))
 	if in < 0 || len(c.Inputs[in].Edges) == 0 {
 		return nil
@@ -138,7 +139,7 @@ func (x *pictureIndexer) addSmall(c *plan.Cell) error {
 	if !known {
 		return nil
 	}
-	small := pictureSmall{-1, -1}
+	small := indexedSmall{-1, -1}
 	for i, port := range c.Stage.Outputs {
 		to := map[stages.Type]*int{stages.Thumbnails: &small.Maps, stages.Ends: &small.Ends}[port.Type]
 		if to == nil {
@@ -153,7 +154,7 @@ func (x *pictureIndexer) addSmall(c *plan.Cell) error {
 	return nil
 }
 
-// makesThumbnails reports whether a step makes thumbnails, which are for pages and for no review folder.
+// makesThumbnails reports whether a step makes thumbnails. Pages show them; no review folder has them.
 func makesThumbnails(s *plan.Step) bool {
 	return len(s.Cells) > 0 && slices.ContainsFunc(s.Cells[0].Stage.Outputs, isType(stages.Thumbnails))
 }
@@ -170,7 +171,8 @@ func wire(c *plan.Cell, port int) string {
 	return c.Step.Name + "." + c.Stage.Outputs[port].Name
 }
 
-// upstream returns the edge by which the items of a type reach a cell, or the cells that its maps come from.
+// upstream returns the edge by which items of a type reach a cell or, if none does, the cell that its maps
+// come from.
 func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
 	for _, of := range []stages.Type{t, stages.Maps} {
 		for i, port := range c.Stage.Inputs {
@@ -187,9 +189,9 @@ func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
 	return plan.Edge{}, false
 }
 
-// port returns the position of a cell's output port among the ports.
-func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
-	if i, ok := x.ports[source{c, port}]; ok {
+// port returns the position of a cell's output port in Ports, −1 for a cell without results.
+func (x *mapIndexer) port(c *plan.Cell, port int) (int, error) {
+	if i, ok := x.ports[outputPort{c, port}]; ok {
 		return i, nil
 	}
 	if !x.r.State(c).OK() {
@@ -200,14 +202,14 @@ func (x *pictureIndexer) port(c *plan.Cell, port int) (int, error) {
 		return -1, err
 	}
 	at := len(x.Ports)
-	x.ports[source{c, port}] = at
-	x.Ports = append(x.Ports, picturePort{Key: x.r.Key(c), MadeBy: x.r.Stored(c).MadeBy(), Port: port,
+	x.ports[outputPort{c, port}] = at
+	x.Ports = append(x.Ports, indexedPort{Key: x.r.Key(c), MadeBy: x.r.Stored(c).MadeBy(), Port: port,
 		List: x.list(ids)})
 	return at, nil
 }
 
-// list returns the position of a list of ids among the lists.
-func (x *pictureIndexer) list(ids []string) int {
+// list returns the position of a list of ids in Lists.
+func (x *mapIndexer) list(ids []string) int {
 	var first *string
 	if len(ids) > 0 {
 		first = &ids[0]
@@ -219,31 +221,31 @@ func (x *pictureIndexer) list(ids []string) int {
 	return at
 }
 
-type picturePrediction struct{ Targets, Probability int }
+type indexedPrediction struct{ Targets, Probability int }
 
-// A question is put to a net: what it makes of some images.
-type question struct{ model, images source }
+// A netOnImages is a net and the images that it classifies.
+type netOnImages struct{ model, images outputPort }
 
-type source struct {
+type outputPort struct {
 	cell *plan.Cell
 	port int
 }
 
-// asked returns the question that a cell, or those that its maps come from, puts to a net.
-func asked(c *plan.Cell) (q question, ok bool) {
+// netOf returns the net and the images that a cell, or the cell that its maps come from, explains.
+func netOf(c *plan.Cell) (q netOnImages, ok bool) {
 	model, hasModel := upstream(c, stages.Model)
 	images, hasImages := upstream(c, stages.Images)
-	return question{source{model.From, model.Port}, source{images.From, images.Port}}, hasModel && hasImages
+	return netOnImages{outputPort{model.From, model.Port}, outputPort{images.From, images.Port}}, hasModel && hasImages
 }
 
-// predictors returns the cells that choose the classes which nets predict: a stage that chooses classes does
-// so by default.
-func predictors(p *plan.Plan) map[question]*plan.Cell {
-	index := map[question]*plan.Cell{}
+// predictors returns the cells that find the classes which nets predict: those of a stage that chooses classes,
+// with its default parameters.
+func predictors(p *plan.Plan) map[netOnImages]*plan.Cell {
+	index := map[netOnImages]*plan.Cell{}
 	for _, c := range p.Cells {
 		chooses := slices.ContainsFunc(c.Stage.Outputs, isType(stages.Targets)) && probabilityPort(c) >= 0
 		if chooses && reflect.DeepEqual(c.Params, c.Stage.NewParams()) {
-			if q, ok := asked(c); ok {
+			if q, ok := netOf(c); ok {
 				index[q] = c
 			}
 		}
@@ -251,14 +253,14 @@ func predictors(p *plan.Plan) map[question]*plan.Cell {
 	return index
 }
 
-// probabilityPort returns the output port with the probabilities of the classes that a cell chooses, or −1.
+// probabilityPort returns the output port that has the probabilities of the classes a cell chooses, or −1.
 func probabilityPort(c *plan.Cell) int {
 	return slices.IndexFunc(c.Stage.Outputs, func(p stages.Port) bool { return p.Name == "probability" })
 }
 
-// prediction returns what the net that a cell explains predicts, nil if no cell asked.
-func (x *pictureIndexer) prediction(c *plan.Cell) (*picturePrediction, error) {
-	q, ok := asked(c)
+// prediction returns the prediction of the net that a cell explains, nil if no cell of the experiment has it.
+func (x *mapIndexer) prediction(c *plan.Cell) (*indexedPrediction, error) {
+	q, ok := netOf(c)
 	from := x.predict[q]
 	if !ok || from == nil {
 		return nil, nil
@@ -268,5 +270,5 @@ func (x *pictureIndexer) prediction(c *plan.Cell) (*picturePrediction, error) {
 		return nil, err
 	}
 	probability, err := x.port(from, probabilityPort(from))
-	return &picturePrediction{targets, probability}, err
+	return &indexedPrediction{targets, probability}, err
 }

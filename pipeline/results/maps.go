@@ -9,39 +9,39 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Pictured is a cell with maps, as the store has it: where the maps, their images and the explained classes
-// are. It is what a page shows that a review folder has no room for.
-type Pictured struct {
+// A CellMaps is the maps of a cell, with their images and classes, in the store. A page shows them; a review
+// folder has no room for them. Payloads that aren't known are nil.
+type CellMaps struct {
 	Cell  string
 	Coord []stages.Coord
 	Maps  *Payloads
 
-	Images      *Payloads // nil where they aren't known, as the next
-	Targets     *Payloads
-	Probability *Payloads
-	Labels      string // names of the classes, a line each
+	Images      *Payloads
+	Targets     *Payloads // the explained classes
+	Probability *Payloads // of the explained classes
+	Labels      string    // names of the classes, a line each
 
-	Prediction *Prediction // nil where no stage asked for it
+	Prediction *Prediction // nil unless the experiment has a stage that predicts
 	Small      *Small      // nil without thumbnails
-	Wire       string      // of the maps, if they aren't kept and have no thumbnails
+	Wire       string      // what the experiment calls the maps, if it keeps neither them nor thumbnails
 }
 
-// A Small is what a stage of thumbnails made of a cell's maps.
+// A Small is the thumbnails of a cell's maps: levels of grey, and the values of the lowest and the highest.
 type Small struct{ Maps, Ends *Payloads }
 
 // Payloads are the items of one port of a cell.
 type Payloads struct {
-	At     string   // tells ports apart
+	At     string   // names the port
 	IDs    []string // of the items
 	Digest func(i int) stages.Digest
-	Load   func(i int) ([]byte, error) // the error is a [*store.Miss] where the store has it no more
+	Load   func(i int) ([]byte, error) // the error is a [*store.Miss] if the store lost the payload
 }
 
-// Pictures finds the maps behind a version of a review folder, as far as the store has them: those that a run
-// published as that version. known is false where no run on this store did.
-func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool) {
-	b, known := s.Memo(picturesKey(v.Definitions()))
-	var x pictureIndex
+// FindMaps finds the maps that a run published as a version of a review folder, if the store still has them.
+// known is false if no run with this store published that version.
+func FindMaps(s *store.Store, v *publish.Version) (list []*CellMaps, known bool) {
+	b, known := s.Memo(mapIndexKey(v.Definitions()))
+	var x mapIndex
 	if !known || json.Unmarshal(b, &x) != nil {
 		return nil, false
 	}
@@ -66,7 +66,7 @@ func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool)
 		return ports[i]
 	}
 	for _, c := range x.Cells {
-		p := &Pictured{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
+		p := &CellMaps{Cell: c.Cell, Coord: c.Coord, Maps: of(c.Maps), Images: of(c.Images),
 			Targets: of(c.Targets), Probability: of(c.Probability), Labels: c.Labels, Wire: c.Wire}
 		if small := c.Small; small != nil && of(small.Maps) != nil && of(small.Ends) != nil {
 			p.Small = &Small{of(small.Maps), of(small.Ends)}
@@ -79,6 +79,5 @@ func Pictures(s *store.Store, v *publish.Version) (list []*Pictured, known bool)
 	return list, true
 }
 
-// A Prediction is the classes that the explained net predicts for the images, which may be others than the
-// explained ones.
+// A Prediction is the classes that the explained net predicts for the images. Maps may explain other classes.
 type Prediction struct{ Targets, Probability *Payloads }
