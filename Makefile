@@ -65,7 +65,7 @@ test-wheel: wheel dist ## install the wheel into a clean environment, unpack the
 	RUNEXP_PACKAGES="$(CURDIR)/dist" go test ./.ci/pack -run '^TestPackages$$' -count 1 -timeout 10m -v
 
 test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with booktabs, such as Debian's texlive-latex-recommended
-	RUNEXP_LATEX=1 go test ./pipeline/publish ./pipeline/appendix -run LaTeX -count 1
+	RUNEXP_LATEX=1 go test ./pipeline/typeset ./pipeline/appendix -run LaTeX -count 1
 
 test-review: deps build ## the page of a review folder, in Chromium
 	.ci/browser/run

@@ -49,6 +49,7 @@ var forbidden = []struct {
 	{`pipeline/plan`, `pipeline/(store|device|publish|progress)`, false,
 		"an experiment is checked and planned without store or device", ""},
 	{`pipeline`, `pipeline/(publish|results)`, false, "the engine finds results, and publishes none", ""},
+	{`pipeline/typeset`, `pipeline(/.*)?`, false, "tables are written without a run or a folder", ""},
 	{`pipeline/(plan|store|device|publish)`, `pipeline`, false, "the engine's parts don't know the whole",
 		""},
 	{`stages(/.*)?`, `pipeline(/.*)?`, false, "stages run under any engine", ""},

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -91,7 +91,7 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 	}
 	err := writeCSV(to, base+".csv", head, n, func(i int) ([]string, error) {
 		it, err := d.Items.At(i)
-		row := []string{publish.Field(it.ID), publish.Field(it.Origin)}
+		row := []string{typeset.Field(it.ID), typeset.Field(it.Origin)}
 		if len(values) == n {
 			row = append(row, numeral(values[i]))
 		}

@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
 // tableForms writes a table in the formats of --as.
 var tableForms = map[string]func(stages.Table) string{
 	"csv": tableCSV,
-	"md":  publish.Markdown,
-	"tex": publish.LaTeX,
+	"md":  typeset.Markdown,
+	"tex": typeset.LaTeX,
 }
 
 // A printedTable holds the flags by which get prints a table.
@@ -83,7 +83,7 @@ func (p *printedTable) print(w io.Writer, d stages.Data, labels stages.Names) er
 	names := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
 	}
-	if t, err = publish.Pivot(t, names(p.rows), names(p.columns), names(p.values)); err != nil {
+	if t, err = typeset.Pivot(t, names(p.rows), names(p.columns), names(p.values)); err != nil {
 		return misuse("%v", err)
 	}
 	_, err = io.WriteString(w, tableForms[p.as](t))
@@ -102,7 +102,7 @@ func tableCSV(t stages.Table) string {
 	for _, r := range t.Rows {
 		var fields []string
 		for _, key := range r.Keys {
-			fields = append(fields, publish.Field(key))
+			fields = append(fields, typeset.Field(key))
 		}
 		for _, n := range r.Numbers {
 			fields = append(fields, numeral(float64(n)))

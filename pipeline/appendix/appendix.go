@@ -17,6 +17,7 @@ import (
 	"text/template"
 
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -47,7 +48,7 @@ var documentText string
 
 // document is appendix.tex. Its marks are those of no command of LaTeX.
 var document = template.Must(template.New(documentFile).Delims("<<", ">>").Funcs(template.FuncMap{
-	"text": publish.LaTeXText, "answer": answer, "join": strings.Join, "verbatim": verbatim,
+	"text": typeset.LaTeXText, "answer": answer, "join": strings.Join, "verbatim": verbatim,
 }).Parse(documentText))
 
 // An exhibit is a table or a figure.
@@ -167,7 +168,7 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 	}
 	for _, stem := range stems {
 		caption := strings.TrimSpace(captions[stem] + " " + placeOf(stem, f.Labels))
-		x := exhibit{Caption: publish.LaTeXText(caption), From: stem + ".svg",
+		x := exhibit{Caption: typeset.LaTeXText(caption), From: stem + ".svg",
 			Missing: "is there as SVG alone"}
 		for _, ext := range shown {
 			if b := v.File(stem + ext); b != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // A namer gives files names that every engine can include: ASCII letters, digits and hyphens.
@@ -43,7 +43,7 @@ func captionOf(table []byte) string {
 			if !strings.HasSuffix(text, ".") {
 				text += "."
 			}
-			parts = append(parts, publish.LaTeXText(text))
+			parts = append(parts, typeset.LaTeXText(text))
 		}
 	}
 	return strings.Join(parts, " ")
@@ -66,12 +66,12 @@ func answer(s string) string {
 		var b strings.Builder
 		last := 0
 		for _, at := range bold.FindAllStringSubmatchIndex(paragraph, -1) {
-			b.WriteString(publish.LaTeXText(marks.ReplaceAllString(paragraph[last:at[0]], "$1")))
+			b.WriteString(typeset.LaTeXText(marks.ReplaceAllString(paragraph[last:at[0]], "$1")))
 			bold := marks.ReplaceAllString(paragraph[at[2]:at[3]], "$1")
-			b.WriteString(`\textbf{` + publish.LaTeXText(bold) + "}")
+			b.WriteString(`\textbf{` + typeset.LaTeXText(bold) + "}")
 			last = at[1]
 		}
-		b.WriteString(publish.LaTeXText(marks.ReplaceAllString(paragraph[last:], "$1")))
+		b.WriteString(typeset.LaTeXText(marks.ReplaceAllString(paragraph[last:], "$1")))
 		out = append(out, b.String())
 	}
 	return strings.Join(out, "\n\n")
@@ -84,7 +84,7 @@ func verbatim(line string) string {
 	if n := len(line) - len(text); n > 0 {
 		indent = fmt.Sprintf(`\hspace*{%.1fem}`, float64(n)/2)
 	}
-	return indent + publish.LaTeXText(text)
+	return indent + typeset.LaTeXText(text)
 }
 
 // beyond returns the characters of a document that aren't ASCII, sorted.

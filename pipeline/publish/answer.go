@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -50,19 +51,19 @@ func (f *Folder) guesses() (warnings, lines []string) {
 		for _, g := range all {
 			if g.Value < 2*g.Chance {
 				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. "+
-					"What follows says little.", g.cell, brief(g.Value, 3), brief(g.Chance, 3)))
+					"What follows says little.", g.cell, typeset.Brief(g.Value, 3), typeset.Brief(g.Chance, 3)))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
-			each = append(each, strings.TrimSpace(inline(place)+" "+brief(g.Value, 3)))
+			each = append(each, strings.TrimSpace(typeset.Inline(place)+" "+typeset.Brief(g.Value, 3)))
 		}
 		if len(all) > listedGuesses {
 			slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.Value, b.Value) })
 			low, high := all[0], all[len(all)-1]
 			each = []string{fmt.Sprintf("from %s (`%s`) to %s (`%s`)",
-				brief(low.Value, 3), low.cell, brief(high.Value, 3), high.cell)}
+				typeset.Brief(low.Value, 3), low.cell, typeset.Brief(high.Value, 3), high.cell)}
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.", inline(stage),
-			strings.Join(each, ", "), count(all[0].n, "item"), brief(all[0].Chance, 3)))
+		lines = append(lines, fmt.Sprintf("%s: %s over %s; guessing gives %s.", typeset.Inline(stage),
+			strings.Join(each, ", "), count(all[0].n, "item"), typeset.Brief(all[0].Chance, 3)))
 	}
 	if n := len(warnings) - listedGuesses; n > 0 {
 		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.", n))
@@ -90,10 +91,10 @@ func (f *Folder) Opening() string {
 	}
 	var figures, tables []string
 	for _, p := range f.Pictures {
-		figures = append(figures, inline(p.Stage))
+		figures = append(figures, typeset.Inline(p.Stage))
 	}
 	for _, s := range f.Sheets {
-		tables = append(tables, inline(s.Stage))
+		tables = append(tables, typeset.Inline(s.Stage))
 	}
 	var shown []string
 	for _, of := range []struct {
@@ -116,7 +117,7 @@ func (f *Folder) Opening() string {
 // one number, of the places on one axis. Others have no single winner.
 func (f *Folder) First() string {
 	for _, s := range published(f, f.Sheets, func(s *Sheet) string { return s.Stage }) {
-		undirected := func(n stages.Column) bool { return arrows[n.Direction] == "" }
+		undirected := func(n stages.Column) bool { return typeset.Arrows[n.Direction] == "" }
 		scores := slices.DeleteFunc(slices.Clone(s.Numbers), undirected)
 		switch {
 		case len(scores) == 0:
@@ -151,15 +152,15 @@ func (f *Folder) podium(s *Sheet, n stages.Column) string {
 	})
 	var first, next []string
 	for i, r := range rows {
-		name := "**" + inline(f.label(s, 0, r.get(s.Keys[0]))) + "**"
+		name := "**" + typeset.Inline(f.label(s, 0, r.get(s.Keys[0]))) + "**"
 		if value(r) == value(rows[0]) {
 			first = append(first, name)
 		} else if i < 3 {
-			next = append(next, name+" ("+decimals(r.get(n.Name), n.Digits)+")")
+			next = append(next, name+" ("+typeset.Decimals(r.get(n.Name), n.Digits)+")")
 		}
 	}
-	by := fmt.Sprintf("By %s (%s is better),", inline(n.Name), n.Direction)
-	best := decimals(rows[0].get(n.Name), n.Digits)
+	by := fmt.Sprintf("By %s (%s is better),", typeset.Inline(n.Name), n.Direction)
+	best := typeset.Decimals(rows[0].get(n.Name), n.Digits)
 	switch last := len(first) - 1; {
 	case len(first) == len(rows):
 		return fmt.Sprintf("%s all %d tie at %s.", by, len(rows), best)

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"slices"
 )
@@ -16,7 +17,7 @@ func lineOf(c *Cell) *Line {
 		l.N = len(s.Items.IDs)
 		m := s.Measure
 		l.Means = append(l.Means, Mean{
-			Port: s.Port, Direction: m.Direction, Value: roundTo(value, digits), Undefined: undefined,
+			Port: s.Port, Direction: m.Direction, Value: typeset.RoundTo(value, typeset.Digits), Undefined: undefined,
 			Tolerance: m.Tolerance, ItemTolerance: max(m.Tolerance, m.ItemTolerance), Chance: m.Chance,
 		})
 	}
@@ -45,7 +46,7 @@ func (l *Line) compare(now *Line, r *report) bool {
 			prefix = m.Port + " "
 		}
 		same := r.count(prefix+"undefined", old.Undefined, m.Undefined)
-		near := r.number("", prefix+"mean", old.Value, m.Value, m.Tolerance, digits)
+		near := r.number("", prefix+"mean", old.Value, m.Value, m.Tolerance, typeset.Digits)
 		if near {
 			r.reproduced.Scores++
 		}
@@ -62,7 +63,7 @@ func (l *Line) published(now *Line) *Line {
 	p.N, p.MadeBy, p.Means = l.N, l.MadeBy, slices.Clone(now.Means)
 	for i := range p.Means {
 		if old := l.mean(p.Means[i].Port); old != nil {
-			p.Means[i].Value, p.Means[i].Undefined = roundTo(old.Value, digits), old.Undefined
+			p.Means[i].Value, p.Means[i].Undefined = typeset.RoundTo(old.Value, typeset.Digits), old.Undefined
 		}
 	}
 	return &p

@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -214,7 +215,7 @@ func (s *Sheet) setHead(head folderLine) {
 		s.Titles[0] = head.Title
 	}
 	for i, n := range s.Numbers {
-		if d := head.Directions[n.Name]; arrows[d] != "" {
+		if d := head.Directions[n.Name]; typeset.Arrows[d] != "" {
 			s.Numbers[i].Direction = d
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -32,13 +33,13 @@ func (d *Difference) String() string {
 // Markdown returns the difference for a pull request.
 func (d *Difference) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s → %s\n", code(d.A), code(d.B))
+	fmt.Fprintf(&b, "### %s → %s\n", typeset.Code(d.A), typeset.Code(d.B))
 	for _, p := range d.paragraphs() {
 		if p.rows == nil {
-			fmt.Fprintf(&b, "\n%s\n", inline(p.text))
+			fmt.Fprintf(&b, "\n%s\n", typeset.Inline(p.text))
 			continue
 		}
-		text := markdownTable(p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
+		text := typeset.MarkdownTable(p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
 		if n := len(p.rows) - 1; n > openRows {
 			const folded = "\n<details><summary>%s: %s</summary>\n\n%s\n\n</details>\n"
 			fmt.Fprintf(&b, folded, p.text, count(n, "row"), text)
@@ -125,7 +126,7 @@ func (s *ScoreChange) row() []string {
 	if s.Unreproduced {
 		within = "no"
 	}
-	name, before, now := s.A.of(s.Cell), brief(s.A.Value, 4), brief(s.B.Value, 4)
+	name, before, now := s.A.of(s.Cell), typeset.Brief(s.A.Value, 4), typeset.Brief(s.B.Value, 4)
 	return []string{name, before, now, signed(s.Change), span, n, within}
 }
 
@@ -134,7 +135,7 @@ func signed(x float64) string {
 	case math.IsNaN(x):
 		return ""
 	case x > 0:
-		return "+" + brief(x, 3)
+		return "+" + typeset.Brief(x, 3)
 	}
-	return brief(x, 3)
+	return typeset.Brief(x, 3)
 }

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"cmp"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"slices"
 	"strings"
 )
@@ -48,7 +49,7 @@ func (m *merge) mergeItems() {
 func sorted(items Items) (ids []string, values []float64) {
 	last, same := "", true
 	for _, id := range items.IDs {
-		same = same && last <= id && Field(id) == id
+		same = same && last <= id && typeset.Field(id) == id
 		last = id
 	}
 	if same {
@@ -56,7 +57,7 @@ func sorted(items Items) (ids []string, values []float64) {
 	}
 	order := make([]int, len(items.IDs))
 	for i, id := range items.IDs {
-		ids, order[i] = append(ids, Field(id)), i
+		ids, order[i] = append(ids, typeset.Field(id)), i
 	}
 	slices.SortFunc(order, func(i, k int) int { return cmp.Compare(ids[i], ids[k]) })
 	slices.Sort(ids)

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"fmt"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"path"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func (f *Folder) notes() []string {
 // QuotedRemarks quotes what of the data isn't used, or is taken otherwise.
 func (f *Folder) QuotedRemarks() (quotes []string) {
 	for _, remark := range f.Remarks {
-		quotes = append(quotes, "> **Data:** "+inline(remark))
+		quotes = append(quotes, "> **Data:** "+typeset.Inline(remark))
 	}
 	return quotes
 }
@@ -54,14 +55,14 @@ func (f *Folder) Unfinished() (quotes []string) {
 	}
 	earlier := func(cell string) string {
 		if published[cell] {
-			return code(cell) + " (shown as an earlier run left it)"
+			return typeset.Code(cell) + " (shown as an earlier run left it)"
 		}
-		return code(cell)
+		return typeset.Code(cell)
 	}
 	add("Failed**", f.Failed, earlier)
 	add("Not run, because something it needs failed or the run was stopped**", f.Blocked, earlier)
 	quotes = append(quotes, "> Nothing was removed. What these cells would have changed is as it was.")
-	add("No longer in the experiment**, but shown with the rest until nothing fails any more", f.Gone, code)
+	add("No longer in the experiment**, but shown with the rest until nothing fails any more", f.Gone, typeset.Code)
 	return quotes
 }
 
@@ -70,14 +71,14 @@ func (f *Folder) Partial() (paragraphs []string) {
 	if len(f.Narrowed) > 0 {
 		text := "**Narrowed**, so this is not the whole experiment:\n"
 		for _, what := range f.Narrowed {
-			text += "\n- " + inline(what)
+			text += "\n- " + typeset.Inline(what)
 		}
 		paragraphs = append(paragraphs, text)
 	}
 	if len(f.Kept) > 0 {
 		text := "Of an earlier run, because something failed in this one:\n"
 		for _, file := range f.Kept {
-			text += "\n- [" + alt(path.Base(file)) + "](" + target(file) + ")"
+			text += "\n- [" + typeset.Alt(path.Base(file)) + "](" + typeset.Target(file) + ")"
 		}
 		paragraphs = append(paragraphs, text)
 	}

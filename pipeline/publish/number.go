@@ -7,39 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
-// Significant digits that are published of a mean or a table's number, and of the score of an item.
-const (
-	digits     = 9
-	itemDigits = 6
-)
-
-// roundTo returns x with so many significant digits, as it's published.
-func roundTo(x float64, digits int) float64 {
-	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
-		return x + 0 // -0 is written like 0
-	}
-	var buf [32]byte
-	y, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'e', digits-1, 64)), 64)
-	if err != nil {
-		return x
-	}
-	return y
-}
-
-// format writes a number with so many significant digits: nothing where it's undefined.
-func format(x float64, digits int) string {
-	if math.IsNaN(x) {
-		return ""
-	}
-	x = roundTo(x, digits)
-	if a := math.Abs(x); a >= 1e-6 && a < 1e15 {
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
-}
+// itemDigits are the significant digits of the score of an item. Means have as many as the numbers in tables.
+const itemDigits = 6
 
 // A number is one in a line of JSON, where [stages.Number] may write it otherwise.
 type number float64
@@ -49,34 +22,25 @@ func (n number) MarshalJSON() ([]byte, error) {
 	case math.IsNaN(x):
 		return []byte("null"), nil
 	case math.IsInf(x, 0):
-		return []byte(strconv.Quote(format(x, digits))), nil
+		return []byte(strconv.Quote(typeset.Format(x, typeset.Digits))), nil
 	default:
-		return []byte(format(x, digits)), nil
+		return []byte(typeset.Format(x, typeset.Digits)), nil
 	}
 }
 
 func (n *number) UnmarshalJSON(b []byte) error { return (*stages.Number)(n).UnmarshalJSON(b) }
 
-// parse reads what format wrote.
-func parse(s string) (float64, bool) {
-	if s == "" {
-		return math.NaN(), true
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	return x, err == nil && !math.IsNaN(x)
-}
-
 // within returns the distance of a run's number from one that was published with so many digits, and reports
 // whether it is within the tolerance. Undefined and infinite equal only themselves.
 func within(published, now, tolerance float64, digits int) (deviation float64, ok bool) {
-	published = roundTo(published, digits)
+	published = typeset.RoundTo(published, digits)
 	switch {
-	case math.IsNaN(published) && math.IsNaN(now), published == roundTo(now, digits):
+	case math.IsNaN(published) && math.IsNaN(now), published == typeset.RoundTo(now, digits):
 		return 0, true
 	case math.IsNaN(published) || math.IsNaN(now):
 		return math.Inf(1), false
 	}
-	d := math.Abs(published - roundTo(now, 9))
+	d := math.Abs(published - typeset.RoundTo(now, 9))
 	if digits < 9 && published != 0 { // what rounding took away doesn't count
 		tolerance += math.Pow10(int(math.Floor(math.Log10(math.Abs(published))))-digits+1) / 2
 	}
@@ -109,32 +73,6 @@ func mean(values []float64) (mean float64, undefined int) {
 		return math.NaN(), undefined
 	}
 	return (sum + lost) / float64(n), undefined
-}
-
-// brief writes a number for a sentence, to so many significant digits: 3e-7.
-func brief(x float64, digits int) string {
-	if math.IsNaN(x) {
-		return "undefined"
-	}
-	s := strconv.FormatFloat(x, 'g', digits, 64)
-	s = strings.Replace(s, "e-0", "e-", 1)
-	return strings.Replace(s, "e+0", "e+", 1)
-}
-
-// decimals writes a published number with so many digits after the point: nothing where it's undefined.
-func decimals(text string, digits int) string {
-	x, ok := parse(text)
-	switch {
-	case !ok:
-		return text
-	case math.IsNaN(x):
-		return ""
-	}
-	s := strconv.FormatFloat(x, 'f', digits, 64)
-	if strings.Trim(s, "-0.") == "" {
-		s = strings.TrimPrefix(s, "-")
-	}
-	return s
 }
 
 // Numbers that may be off: in a text those with digits after the point, since whole numbers count something;

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"fmt"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"image"
 	"image/draw"
 	"io"
@@ -138,10 +139,10 @@ func unlikePNG(published, now []byte) (words string, deviation, tolerance float6
 	mean, far := pixels(a, b)
 	switch {
 	case far > farFraction:
-		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", brief(100*far, 3), farOff)
+		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", typeset.Brief(100*far, 3), farOff)
 		return words, math.Inf(1), 0
 	case mean > meanOff:
-		return fmt.Sprintf("off by %s of 255 on average", brief(mean, 2)), mean, meanOff
+		return fmt.Sprintf("off by %s of 255 on average", typeset.Brief(mean, 2)), mean, meanOff
 	}
 	return "", mean, meanOff
 }

@@ -10,40 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/runexp/runexp/pipeline/typeset"
 )
-
-func TestNumbers(t *testing.T) {
-	for x, want := range map[float64]string{
-		0: "0", 1: "1", 0.1: "0.1", 1.0 / 3: "0.333333333", 2e9 / 3: "666666667", 1e20: "1e+20",
-		-1.5e-7: "-1.5e-07", 1e-4: "0.0001",
-		100: "100", 123456789012: "123456789000", math.Inf(1): "+Inf", math.MaxFloat64: "1.79769313e+308",
-	} {
-		if got := format(x, digits); got != want {
-			t.Errorf("format(%g) = %s, want %s", x, got, want)
-		}
-	}
-	if format(math.NaN(), digits) != "" || format(math.Copysign(0, -1), digits) != "0" {
-		t.Error("undefined or minus zero is written wrongly")
-	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 10000 {
-		x := math.Float64frombits(rng.Uint64())
-		s := format(x, digits)
-		y, ok := parse(s)
-		if !ok || format(y, digits) != s {
-			t.Fatalf("%g is written as %s, and read as %g", x, s, y)
-		}
-		if !math.IsNaN(x) && !math.IsInf(y, 0) && !(math.Abs(x-y) <= 6e-9*math.Abs(x)) &&
-			!(math.Abs(x) <= 1e-300) {
-			t.Fatalf("%g is written as %s", x, s)
-		}
-	}
-	for _, s := range []string{"NaN", "x", "1,5", " 1", "0x"} {
-		if _, ok := parse(s); ok {
-			t.Errorf("%q is read as a number", s)
-		}
-	}
-}
 
 func TestWithin(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
@@ -56,7 +24,7 @@ func TestWithin(t *testing.T) {
 		{nan, nan, 0, true}, {nan, 0, 9, false}, {0, nan, 9, false}, {inf, inf, 0, true},
 		{inf, -inf, inf, false}, {inf, 1, 1e9, false},
 	} {
-		if _, ok := within(c.a, c.b, c.tolerance, digits); ok != c.ok {
+		if _, ok := within(c.a, c.b, c.tolerance, typeset.Digits); ok != c.ok {
 			t.Errorf("within(%g, %g, %g) = %v", c.a, c.b, c.tolerance, ok)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -60,7 +61,7 @@ func (f *Folder) encode() []byte {
 	for _, s := range f.Sheets {
 		l := folderLine{Table: s.File, Title: s.title(), Directions: map[string]stages.Direction{}}
 		for _, n := range s.Numbers {
-			if arrows[n.Direction] != "" {
+			if typeset.Arrows[n.Direction] != "" {
 				l.Directions[n.Name] = n.Direction
 			}
 		}

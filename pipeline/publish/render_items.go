@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -42,7 +43,7 @@ func formatItem(x float64) string {
 	if math.IsNaN(x) {
 		return undefinedItem
 	}
-	return format(x, itemDigits)
+	return typeset.Format(x, itemDigits)
 }
 
 // parseItem reads what formatItem wrote.
@@ -50,7 +51,7 @@ func parseItem(s string) (x float64, ok bool) {
 	if s == undefinedItem {
 		return math.NaN(), true
 	}
-	x, ok = parse(s)
+	x, ok = typeset.Parse(s)
 	return x, ok && !math.IsNaN(x)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"math"
 	"path"
@@ -30,8 +31,8 @@ var readmeRenderer = renderer{
 var readmeText string
 
 var readmeTemplate = template.Must(template.New("README.md").Funcs(template.FuncMap{
-	"inline": inline, "alt": alt, "target": target, "plain": plain, "count": count,
-	"quotation": quotation,
+	"inline": typeset.Inline, "alt": typeset.Alt, "target": typeset.Target, "plain": typeset.Plain,
+	"count": count, "quotation": quotation,
 }).Parse(readmeText))
 
 // How much README.md shows before it links to a file.
@@ -108,7 +109,7 @@ func (r readme) Links(p *Picture) string {
 	for _, q := range r.same(p) {
 		if q != r.Shown(p) {
 			kind := strings.ToUpper(strings.TrimPrefix(path.Ext(q.File), "."))
-			links = append(links, "["+kind+"]("+target(q.File)+")")
+			links = append(links, "["+kind+"]("+typeset.Target(q.File)+")")
 		}
 	}
 	return strings.Join(links, ", ")
@@ -134,7 +135,7 @@ func (r readme) same(p *Picture) (list []*Picture) {
 func (r readme) table(s *Sheet) shownTable {
 	t := shownTable{Title: s.title(), File: s.File, TeX: s.latexFile(), Len: len(s.Rows)}
 	g := r.gridOf(s, tableRows)
-	t.More, t.Text, t.Legend = max(t.Len-tableRows, 0), g.markdown(), g.legend
+	t.More, t.Text, t.Legend = max(t.Len-tableRows, 0), g.Markdown(), g.Legend
 	return t
 }
 
@@ -147,13 +148,13 @@ func (r readme) Scores() *shownTable {
 			low, high = min(low, l.N), max(high, l.N)
 			mean := "" // undefined
 			if !math.IsNaN(m.Value) {
-				mean = brief(m.Value, 4)
+				mean = typeset.Brief(m.Value, 4)
 			}
 			name := m.of(l.Cell)
 			if l.Old {
 				name += " (of an earlier run)"
 			}
-			name += arrows[m.Direction]
+			name += typeset.Arrows[m.Direction]
 			rows = append(rows, []string{name, mean, strconv.Itoa(l.N), strconv.Itoa(m.Undefined)})
 		}
 	}
@@ -165,7 +166,7 @@ func (r readme) Scores() *shownTable {
 		t.N = fmt.Sprintf("%d to %d", low, high)
 	}
 	head, rule := []string{"score", "mean", "n", "undefined"}, []string{":--", "--:", "--:", "--:"}
-	t.Text = markdownTable(head, rule, rows[:t.Len-t.More])
+	t.Text = typeset.MarkdownTable(head, rule, rows[:t.Len-t.More])
 	return t
 }
 
@@ -183,14 +184,14 @@ func (r readme) Stored() map[string]string {
 	out := map[string]string{"Experiment": "FILE"}
 	for _, f := range r.Items {
 		if f.Stored {
-			names, out["Cell"] = append(names, code(f.Score)), cmp.Or(out["Cell"], f.Cell)
+			names, out["Cell"] = append(names, typeset.Code(f.Score)), cmp.Or(out["Cell"], f.Cell)
 		}
 	}
 	if names == nil {
 		return nil
 	}
 	if s, ok := strings.CutPrefix(r.Command, "runexp run "); ok {
-		out["Experiment"] = plain(s)
+		out["Experiment"] = typeset.Plain(s)
 	}
 	out["Names"] = strings.Join(distinct(names, itself), ", ")
 	return out
@@ -202,7 +203,7 @@ func (r readme) Undefined() string {
 	for _, l := range r.Lines {
 		for _, m := range l.Means {
 			if m.Undefined > 0 {
-				name := inline(strings.TrimSuffix(m.of(l.Cell), l.Cell)) + code(l.Cell)
+				name := typeset.Inline(strings.TrimSuffix(m.of(l.Cell), l.Cell)) + typeset.Code(l.Cell)
 				names = append(names, fmt.Sprintf("%s %d of %d", name, m.Undefined, l.N))
 			}
 		}
@@ -215,7 +216,7 @@ func (r readme) Makers() string {
 	cells := map[string]int{}
 	for _, l := range r.Lines {
 		if l.MadeBy != "" {
-			cells[inline(l.MadeBy)]++
+			cells[typeset.Inline(l.MadeBy)]++
 		}
 	}
 	if len(cells) == 1 {

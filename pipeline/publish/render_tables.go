@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"encoding/csv"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"iter"
 	"slices"
 )
@@ -39,7 +40,7 @@ func encodeTable(s *Sheet) []byte {
 // readTable reads what encodeTable wrote, skipping whatever else is there.
 func readTable(b []byte) (records []*TableRow) {
 	isHeader := func(header, fields []string) bool {
-		_, number := parse(fields[len(fields)-1])
+		_, number := typeset.Parse(fields[len(fields)-1])
 		return header == nil || fields[0] == header[0] && !number
 	}
 	var of []string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -31,7 +32,7 @@ func (r *TableRow) lookup(column string) (string, bool) {
 // number returns the number in a column, NaN where it's undefined.
 func (r *TableRow) number(column string) (float64, bool) {
 	s, ok := r.lookup(column)
-	x, isNumber := parse(s)
+	x, isNumber := typeset.Parse(s)
 	return x, ok && isNumber
 }
 
@@ -76,7 +77,7 @@ func (r *TableRow) compare(now *TableRow, p *report) bool {
 	for _, n := range now.table.Numbers {
 		old, _ := r.number(n.Name)
 		new, _ := now.number(n.Name)
-		near := p.number(now.key(), n.Name, old, new, n.Tolerance, digits)
+		near := p.number(now.key(), n.Name, old, new, n.Tolerance, typeset.Digits)
 		ok = ok && near
 	}
 	if ok {
@@ -90,7 +91,7 @@ func (r *TableRow) published(now *TableRow) *TableRow {
 	p.pos, p.values = r.pos, slices.Clone(now.values)
 	for _, n := range now.table.Numbers {
 		x, _ := r.number(n.Name)
-		p.values[slices.Index(p.columns, n.Name)] = format(x, digits)
+		p.values[slices.Index(p.columns, n.Name)] = typeset.Format(x, typeset.Digits)
 	}
 	return &p
 }
@@ -222,10 +223,10 @@ func (s *Sheet) rows(c *Cell, t *stages.Table, order stages.Order) []*TableRow {
 	for _, row := range rows {
 		values := slices.Clone(at)
 		for _, k := range row.Keys {
-			values = append(values, Field(k))
+			values = append(values, typeset.Field(k))
 		}
 		for _, x := range row.Numbers {
-			values = append(values, format(float64(x), digits))
+			values = append(values, typeset.Format(float64(x), typeset.Digits))
 		}
 		r := &TableRow{Cell: c.Name, table: t, columns: columns, values: values, pos: -1}
 		out = append(out, r)
@@ -248,4 +249,36 @@ func (f *Folder) Shown(s *Sheet) []*TableRow {
 		return 0
 	})
 	return rows
+}
+
+// gridOf arranges a table of a review folder, or the first rows of one, as its experiment orders them.
+func (f *Folder) gridOf(s *Sheet, limit int) *typeset.Grid {
+	columns := s.Columns()
+	var rows [][]string
+	for _, r := range f.Shown(s)[:min(limit, len(s.Rows))] {
+		texts := make([]string, len(columns))
+		for i, c := range columns {
+			texts[i] = f.label(s, i, r.get(c))
+		}
+		rows = append(rows, texts)
+	}
+	return typeset.NewGrid(columns, s.Numbers, rows)
+}
+
+// label returns what people read in the place of a text in a column of a table: of an id on the column's axis
+// its label, and of another text that of an id on an axis of another column, as that of a reference.
+func (f *Folder) label(s *Sheet, column int, text string) string {
+	axes := slices.Concat(s.axes, s.Keys)
+	if f.Labels == nil || column >= len(axes) {
+		return text
+	}
+	if f.Order[axes[column]] != nil {
+		return cmp.Or(f.Labels[axes[column]][text], text)
+	}
+	for _, axis := range axes {
+		if label, ok := f.Labels[axis][text]; ok {
+			return label
+		}
+	}
+	return text
 }

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"math"
 	"path"
@@ -87,7 +88,7 @@ const listed = 20
 func (v Verdict) String() string {
 	var lines []string
 	if c := v.Reproduced.String(); c != "" {
-		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, brief(v.Largest, 1)))
+		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, typeset.Brief(v.Largest, 1)))
 	}
 	would := ""
 	if v.verified {
@@ -117,7 +118,7 @@ func (r Row) String() string {
 	}
 	s += fmt.Sprintf(" %s %s → %s", r.Column, cmp.Or(r.Old, "undefined"), cmp.Or(r.New, "undefined"))
 	if !math.IsInf(r.Deviation, 0) {
-		s += fmt.Sprintf(" (tolerance %s)", brief(r.Tolerance, 3))
+		s += fmt.Sprintf(" (tolerance %s)", typeset.Brief(r.Tolerance, 3))
 	}
 	if r.Rows > 1 {
 		s += fmt.Sprintf(", and %d more rows in %s", r.Rows-1, r.File)
@@ -233,7 +234,7 @@ func (p *report) number(item, column string, published, now, tolerance float64, 
 		p.largest = max(p.largest, d)
 		return true
 	}
-	old, new := format(published, digits), format(now, digits)
+	old, new := typeset.Format(published, digits), typeset.Format(now, typeset.Digits)
 	p.add(Differs, Row{Item: item, Column: column, Old: old, New: new, Deviation: d, Tolerance: tolerance})
 	return false
 }

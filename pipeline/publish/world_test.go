@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -165,7 +166,7 @@ func (w *world) picture() []byte {
 
 func (w *world) drawing() []byte {
 	return fmt.Appendf(nil, "<svg><path d=\"M0 0L10 %s\" stroke=\"#a0b1c2\"/></svg>\n",
-		format(5+float64(w.grey)/4, digits))
+		typeset.Format(5+float64(w.grey)/4, typeset.Digits))
 }
 
 // Values are items in memory.

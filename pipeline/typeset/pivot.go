@@ -1,4 +1,4 @@
-package publish
+package typeset
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Pivot spreads a table over columns. Rows with the same texts in the columns named by rows become one; it
-// has the numbers named by values, with their intervals and marks, for each combination of texts in the
-// columns named by columns. Texts in neither list follow those of rows. Without values it takes the first
-// number, or all if columns is empty. A name that no column has is an error, and so are two rows that fall on
-// one place; a place without a row is undefined.
+// Pivot spreads a table over columns. Rows with the same texts in the columns that rows names become one row.
+// It has the numbers that values names, with their intervals and marks, once for each combination of texts in
+// the columns that columns names. Columns of texts in neither list follow those of rows. Without values, the
+// first number is spread, or every number if columns is empty. A place that no row falls on is undefined; a
+// place that two rows fall on is an error, and so is a name that no column has.
 func Pivot(t stages.Table, rows, columns, values []string) (stages.Table, error) {
 	if len(rows)+len(columns)+len(values) == 0 {
 		return t, nil
@@ -38,56 +38,71 @@ func Pivot(t stages.Table, rows, columns, values []string) (stages.Table, error)
 			rows = append(slices.Clip(rows), key)
 		}
 	}
-	spread := pivotColumns(t.Numbers, values)
-	out := stages.Table{Title: t.Title, Keys: rows, Ranked: t.Ranked && len(columns) == 0}
-	across, _ := distinctTexts(t, columns)
+	p := pivot{Table: t, columns: columns, spread: pivotColumns(t.Numbers, values), several: len(values) > 1}
+	return p.over(rows)
+}
+
+// A pivot is a table that is spread over columns.
+type pivot struct {
+	stages.Table
+	columns []string
+	spread  []pivotColumn // repeated for each combination of texts in columns
+	several bool          // more than one value is spread
+}
+
+// over returns the spread table, whose rows have the texts of rows.
+func (p *pivot) over(rows []string) (stages.Table, error) {
+	out := stages.Table{Title: p.Title, Keys: rows, Ranked: p.Ranked && len(p.columns) == 0}
+	across, columnOf := distinctTexts(p.Table, p.columns)
 	for _, ids := range across {
-		for _, p := range spread {
-			c := t.Numbers[p.number]
-			base := strings.Join(ids, " ")
-			if len(columns) == 0 {
-				base = p.of
-			} else if len(values) > 1 {
-				base += " " + p.of
-			}
-			if len(columns) > 0 {
-				c.Label = "" // of the column that was spread
-			}
-			if c.Name = base + p.suffix; c.Marks != "" {
-				c.Marks = base
-			}
-			out.Numbers = append(out.Numbers, c)
+		for _, c := range p.spread {
+			out.Numbers = append(out.Numbers, p.column(c, ids))
 		}
 	}
-	down, rowOf := distinctTexts(t, rows)
-	_, columnOf := distinctTexts(t, columns)
+	down, rowOf := distinctTexts(p.Table, rows)
 	for _, ids := range down {
 		undefined := slices.Repeat([]stages.Number{stages.Number(math.NaN())}, len(out.Numbers))
 		out.Rows = append(out.Rows, stages.Row{Keys: ids, Numbers: undefined})
 	}
 	taken := map[[2]int]bool{}
-	for i, r := range t.Rows {
+	for i, r := range p.Rows {
 		at := [2]int{rowOf[i], columnOf[i]}
 		if taken[at] {
-			return t, fmt.Errorf("two rows fall on %s", strings.Join(slices.Concat(down[at[0]],
+			return p.Table, fmt.Errorf("two rows fall on %s", strings.Join(slices.Concat(down[at[0]],
 				across[at[1]]), ", "))
 		}
 		taken[at] = true
-		for k, p := range spread {
-			out.Rows[at[0]].Numbers[at[1]*len(spread)+k] = r.Numbers[p.number]
+		for k, c := range p.spread {
+			out.Rows[at[0]].Numbers[at[1]*len(p.spread)+k] = r.Numbers[c.number]
 		}
 	}
 	return out, nil
 }
 
-// A pivotColumn is a number that a pivot takes: a value, or an end of its interval, or its marks.
-type pivotColumn struct {
-	of     string // the value
-	suffix string // of its column's name after the value's
-	number int
+// column returns the column that c becomes for a combination of texts.
+func (p *pivot) column(c pivotColumn, ids []string) stages.Column {
+	n := p.Numbers[c.number]
+	name := c.of
+	if len(p.columns) > 0 {
+		n.Label = "" // it was of the column before it was spread
+		if name = strings.Join(ids, " "); p.several {
+			name += " " + c.of
+		}
+	}
+	if n.Name = name + c.suffix; n.Marks != "" {
+		n.Marks = name
+	}
+	return n
 }
 
-// pivotColumns lists the numbers that come with values, in the table's order for each.
+// A pivotColumn is a column of numbers that is spread: a value, an end of its interval, or its marks.
+type pivotColumn struct {
+	of     string // the value
+	suffix string // what its name has after the value's
+	number int    // its position among the numbers of the table
+}
+
+// pivotColumns lists the columns that are spread with each of values, in the order of the table.
 func pivotColumns(numbers []stages.Column, values []string) (list []pivotColumn) {
 	ends := intervals(numbers)
 	belongs := func(n stages.Column, v string) (suffix string, ok bool) {
@@ -114,7 +129,7 @@ func pivotColumns(numbers []stages.Column, values []string) (list []pivotColumn)
 	return list
 }
 
-// distinctTexts lists the distinct texts of rows in some columns, and the place of each row among them.
+// distinctTexts lists the distinct texts that rows have in some columns, and which of them each row has.
 func distinctTexts(t stages.Table, columns []string) (distinct [][]string, of []int) {
 	at := map[string]int{}
 	for _, r := range t.Rows {
@@ -132,7 +147,7 @@ func distinctTexts(t stages.Table, columns []string) (distinct [][]string, of []
 	return distinct, of
 }
 
-// namesOf checks names of columns.
+// namesOf returns an error if names has a name twice, or one that isn't known.
 func namesOf(what string, known, names []string) error {
 	for i, name := range names {
 		if !slices.Contains(known, name) {

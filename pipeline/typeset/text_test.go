@@ -1,4 +1,4 @@
-package publish
+package typeset
 
 import (
 	"strings"
@@ -20,14 +20,14 @@ func TestInline(t *testing.T) {
 		"one\r\ntwo\nthree":                 "one two three",
 		"a\x1b[2Jb\u202ec\xff":              `a\\x1b[2Jb\\u202ec\\xff`,
 	} {
-		if got := inline(text); got != want {
+		if got := Inline(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
-	if got := code("a`b\x1b"); got != "`a'b\\x1b`" {
+	if got := Code("a`b\x1b"); got != "`a'b\\x1b`" {
 		t.Errorf("code is %s", got)
 	}
-	if got := target("figures/x](http~e)_a=1,b.svg"); strings.ContainsAny(got, "]()") {
+	if got := Target("figures/x](http~e)_a=1,b.svg"); strings.ContainsAny(got, "]()") {
 		t.Errorf("a link to %s", got)
 	}
 }

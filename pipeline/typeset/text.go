@@ -1,4 +1,4 @@
-package publish
+package typeset
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// Names of images and classes, titles and captions are other people's texts. In a README.md they mustn't
-// become links, pictures or code, in a CSV file no formulas, and nowhere may they move the cursor or turn the
-// line around.
+// Names of images and classes, titles and captions are other people's texts. They must not become links,
+// pictures or code in Markdown, nor formulas in a CSV file, and must nowhere move the cursor or reverse the
+// direction of a line.
 
 var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 
-// hidden reports whether a character shows nothing, or changes how others show. The joiners are letters'
-// business.
+// hidden reports whether a character is invisible, or changes how its neighbours are displayed. The zero-width
+// joiner and non-joiner stay: scripts such as Persian and Devanagari are spelled with them.
 func hidden(r rune) bool {
 	joiner := r == '\u200c' || r == '\u200d'
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && !joiner
 }
 
-// visible writes hidden characters and what isn't UTF-8 as escapes.
+// visible replaces hidden characters and invalid UTF-8 by escapes.
 func visible(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, hidden) < 0 {
 		return s
@@ -43,12 +43,12 @@ func visible(s string) string {
 	return b.String()
 }
 
-// plain makes a text one line without hidden characters.
-func plain(s string) string { return visible(oneLine.Replace(s)) }
+// Plain returns a text as one line without hidden characters.
+func Plain(s string) string { return visible(oneLine.Replace(s)) }
 
-// inline makes a text one of a line or a table's field in Markdown, which shows it as it is.
-func inline(s string) string {
-	s = plain(s)
+// Inline escapes a text for a line, or a field of a table, in Markdown: it is displayed as it is.
+func Inline(s string) string {
+	s = Plain(s)
 	var b strings.Builder
 	for i := range len(s) {
 		c, rest := s[i], s[i+1:]
@@ -57,8 +57,8 @@ func inline(s string) string {
 			b.WriteString("&lt;")
 			continue
 		case strings.IndexByte("\\`|@", c) >= 0,
-			c == ']' && strings.IndexAny(rest, "([:") == 0, // a link, or where one leads
-			c == ':' && strings.HasPrefix(rest, "//"),      // a bare address becomes a link, too
+			c == ']' && strings.IndexAny(rest, "([:") == 0, // a link, or the definition of one
+			c == ':' && strings.HasPrefix(rest, "//"),      // a bare address, which would become a link
 			c == '.' && strings.HasSuffix(strings.ToLower(s[:i]), "www"):
 			b.WriteByte('\\')
 		}
@@ -69,23 +69,24 @@ func inline(s string) string {
 
 var altEscapes = strings.NewReplacer("[", "(", "]", ")")
 
-// alt makes a text fit for a picture's alternative.
-func alt(s string) string { return altEscapes.Replace(inline(s)) }
+// Alt escapes a text for the alternative text of a picture in Markdown.
+func Alt(s string) string { return altEscapes.Replace(Inline(s)) }
 
-// code shows a text as code.
-func code(s string) string {
-	return "`" + strings.ReplaceAll(plain(s), "`", "'") + "`"
+// Code returns a text as code in Markdown.
+func Code(s string) string {
+	return "`" + strings.ReplaceAll(Plain(s), "`", "'") + "`"
 }
 
-// target makes the name of a file what a link leads to.
-func target(name string) string {
+// Target returns the address of a link to a file.
+func Target(name string) string {
 	return (&url.URL{Path: name}).EscapedPath()
 }
 
 var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
 
-// Field makes a text a field of a CSV file: hidden characters are escapes, and what a spreadsheet would take
-// for a formula begins with an apostrophe. A number stays one. Different texts stay different.
+// Field escapes a text for a field of a CSV file: hidden characters become escapes, and a text that a
+// spreadsheet would evaluate as a formula begins with an apostrophe. Numbers stay numbers, and different texts
+// stay different.
 func Field(s string) string {
 	lines := strings.Split(strings.ReplaceAll(s, `\`, `\\`), "\n")
 	for i, line := range lines {
