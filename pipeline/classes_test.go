@@ -126,7 +126,8 @@ publish: [scores]
 		if !strings.Contains(v.String(), want) || v.OK() != (d < 0.01) {
 			t.Errorf("off by %g: %s", d, v)
 		}
-		if verified, err := results.Verify(l.ctx, l.mustRun(yaml), dir); err != nil || verified.OK() != v.OK() {
+		verified, err := results.Verify(l.ctx, l.mustRun(yaml), dir)
+		if err != nil || verified.OK() != v.OK() {
 			t.Errorf("off by %g: verified %s, %v", d, verified, err)
 		}
 		if read() != before {

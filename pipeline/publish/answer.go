@@ -15,17 +15,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// listedGuesses is how many of a stage's guesses are listed one by one.
+// listedGuesses is how many cells of a stage are compared with guessing one by one.
 const listedGuesses = 6
 
-// Warnings warns of scores hardly better than guessing, in paragraphs of Markdown: an answer about a net that
-// guesses is no answer.
+// Warnings returns paragraphs of Markdown on scores that are hardly better than guessing: an answer about a
+// net that guesses says little.
 func (f *Folder) Warnings() []string {
 	warnings, _ := f.guesses()
 	return warnings
 }
 
-// Guesses compares scores with guessing, in paragraphs of Markdown.
+// Guesses returns paragraphs of Markdown that compare scores with guessing.
 func (f *Folder) Guesses() []string {
 	_, lines := f.guesses()
 	return lines
@@ -51,7 +51,8 @@ func (f *Folder) guesses() (warnings, lines []string) {
 		for _, g := range all {
 			if g.Value < 2*g.Chance {
 				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. "+
-					"What follows says little.", g.cell, typeset.Brief(g.Value, 3), typeset.Brief(g.Chance, 3)))
+					"What follows says little.", g.cell, typeset.Brief(g.Value, 3),
+					typeset.Brief(g.Chance, 3)))
 			}
 			_, place, _ := strings.Cut(strings.TrimSuffix(g.cell, "]"), "[")
 			each = append(each, strings.TrimSpace(typeset.Inline(place)+" "+typeset.Brief(g.Value, 3)))
@@ -71,20 +72,20 @@ func (f *Folder) guesses() (warnings, lines []string) {
 	return warnings, lines
 }
 
-// published sorts what stages have in the order of what's published.
+// published sorts a list by stage, in the order of the published ones.
 func published[T any](f *Folder, list []T, stage func(T) string) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int {
 		return cmp.Compare(f.rank(stage(a)), f.rank(stage(b)))
 	})
 }
 
-// Answers lists the texts in the order of what's published.
+// Answers lists the texts in the order of the published stages.
 func (f *Folder) Answers() []*Passage {
 	return published(f, f.Passages, func(p *Passage) string { return stageOf(p.Cell) })
 }
 
-// Opening is the sentence that README.md begins with where no stage has an answer: who comes first in a
-// table, or else what is shown.
+// Opening returns the first sentence of a README.md without an answer: who comes first in a table, or else
+// which figures and tables are shown.
 func (f *Folder) Opening() string {
 	if first := f.First(); first != "" {
 		return first
@@ -113,8 +114,8 @@ func (f *Folder) Opening() string {
 	return "Shown: " + strings.Join(shown, ", and ") + ". No claim about what they show is tested."
 }
 
-// First names in a sentence who comes first in the first table of which a number has a direction: if that is
-// one number, of the places on one axis. Others have no single winner.
+// First returns a sentence on who comes first in the first table that has a number with a direction. It
+// returns "" for a table with several such numbers or several keys, which has no single winner.
 func (f *Folder) First() string {
 	for _, s := range published(f, f.Sheets, func(s *Sheet) string { return s.Stage }) {
 		undirected := func(n stages.Column) bool { return typeset.Arrows[n.Direction] == "" }
@@ -130,8 +131,7 @@ func (f *Folder) First() string {
 	return ""
 }
 
-// podium names in a sentence the first, second and third in a table by one of its numbers. Equal numbers are
-// a tie.
+// podium returns a sentence on the first three rows of a table by one of its numbers. Equal numbers tie.
 func (f *Folder) podium(s *Sheet, n stages.Column) string {
 	value := func(r *TableRow) float64 {
 		if x, ok := r.number(n.Name); ok && !r.Old {
@@ -181,8 +181,8 @@ var (
 	markup      = regexp.MustCompile("\\*\\*|`|\\\\([[:punct:]])")
 )
 
-// Answer returns the first sentence of the answer as plain text, behind the first warning that it says
-// little; "" where there is no answer of this run. How scores compare with guessing is no answer.
+// Answer returns the first sentence of the answer as plain text, after the first warning if there is one;
+// "" if this run has no answer.
 func (f *Folder) Answer() string {
 	var texts []string
 	for _, p := range f.Answers() {
@@ -201,7 +201,7 @@ func (f *Folder) Answer() string {
 	return sentence
 }
 
-// firstSentence returns the first sentence of Markdown texts as plain text, "" if none begins with one.
+// firstSentence returns the first sentence of the first text that begins with one, as plain text.
 func firstSentence(texts []string) (sentence string) {
 	for _, text := range texts {
 		if sentence = firstParagraph(text); sentence != "" {
@@ -214,7 +214,7 @@ func firstSentence(texts []string) (sentence string) {
 	return plainText(sentence)
 }
 
-// plainText removes the markup of our own texts, and what is invisible.
+// plainText removes the markup that our own texts have, and invisible characters.
 func plainText(text string) string {
 	text = html.UnescapeString(markup.ReplaceAllString(text, "$1"))
 	return strings.Map(func(r rune) rune {
@@ -225,7 +225,8 @@ func plainText(text string) string {
 	}, text)
 }
 
-// firstParagraph returns the first paragraph of a text on one line, "" if it begins with something else.
+// firstParagraph returns the first paragraph of a Markdown text as one line, "" if the text begins with a
+// heading, a list, a table or a quotation.
 func firstParagraph(body string) string {
 	paragraph, _, _ := strings.Cut(strings.TrimSpace(body), "\n\n")
 	text := strings.Join(strings.Fields(paragraph), " ")

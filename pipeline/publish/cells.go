@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// lineOf makes the line of a finished cell.
+// lineOf returns the line of a finished cell.
 func lineOf(c *Cell) *Line {
 	l := &Line{Cell: c.Name, Cells: c.Cells, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N,
 		Params: c.Params, Shown: c.Shown}
@@ -17,8 +17,9 @@ func lineOf(c *Cell) *Line {
 		l.N = len(s.Items.IDs)
 		m := s.Measure
 		l.Means = append(l.Means, Mean{
-			Port: s.Port, Direction: m.Direction, Value: typeset.RoundTo(value, typeset.Digits), Undefined: undefined,
-			Tolerance: m.Tolerance, ItemTolerance: max(m.Tolerance, m.ItemTolerance), Chance: m.Chance,
+			Port: s.Port, Direction: m.Direction, Undefined: undefined,
+			Value: typeset.RoundTo(value, typeset.Digits), Tolerance: m.Tolerance,
+			ItemTolerance: max(m.Tolerance, m.ItemTolerance), Chance: m.Chance,
 		})
 	}
 	slices.SortFunc(l.Means, func(a, b Mean) int { return cmp.Compare(a.Port, b.Port) })
@@ -78,7 +79,7 @@ func (m *merge) mergeLines() {
 		if c.State == Done {
 			lines = append(lines, lineOf(c))
 		}
-		now[file] = lines // also where none is finished
+		now[file] = lines // a file without a finished cell, too
 	}
 	for _, file := range slices.Sorted(maps.Keys(now)) {
 		for _, l := range m.disk.lines[file] {

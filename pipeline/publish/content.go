@@ -15,25 +15,26 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Claims digests the cells of a version with their definitions, in whatever order: two versions with the same
-// digest claim to be of the same computations.
+// Definitions digests the cells of a version and their definitions, whatever their order. Versions with the
+// same digest are of the same computations.
 func (v *Version) Definitions() stages.Digest {
 	files := map[string][]byte{}
 	for name, b := range v.files {
-		if tellsOfCells(name) {
+		if hasLines(name) {
 			files[name] = b
 		}
 	}
 	return definitionsOf(files)
 }
 
-// ReadDefinitions returns the [Version.Definitions] of the review folder dir, and reads no more than it needs.
+// ReadDefinitions returns the [Version.Definitions] of the review folder dir. It reads the files in cells/
+// alone.
 func ReadDefinitions(dir string) (stages.Digest, error) {
-	files, err := readFolder(dir, tellsOfCells)
+	files, err := readFolder(dir, hasLines)
 	return definitionsOf(files), err
 }
 
-func tellsOfCells(name string) bool {
+func hasLines(name string) bool {
 	r := rendererOf(name)
 	return r != nil && r.name == cellsName
 }
@@ -49,8 +50,9 @@ func definitionsOf(files map[string][]byte) stages.Digest {
 	return sha256.Sum256([]byte(strings.Join(slices.Compact(definitions), "")))
 }
 
-// Folder returns the content of a version as far as its files have it: tables have no tolerances, and the cells
-// that failed are named in Notes alone. Folders of older builds have no command, titles, directions or notes.
+// Folder returns the content of a version as far as its files have it: tables have no tolerances, and the
+// cells that failed are named in Notes alone. Folders of older builds have no command, titles, directions
+// or notes.
 func (v *Version) Folder() (*Folder, error) {
 	p, err := v.open()
 	if err != nil {
@@ -95,7 +97,7 @@ func (v *Version) Folder() (*Folder, error) {
 // Readable reports whether the file of a picture can be decoded, and has the mark of runexp.
 func (p *Picture) Readable() bool { return p.readable }
 
-// Values returns what stands in the columns of a row, "" for what it lacks.
+// Values returns the texts in some columns, "" for a column that the row lacks.
 func (r *TableRow) Values(columns []string) []string {
 	out := make([]string, len(columns))
 	for i, c := range columns {
@@ -104,8 +106,8 @@ func (r *TableRow) Values(columns []string) []string {
 	return out
 }
 
-// readExperiment takes the names, axes and published stages from the experiment, and returns the names of its
-// stages in their order.
+// readExperiment reads the names, axes and published stages of the experiment, and returns the names of all
+// its stages in their order.
 func (f *Folder) readExperiment() (steps []string) {
 	var e struct {
 		Name, Title  string
@@ -146,11 +148,11 @@ func (f *Folder) readExperiment() (steps []string) {
 	return steps
 }
 
-// CoordOf returns the place in the name of a cell.
+// CoordOf returns the coordinates in the name of a cell.
 func CoordOf(cell string) (coord []stages.Coord) {
 	_, place, _ := strings.Cut(strings.TrimSuffix(cell, "]"), "[")
-	for part := range strings.SplitSeq(place, ",") {
-		if axis, id, ok := strings.Cut(part, "="); ok {
+	for pair := range strings.SplitSeq(place, ",") {
+		if axis, id, ok := strings.Cut(pair, "="); ok {
 			coord = append(coord, stages.Coord{Axis: axis, ID: id})
 		}
 	}
@@ -171,7 +173,7 @@ func (f *Folder) compareCoords(a, b string) int {
 	return 0
 }
 
-// stageOfFile returns the stage whose file is called so: the longest of those that its name begins with.
+// stageOfFile returns the stage that a file is named by: the longest one that its name begins with.
 func (f *publishedFolder) stageOfFile(file string) (stage string) {
 	base := path.Base(file)
 	for cell := range f.cells {
@@ -186,8 +188,8 @@ func (f *publishedFolder) stageOfFile(file string) (stage string) {
 // unconfirmedColumn ends the names of columns that mark others.
 const unconfirmedColumn = " not confirmed"
 
-// sheetOf makes a table of rows. Which columns are numbers isn't in the file: those behind the last one with
-// a text.
+// sheetOf returns the sheet of rows that were read. The file doesn't say which columns are numbers: they
+// are taken to be those after the last column with a text.
 func sheetOf(file string, rows []*TableRow) *Sheet {
 	s := &Sheet{File: file, Titles: []string{path.Base(strings.TrimSuffix(file, ".csv"))}, Rows: rows}
 	columns := rows[0].columns
@@ -221,11 +223,11 @@ func (s *Sheet) setHead(head folderLine) {
 	}
 }
 
-// ScoreName names the score at a port of a stage for people.
+// ScoreName returns the name of the score at a port of a stage, for people.
 func ScoreName(stage, port string) string { return scoreName(stage, port) }
 
-// ItemFiles returns the files that may have the scores of items at a port of a stage, but for those of cells
-// with other items, which [Version.Folder] lists under the same name.
+// ItemFiles returns the files that may have the scores of items at a port of a stage. [Version.Folder]
+// lists the scores of cells with other items under the same names.
 func ItemFiles(stage, port string) []string {
 	names := baseNames(stage, port)
 	return []string{"items/" + names[0] + ".csv", "items/" + names[1] + ".csv"}

@@ -16,17 +16,17 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// A Difference tells how two review folders differ.
+// A Difference is how two review folders differ.
 type Difference struct {
-	A, B      string         // what they are called
-	Answers   [2]string      // the first sentence of each, "" without one
+	A, B      string         // names of the folders
+	Answers   [2]string      // the first sentence of each answer, "" without one
 	Added     []string       // cells of B only
 	Removed   []string       // cells of A only
-	Redefined map[string]int // cells whose definition changed, for parameters, inputs or code, by stage
-	Params    [][]string     // that changed alike: a parameter, its values as JSON, and in which cells
+	Redefined map[string]int // cells whose parameters, inputs or code changed, by stage
+	Params    [][]string     // changes of parameters: the parameter, its two values as JSON, and the cells
 	Scores    []ScoreChange
 	Compared  int        // scores that both have
-	Ranks     [][]string // that changed: a table, a row by its keys, and the ranks or places in the file
+	Ranks     [][]string // changes of ranks: the table, the keys of a row, and its two ranks
 }
 
 // A ScoreChange compares the means of a score in one cell.
@@ -34,15 +34,15 @@ type ScoreChange struct {
 	Cell         string
 	A, B         Mean
 	NA, NB       int     // items
-	Paired       int     // items defined in both; 0 if there's nothing to pair
-	Change       float64 // mean of the paired differences B − A, or without pairs of the means
-	Low, High    float64 // interval of Change, with Paired > 1
+	Paired       int     // items with a score in both folders
+	Change       float64 // the mean of the paired differences B − A; without pairs that of the means
+	Low, High    float64 // the interval of Change if Paired > 1
 	Largest      float64 // the largest paired difference
-	Unreproduced bool    // outside the tolerance: the mean, an item, or what is undefined
+	Unreproduced bool    // the mean or an item is outside its tolerance, or others are undefined
 }
 
-// Diff compares two review folders. Scores are paired by item, so that the interval of a difference isn't
-// widened by what all items have in common.
+// Diff compares two review folders. Scores are paired by item: how much items differ from each other
+// doesn't widen the interval of a difference.
 func Diff(a, b *Version) (*Difference, error) {
 	x, err := a.open()
 	if err != nil {
@@ -60,21 +60,21 @@ func Diff(a, b *Version) (*Difference, error) {
 	return d, nil
 }
 
-// Empty reports that the folders have the same answer, cells, parameters and definitions, and every score to
-// the last published digit.
+// Empty reports that the folders have the same answer, cells, definitions, parameters and ranks, and every
+// score to the last published digit.
 func (d *Difference) Empty() bool {
 	changes := len(d.Added) + len(d.Removed) + len(d.Redefined) + len(d.Params) + len(d.Scores) + len(d.Ranks)
 	return d.Answers[0] == d.Answers[1] && changes == 0
 }
 
-// Within reports that the folders make the same claims, and that no score is farther off than its tolerance:
-// each reproduces the other.
+// Within reports that the folders have the same cells and definitions, and all scores within their
+// tolerances: each reproduces the other.
 func (d *Difference) Within() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Redefined) == 0 &&
 		!slices.ContainsFunc(d.Scores, func(s ScoreChange) bool { return s.Unreproduced })
 }
 
-// A publishedFolder is a review folder as it's read for comparison.
+// A publishedFolder is a review folder that is read for a comparison.
 type publishedFolder struct {
 	*disk
 	cells  map[string]*Line
@@ -158,8 +158,8 @@ func (d *Difference) cells(x, y *publishedFolder) {
 	}
 }
 
-// scores compares the scores of cells that both have: B's with A's as a run's are with those that are
-// published.
+// scores compares the scores of cells that both folders have. Those of A are the published ones, and those
+// of B the run's.
 func (d *Difference) scores(x, y *publishedFolder) {
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
 		a, b := x.cells[cell], cmp.Or(y.cells[cell], &Line{})
@@ -175,7 +175,7 @@ func (d *Difference) scores(x, y *publishedFolder) {
 	}
 }
 
-// itemsOf returns the scores of a cell's items, nil for none.
+// itemsOf returns the scores of a cell's items, nil without any.
 func (f *publishedFolder) itemsOf(cell, port string) *ItemLine {
 	names := baseNames(stageOf(cell), port)
 	of := func(name string) *ItemLine { return f.scores[[2]string{"items/" + name, cell}] }
@@ -209,18 +209,18 @@ func compareScore(a, b *Line, s, t Mean, p, q *ItemLine) ScoreChange {
 	if c.Paired = len(diffs); c.Paired > 0 {
 		c.Change, c.Low, c.High = interval.Mean(diffs)
 	} else if !same {
-		c.Change = t.Value - s.Value // undefined if one of them is
+		c.Change = t.Value - s.Value // NaN if a mean is undefined
 	}
 	return c
 }
 
-// changed reports whether the folders have other numbers.
+// changed reports whether the folders have different numbers.
 func (c *ScoreChange) changed() bool {
 	return c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.A.Undefined != c.B.Undefined || c.Unreproduced
 }
 
-// ranks compares the places of the rows of tables that both have: the column "rank", or without one the place
-// among the rows that both have.
+// ranks compares the ranks of rows in tables that both folders have: the column "rank" or, in a table
+// without one, the position among the rows that both have.
 func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
 		a, b := places(x.tables[name], y.tables[name])
@@ -233,8 +233,9 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 	}
 }
 
-// places returns the places of the rows that two versions of a table share. The file doesn't tell which
-// columns are keys; they come first, so it is the fewest columns that tell all rows apart.
+// places returns the ranks of the rows that two versions of a table have. The file doesn't say which
+// columns are keys. Keys come first, so they are taken to be the fewest first columns in which all rows
+// differ.
 func places(a, b []*TableRow) (pa, pb map[string]string) {
 	if len(a) == 0 {
 		return nil, nil

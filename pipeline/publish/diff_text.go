@@ -16,7 +16,7 @@ import (
 
 var trailing = regexp.MustCompile("(?m) +$")
 
-// String returns the difference as plain text, the last line without a newline.
+// String returns the difference as plain text, without the last newline.
 func (d *Difference) String() string {
 	var b strings.Builder
 	for _, p := range d.paragraphs() {
@@ -41,8 +41,8 @@ func (d *Difference) Markdown() string {
 		}
 		text := typeset.MarkdownTable(p.rows[0], slices.Repeat([]string{":--"}, len(p.rows[0])), p.rows[1:])
 		if n := len(p.rows) - 1; n > openRows {
-			const folded = "\n<details><summary>%s: %s</summary>\n\n%s\n\n</details>\n"
-			fmt.Fprintf(&b, folded, p.text, count(n, "row"), text)
+			const collapsed = "\n<details><summary>%s: %s</summary>\n\n%s\n\n</details>\n"
+			fmt.Fprintf(&b, collapsed, p.text, count(n, "row"), text)
 			continue
 		}
 		fmt.Fprintf(&b, "\n**%s**\n\n%s\n", p.text, text)

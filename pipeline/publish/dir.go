@@ -20,7 +20,7 @@ import (
 
 const tempPrefix = ".publish-"
 
-// openRoot opens a folder, through which nothing outside it can be reached.
+// openRoot opens a folder so that no link in it leads out of it.
 func openRoot(dir string) (*os.Root, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -32,9 +32,9 @@ func openRoot(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// list returns the names of the files in a review folder that may be ours, relative to it and with slashes,
-// sorted, and those that an interrupted run left. What stands in the place of a file or folder of ours and
-// isn't one is an error: neither is anything beyond a link read or written, nor is a link replaced.
+// list returns the sorted names, relative and with slashes, of the files in a review folder that may be ours,
+// and of those that an interrupted run left. A link, device or folder in the place of a file of ours is an
+// error, and so is anything else in the place of a folder of ours: no link is followed or replaced.
 func list(root *os.Root) (names []string, err error) {
 	notOurs := func(name string, mode fs.FileMode) error {
 		return fmt.Errorf("%s is %s, which runexp didn't put there: remove it, or publish elsewhere",
@@ -68,11 +68,11 @@ func list(root *os.Root) (names []string, err error) {
 	return names, nil
 }
 
-// isTemp reports whether a file is one that an interrupted run left.
+// isTemp reports whether an interrupted run left a file.
 func isTemp(name string) bool { return strings.HasPrefix(path.Base(name), tempPrefix) }
 
-// each calls do for the files that list returns. A missing folder has none; one that is removed meanwhile is
-// skipped.
+// each calls do for the files that list returns. A missing folder has none; a file that is removed meanwhile
+// is skipped.
 func each(dir string, do func(name string, f *os.File) error) error {
 	root, err := openRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,8 +107,8 @@ type File struct {
 	Digest stages.Digest
 }
 
-// Files lists the files of the review folder dir that may be ours and those that an interrupted run left. A
-// run that finds them as an earlier one left them has nothing to publish.
+// Files lists the files of the review folder dir that may be ours, and those that an interrupted run left.
+// While they don't change, a run with the same results has nothing to publish.
 func Files(dir string) ([]File, error) {
 	var files []File
 	err := each(dir, func(name string, f *os.File) error {
@@ -116,7 +116,7 @@ func Files(dir string) ([]File, error) {
 		if err != nil {
 			return err
 		}
-		if info.Size() > readLimit { // not ours, and perhaps without an end
+		if info.Size() > readLimit { // not ours; some devices have no end
 			files = append(files, File{name, stages.Sum([]byte(info.ModTime().String()))})
 			return nil
 		}
@@ -130,7 +130,7 @@ func Files(dir string) ([]File, error) {
 
 func isComplete(name string) bool { return !isTemp(name) }
 
-// readFolder reads the wanted ones of the files of a review folder that may be ours.
+// readFolder reads the files of a review folder that may be ours, if their names are wanted.
 func readFolder(dir string, wanted func(name string) bool) (map[string][]byte, error) {
 	files, t := map[string][]byte{}, tally{dir: dir}
 	err := each(dir, func(name string, f *os.File) error {
@@ -152,7 +152,7 @@ func readFolder(dir string, wanted func(name string) bool) (map[string][]byte, e
 	return files, err
 }
 
-// read returns nil for a file that's too large to be ours: it will be rewritten, or left alone.
+// read reads a file. It returns nil for one that is too large to be ours, which is rewritten or left alone.
 func read(f *os.File) ([]byte, error) {
 	if info, err := f.Stat(); err != nil || info.Size() > readLimit {
 		return nil, err
@@ -160,11 +160,11 @@ func read(f *os.File) ([]byte, error) {
 	return stages.ReadAll(f, readLimit)
 }
 
-// A ForeignError is the error for a folder that isn't empty and has nothing in it that runexp wrote: whatever
-// it is, it's no review folder.
+// A ForeignError is the error for a folder that has files, none of them written by runexp: it is no review
+// folder.
 type ForeignError struct {
 	Dir  string
-	Some []string // of what is in it, quoted
+	Some []string // the quoted names of its files
 }
 
 func (e *ForeignError) Error() string {
@@ -172,8 +172,9 @@ func (e *ForeignError) Error() string {
 		"name a new or an empty one", e.Dir, some(e.Some, 3))
 }
 
-// Check returns an error unless dir can become or stay a review folder: it's missing, empty, or has our mark,
-// and where our files and folders go there's nothing else. Its last element must not be a link.
+// Check returns an error unless dir can become or stay a review folder: it is missing or empty, or a file
+// in it shows that runexp wrote it, and nothing else is in the place of our files and folders. The last
+// element of dir must not be a link.
 func Check(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -184,7 +185,7 @@ func Check(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is %s, not a folder: name another", dir, stages.Kind(info.Mode()))
 	}
-	all, err := os.ReadDir(dir) // before the others, since another run may be writing the first file of ours
+	all, err := os.ReadDir(dir) // first: another run may be about to write the first file of ours
 	all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return isTemp(e.Name()) })
 	if err != nil || len(all) == 0 {
 		return err
@@ -209,7 +210,7 @@ func Check(dir string) error {
 	return e
 }
 
-// escape makes a name fit for a file: what experiments may call things stays as it is.
+// escape returns a name for a file. The names that experiments may give stay as they are.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -224,16 +225,16 @@ func escape(name string) string {
 	return b.String()
 }
 
-// What is read of a review folder, be it a stranger's. The folders that runexp writes have a budget of 2 MB,
-// but for their figures.
+// Limits of what is read from a review folder, which may be a stranger's. Folders that runexp writes have a
+// budget of 2 MB, figures apart.
 const (
 	readLimit   = 64 << 20 // bytes of a file that may be ours
 	folderLimit = 64 << 20 // bytes of all of them
-	fieldsLimit = 1 << 23  // of all CSV files, each of which takes more memory than its bytes
-	mostColumns = 4096     // of a table; the lines of items have as many as there are items
+	fieldsLimit = 1 << 23  // fields of all CSV files: a field takes more memory than its bytes on disk
+	mostColumns = 4096     // columns of a table; a line of items has one for each item
 )
 
-// A tally counts what is read of a folder.
+// A tally counts what is read from a folder.
 type tally struct {
 	dir           string
 	bytes, fields int64
@@ -253,7 +254,7 @@ func (t *tally) size(name string, bytes int64) error {
 
 var pointer = []byte("version https://git-lfs.github.com/spec/")
 
-// content holds the content of a file against what ours can be.
+// content returns an error for content that no file of ours has.
 func (t *tally) content(name string, b []byte) error {
 	at := filepath.Join(t.dir, filepath.FromSlash(name))
 	if bytes.HasPrefix(b, pointer) {

@@ -8,62 +8,62 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Folder is the content of a review folder as values: what is read from one on disk, and what [merge] makes
-// of that and a run's results. It is all that a renderer reads. Numbers are as published, which another
-// processor's may slightly differ from.
+// A Folder is the content of a review folder: of one that was read from disk, or of that merged with a run's
+// results. A renderer reads nothing else. Numbers are the published ones; those of a run on another processor
+// may differ slightly.
 type Folder struct {
 	Name, Title string
-	Experiment  []byte       // experiment.yaml
-	Command     string       // how to reproduce it
-	Publish     []string     // names of the published stages, in the order of README.md
-	Narrowed    []string     // in words, what was left out or overridden
-	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
-	Order       stages.Order // of every axis: its ids as the experiment writes them
-	Labels      stages.Names // of the ids that have one
+	Experiment  []byte   // experiment.yaml
+	Command     string   // reproduces the run
+	Publish     []string // as in Results, like the next four
+	Narrowed    []string
+	Remarks     []string
+	Order       stages.Order
+	Labels      stages.Names
 
-	Lines    []*Line // of finished cells, in the order in which README.md shows them
+	Lines    []*Line // of finished cells, in the order of README.md
 	Sheets   []*Sheet
 	Items    []*ItemFile // the largest first
-	Pictures []*Picture  // in the order in which README.md shows them, as the next
-	Passages []*Passage
+	Pictures []*Picture  // in the order of README.md
+	Passages []*Passage  // in the order of README.md
 
 	Failed, Blocked []string // cells without a result
 	Notes           []string // of a folder that was read: what README.md says of the run, in Markdown
 	Kept            []string // files of an earlier run that stay because something failed
-	Gone            []string // cells of an earlier run that the experiment no longer has, kept likewise
+	Gone            []string // cells that the experiment no longer has; they stay because something failed
 
-	place map[string]int // of the run's cells among those shown
+	place map[string]int // positions of the run's cells in README.md
 }
 
 // A Line is a finished cell: its definition, and the means of its scores.
 type Line struct {
 	common
 	Cell       string
-	Cells      int // how many it stands for, 0 for one
+	Cells      int // how many cells of the run it stands for, 0 for one
 	Definition string
 	MadeBy     string
 	N          int // items, -1 for none
 	Params     json.RawMessage
-	Rows       map[string]int // of the tables, by port
+	Rows       map[string]int // how many rows its tables have, by port
 	Shown      json.RawMessage
 	Means      []Mean // by port
 
-	raw   string // as it was read
-	other bool   // of another definition than the run's
+	raw   string // the text it was read from
+	other bool   // its definition isn't the run's
 }
 
-// A Mean is that of a cell's scores at one port.
+// A Mean is the mean of a cell's scores at one port.
 type Mean struct {
 	Port          string
 	Direction     stages.Direction
-	Value         float64 // NaN where it's undefined
+	Value         float64 // NaN if it's undefined
 	Undefined     int     // items without a score
 	Tolerance     float64
 	ItemTolerance float64 // of the score of one item; at least Tolerance
-	Chance        float64 // the mean that guessing gives; 0 where that isn't known
+	Chance        float64 // the mean that guessing gives; 0 if that isn't known
 }
 
-// mean returns that of a port, or nil.
+// mean returns the mean at a port, or nil.
 func (l *Line) mean(port string) *Mean {
 	if i := slices.IndexFunc(l.Means, func(m Mean) bool { return m.Port == port }); i >= 0 {
 		return &l.Means[i]
@@ -71,19 +71,19 @@ func (l *Line) mean(port string) *Mean {
 	return nil
 }
 
-// A Sheet is a table: what all cells of a stage have at one port, below each other.
+// A Sheet is a file of tables/: the tables of all cells of a stage at one port, below each other.
 type Sheet struct {
 	File    string // tables/leaderboard.csv
 	Stage   string
-	Titles  []string
+	Titles  []string // of the cells' tables, each once
 	Axes    []string // columns that name the cell
 	Keys    []string // columns of texts
 	Numbers []stages.Column
 	Extra   []string                 // columns that only rows of an earlier run have
 	Rows    []*TableRow              // by cell
-	Tables  map[string]*stages.Table // that finished cells have in it
+	Tables  map[string]*stages.Table // of finished cells, by name
 
-	axes []string // the axes whose columns Axes names
+	axes []string // the axes that the columns of Axes are for
 }
 
 // Columns lists the columns.
@@ -95,32 +95,32 @@ func (s *Sheet) Columns() []string {
 	return append(columns, s.Extra...)
 }
 
-// A TableRow is a row of a table. All rows with the same columns share their list.
+// A TableRow is a row of a table. Rows with the same columns have one list of them in memory.
 type TableRow struct {
 	common
-	Cell string // "" if it can't be told
+	Cell string // "" for a row that names no cell
 
-	table           *stages.Table // that its cell has now, nil for none
+	table           *stages.Table // the table of its cell in the run, nil for none
 	columns, values []string
-	places          map[string]int // of columns, the first of each name; nil if they must be looked for
-	pos             int            // where it stood on disk, -1 for nowhere
+	places          map[string]int // the first column of each name; nil for a row of a run
+	pos             int            // its position on disk, -1 for a row of a run
 }
 
-// An ItemFile has the scores of the items of cells that have the same items.
+// An ItemFile has the scores of cells with the same items.
 type ItemFile struct {
 	Name  string
-	Score string // for people
-	Cell  string // one of those in it
+	Score string // the score's name for people
+	Cell  string // one of its cells
 	Lines []*ItemLine
 
-	Stored bool // the folder has no room for it: it stays in the store
+	Stored bool // it isn't written, since the folder has no room for it: the store has the scores
 }
 
-// An ItemLine is what one cell has of its items. There may be as many as images.
+// An ItemLine is the scores of one cell. It may have as many items as a data set.
 type ItemLine struct {
 	common
 	Cell   string
-	IDs    []string // sorted; lines of one file share them
+	IDs    []string // sorted; the lines of a file have one list in memory
 	Values []float64
 
 	tolerance float64
@@ -133,7 +133,7 @@ type Picture struct {
 	Stage   string
 	Cell    string
 	Caption string
-	Data    []byte // of the file, which has the caption in it
+	Data    []byte // the file, with the caption in it
 
 	readable bool
 }
@@ -145,8 +145,8 @@ type Passage struct {
 	Body       string
 }
 
-// compareShown orders the names of cells as README.md shows them: as in the run, and after these those that
-// are gone.
+// compareShown orders the names of cells as in README.md: the cells of the run in its order, then those
+// that the experiment no longer has.
 func (f *Folder) compareShown(a, b string) int {
 	place := func(name string) int {
 		if i, ok := f.place[name]; ok {
@@ -157,7 +157,7 @@ func (f *Folder) compareShown(a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
 }
 
-// rank is the place of a stage in the list of what's published.
+// rank returns the position of a stage in the list of published ones; other stages come last.
 func (f *Folder) rank(stage string) int {
 	if i := slices.Index(f.Publish, stage); i >= 0 {
 		return i

@@ -13,7 +13,7 @@ func (l *ItemLine) published(*ItemLine) *ItemLine { return l }
 func (l *ItemLine) String() string                { return string(encodeItems([]*ItemLine{l})) }
 
 func (l *ItemLine) compare(now *ItemLine, r *report) bool {
-	if !slices.Equal(l.IDs, now.IDs) { // which a definition covers
+	if !slices.Equal(l.IDs, now.IDs) { // though the definitions, which cover them, are equal
 		r.differs("", "items", count(len(l.IDs), "item"), count(len(now.IDs), "other"))
 		return false
 	}
@@ -28,7 +28,7 @@ func (l *ItemLine) compare(now *ItemLine, r *report) bool {
 	return ok
 }
 
-// mergeItems merges the scores in items/*.csv, and leaves in the store those that the folder has no room for.
+// mergeItems merges the scores in items/*.csv.
 func (m *merge) mergeItems() {
 	for _, o := range m.outputs["items"] {
 		var now []*ItemLine
@@ -44,8 +44,8 @@ func (m *merge) mergeItems() {
 	}
 }
 
-// sorted returns the ids of items, as the files have them, and their scores in the order of the ids. Both are
-// the run's own where they are so already.
+// sorted returns the escaped ids of items in their order, with their scores. It returns the run's own
+// slices if the ids are sorted and need no escapes.
 func sorted(items Items) (ids []string, values []float64) {
 	last, same := "", true
 	for _, id := range items.IDs {
@@ -67,8 +67,9 @@ func sorted(items Items) (ids []string, values []float64) {
 	return ids, values
 }
 
-// addItems adds the files that the items of one score go to. Cells with the items of the first one share the
-// file called like the score; those with other items have files of their own, named by these.
+// addItems adds the files that have the items of one score. The first cell, and all with the same items,
+// are in the file with the score's name. The names of further files have a digest of their items in
+// addition.
 func (m *merge) addItems(o *output, lines []*ItemLine) {
 	files := map[string]*ItemFile{}
 	for _, l := range lines {
@@ -85,8 +86,8 @@ func (m *merge) addItems(o *output, lines []*ItemLine) {
 	}
 }
 
-// fitItems leaves in the store the largest files of items, as many as it takes for the folder to fit into its
-// budget. README.md is never longer than when it names all of them.
+// fitItems decides which files of items are written: as many as the budget has room for, the smallest first.
+// README.md, which names the others, is counted at its longest, when it names all of them.
 func (m *merge) fitItems() {
 	room, files := budget, m.out.Items
 	for _, f := range files {
@@ -110,7 +111,7 @@ func (m *merge) fitItems() {
 		room += size[f]
 		base, _, _ := strings.Cut(strings.TrimSuffix(f.Name, ".csv"), "@")
 		for _, l := range f.Lines {
-			*m.report(base+".csv", l.Cell) = report{} // what isn't published claims nothing
+			*m.report(base+".csv", l.Cell) = report{} // an entry that isn't published isn't compared
 		}
 		f.Lines = nil
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Folders of builds before folder.jsonl have the texts of stages in README.md alone, each between two comments,
-// the first of which names its cell and its port. The texts are claims, so they are still read there. Whatever
-// else README.md says of such a folder isn't known before the next run writes it.
+// Folders of builds before folder.jsonl have the texts of stages in README.md alone, each between two
+// comments. The first comment names the cell and the port. Runs have to reproduce these texts, so they are
+// still read. The command, titles, directions and notes of such a folder are unknown until the next run
+// writes folder.jsonl.
 
 var passageStart = regexp.MustCompile(`^<!-- text (\S+) (\S+)(?: [0-9a-f]{16})? -->$`)
 

@@ -11,8 +11,8 @@ import (
 // mostNotes is how many notes a folder has at most.
 const mostNotes = 40
 
-// notes lists what README.md says of the run itself, in paragraphs of Markdown: its head without the texts of
-// stages, then what isn't of this run or not of the whole experiment. Quotations are warnings.
+// notes lists what README.md says of the run, in paragraphs of Markdown: first its head without the texts of
+// stages, then what isn't of this run or of the whole experiment. Quotations are warnings.
 func (f *Folder) notes() []string {
 	list := f.Warnings()
 	if len(f.Passages) == 0 && f.Opening() != "" {
@@ -25,7 +25,7 @@ func (f *Folder) notes() []string {
 	return list[:min(len(list), mostNotes)]
 }
 
-// QuotedRemarks quotes what of the data isn't used, or is taken otherwise.
+// QuotedRemarks returns the remarks on the data as quotations.
 func (f *Folder) QuotedRemarks() (quotes []string) {
 	for _, remark := range f.Remarks {
 		quotes = append(quotes, "> **Data:** "+typeset.Inline(remark))
@@ -33,7 +33,7 @@ func (f *Folder) QuotedRemarks() (quotes []string) {
 	return quotes
 }
 
-// Unfinished quotes which cells have no result, and what that means for the folder.
+// Unfinished returns quotations on the cells without results, and on what that means for the folder.
 func (f *Folder) Unfinished() (quotes []string) {
 	if len(f.Failed)+len(f.Blocked) == 0 {
 		return nil
@@ -62,11 +62,13 @@ func (f *Folder) Unfinished() (quotes []string) {
 	add("Failed**", f.Failed, earlier)
 	add("Not run, because something it needs failed or the run was stopped**", f.Blocked, earlier)
 	quotes = append(quotes, "> Nothing was removed. What these cells would have changed is as it was.")
-	add("No longer in the experiment**, but shown with the rest until nothing fails any more", f.Gone, typeset.Code)
+	add("No longer in the experiment**, but shown with the rest until nothing fails any more", f.Gone,
+		typeset.Code)
 	return quotes
 }
 
-// Partial lists in what the folder isn't that of a run of the whole experiment, each with a list of what.
+// Partial returns paragraphs on why the folder isn't of one run of the whole experiment: what the run left
+// out, and which files are of an earlier run.
 func (f *Folder) Partial() (paragraphs []string) {
 	if len(f.Narrowed) > 0 {
 		text := "**Narrowed**, so this is not the whole experiment:\n"
@@ -85,5 +87,5 @@ func (f *Folder) Partial() (paragraphs []string) {
 	return paragraphs
 }
 
-// quotation joins quotes as one quotation of several paragraphs.
+// quotation joins quotations of one paragraph.
 func quotation(quotes []string) string { return strings.Join(quotes, "\n>\n") }

@@ -14,7 +14,7 @@ import (
 // itemDigits are the significant digits of the score of an item. Means have as many as the numbers in tables.
 const itemDigits = 6
 
-// A number is one in a line of JSON, where [stages.Number] may write it otherwise.
+// A number is written in JSON with the published digits. [stages.Number] writes all of them.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {
@@ -31,7 +31,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 func (n *number) UnmarshalJSON(b []byte) error { return (*stages.Number)(n).UnmarshalJSON(b) }
 
 // within returns the distance of a run's number from one that was published with so many digits, and reports
-// whether it is within the tolerance. Undefined and infinite equal only themselves.
+// whether it is within the tolerance. Undefined and infinite numbers equal only themselves.
 func within(published, now, tolerance float64, digits int) (deviation float64, ok bool) {
 	published = typeset.RoundTo(published, digits)
 	switch {
@@ -41,15 +41,15 @@ func within(published, now, tolerance float64, digits int) (deviation float64, o
 		return math.Inf(1), false
 	}
 	d := math.Abs(published - typeset.RoundTo(now, 9))
-	if digits < 9 && published != 0 { // what rounding took away doesn't count
+	if digits < 9 && published != 0 { // the published number may be off by its rounding
 		tolerance += math.Pow10(int(math.Floor(math.Log10(math.Abs(published))))-digits+1) / 2
 	}
 	// The slack is for the last bit of the subtraction.
 	return d, !math.IsInf(d, 0) && d <= tolerance*(1+1e-9)
 }
 
-// mean averages the defined values. The sum is compensated (Neumaier 1974), so that the published digits
-// don't depend on the order of the items. Without defined values it is undefined.
+// mean returns the mean of the defined values, NaN without any. The sum is compensated (Neumaier 1974), so
+// that the published digits don't depend on the order of the items.
 func mean(values []float64) (mean float64, undefined int) {
 	var sum, lost float64
 	for _, x := range values {
@@ -75,15 +75,15 @@ func mean(values []float64) (mean float64, undefined int) {
 	return (sum + lost) / float64(n), undefined
 }
 
-// Numbers that may be off: in a text those with digits after the point, since whole numbers count something;
-// in an SVG all of them but colours.
+// Numbers that may differ between machines: in a text those with digits after the point, since whole
+// numbers are counts; in an SVG every number that isn't a colour.
 var (
 	textNumber = regexp.MustCompile(`[-+]?[0-9]*\.[0-9]+(?:[eE][-+]?[0-9]+)?`)
 	svgNumber  = regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
 )
 
-// alike reports whether two texts are equal but for what word matches, and that as numbers within a tolerance
-// that may depend on how they're written.
+// alike reports whether two texts are equal apart from the numbers that word matches, and whether these are
+// within a tolerance, which may depend on how they are written. largest is the largest deviation.
 func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64) (largest float64, ok bool) {
 	x, y, gap := word.FindAll(a, -1), word.FindAll(b, -1), []byte{0}
 	if len(x) != len(y) || !bytes.Equal(word.ReplaceAll(a, gap), word.ReplaceAll(b, gap)) {
@@ -105,8 +105,8 @@ func alike(word *regexp.Regexp, a, b []byte, tolerance func(a, b string) float64
 	return largest, true
 }
 
-// lastDigit returns one unit of the last digit of the coarser of two numbers: what rounding may do to numbers
-// that are next to each other.
+// lastDigit is a tolerance of one unit of the last digit, of the number with fewer digits: neighbours may be
+// rounded apart by as much.
 func lastDigit(a, b string) float64 { return max(unit(a), unit(b)) }
 
 func unit(s string) float64 {

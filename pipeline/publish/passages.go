@@ -23,7 +23,7 @@ func (p *Passage) published(*Passage) *Passage {
 	return &Passage{Cell: p.Cell, Port: p.Port, Body: p.Body}
 }
 
-// mergePassages merges the texts of README.md.
+// mergePassages merges the texts of stages.
 func (m *merge) mergePassages() {
 	var now []*Passage
 	for _, c := range m.cells {
@@ -40,7 +40,8 @@ func (m *merge) mergePassages() {
 	})
 }
 
-// tidy makes a text one that readPassages reads back.
+// tidy returns a text that neither hides what follows it in README.md, by opening a comment, nor has lines
+// that look like git's conflict markers.
 func tidy(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.ReplaceAll(s, "<!--", "&lt;!--")

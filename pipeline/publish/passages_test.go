@@ -55,17 +55,18 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestReadmeIsForPeople: what somebody writes into README.md is no claim, and gone after the next run; another
-// text in folder.jsonl is one.
+// TestReadmeIsForPeople: what somebody writes into README.md is no claim, and gone after the next run;
+// another text in folder.jsonl is one.
 func TestReadmeIsForPeople(t *testing.T) {
 	dir, want := fresh(t, newWorld().results())
 	put(t, dir, "README.md", strings.Replace(want["README.md"], "**ig** ranks", "**abs** ranks", 1))
-	if v := write(t, dir, newWorld().results()); !v.Current() || !slices.Equal(v.Changed, []string{"README.md"}) {
+	v := write(t, dir, newWorld().results())
+	if !v.Current() || !slices.Equal(v.Changed, []string{"README.md"}) {
 		t.Errorf("%s, changed %v", v, v.Changed)
 	}
 	same(t, folder(t, dir), want)
 	put(t, dir, folderFile, strings.Replace(want[folderFile], "**ig** ranks", "**abs** ranks", 1))
-	v := write(t, dir, newWorld().results())
+	v = write(t, dir, newWorld().results())
 	if len(v.Of(Differs)) != 1 || !strings.Contains(folder(t, dir)["README.md"], "**abs** ranks") {
 		t.Errorf("%s", v)
 	}

@@ -35,7 +35,7 @@ func (p *Picture) published(now *Picture) *Picture {
 	return &Picture{File: now.File, Stage: now.Stage, Cell: now.Cell, Caption: p.Caption, Data: p.Data}
 }
 
-// mergePictures merges figures/*: one file a cell and port.
+// mergePictures merges figures/*, which has a file for each cell and port.
 func (m *merge) mergePictures() error {
 	for _, o := range m.outputs["figures"] {
 		for _, p := range o.cells {
@@ -63,20 +63,20 @@ func (m *merge) mergePictures() error {
 	return nil
 }
 
-// A picture is reproduced if it has the same size, at most one pixel in a hundred is off by more than farOff
-// in some channel (of 255), and the channels are off by at most meanOff on average. That allows a colour that
-// was rounded the other way and the edge of a line, not another map.
+// A picture is reproduced if it has the same size, at most farFraction of its pixels differ by more than
+// farOff of 255 in some channel, and the channels differ by at most meanOff on average. Colours may be
+// rounded the other way, and the edge of a line may move; another map exceeds the limits.
 const (
 	farOff      = 8
 	farFraction = 0.01
 	meanOff     = 1.0
 
-	// svgTolerance is how far a number in an SVG may be off: half a pixel.
+	// svgTolerance is by how much a number in an SVG may differ: half a pixel.
 	svgTolerance = 0.5
 )
 
-// unlike returns in words how two files of a picture differ, with the size of the difference in grey levels
-// of 255 or units of an SVG and what's tolerated; "" if they don't.
+// unlike returns how two files of a picture differ, "" if now reproduces the published one. The deviation
+// and the tolerance are in levels of 255 or in units of an SVG.
 func unlike(file string, published, now []byte) (words string, deviation, tolerance float64) {
 	if bytes.Equal(published, now) {
 		return "", 0, 0
@@ -90,10 +90,10 @@ func unlike(file string, published, now []byte) (words string, deviation, tolera
 	return unlikePNG(published, now)
 }
 
-// svgImage matches a map in an SVG. Photographs, which are JPEGs, are data and don't differ.
+// svgImage matches a map in an SVG. Photographs are JPEGs of the data, and mustn't differ.
 var svgImage = regexp.MustCompile(`data:image/png;base64,[A-Za-z0-9+/=]+`)
 
-// unlikeSVG is unlike for two SVG files: their maps are compared as PNG files.
+// unlikeSVG is unlike for SVG files. The maps in them are compared as PNG files.
 func unlikeSVG(published, now []byte) (words string, deviation, tolerance float64) {
 	a, b := svgImage.FindAll(published, -1), svgImage.FindAll(now, -1)
 	half := func(string, string) float64 { return svgTolerance }
@@ -118,13 +118,13 @@ func unlikeSVG(published, now []byte) (words string, deviation, tolerance float6
 	return "", deviation, svgTolerance
 }
 
-// imageOf returns the file in a data URL.
+// imageOf returns the file that a data URL has.
 func imageOf(url []byte) ([]byte, error) {
 	_, data, _ := bytes.Cut(url, []byte(","))
 	return base64.StdEncoding.DecodeString(string(data))
 }
 
-// unlikePNG is unlike for two PNG files.
+// unlikePNG is unlike for PNG files.
 func unlikePNG(published, now []byte) (words string, deviation, tolerance float64) {
 	a, err1 := decodePNG(published)
 	b, err2 := decodePNG(now)
@@ -139,7 +139,8 @@ func unlikePNG(published, now []byte) (words string, deviation, tolerance float6
 	mean, far := pixels(a, b)
 	switch {
 	case far > farFraction:
-		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", typeset.Brief(100*far, 3), farOff)
+		words = fmt.Sprintf("%s %% of the pixels off by more than %d of 255", typeset.Brief(100*far, 3),
+			farOff)
 		return words, math.Inf(1), 0
 	case mean > meanOff:
 		return fmt.Sprintf("off by %s of 255 on average", typeset.Brief(mean, 2)), mean, meanOff
@@ -148,7 +149,7 @@ func unlikePNG(published, now []byte) (words string, deviation, tolerance float6
 }
 
 // pixels returns the mean absolute difference of the channels (red, green, blue and alpha, of 255), and the
-// share of pixels that are far off.
+// fraction of pixels that differ by more than farOff.
 func pixels(a, b image.Image) (mean, far float64) {
 	x, y := rgba(a), rgba(b)
 	for i := 0; i < len(x); i += 4 {
@@ -172,11 +173,11 @@ func rgba(p image.Image) []uint8 {
 	return out.Pix
 }
 
-// maxInflated is the size in bytes of a PDF's streams above which it isn't compared number by number.
+// maxInflated is how many bytes the streams of a PDF may have to be compared number by number.
 const maxInflated = 1 << 28
 
-// unlikePDF is unlike for two PDF files that runexp wrote: their streams are compared one by one, drawings as
-// an SVG is, and images by their bytes: numbers of colours, or their differences from the pixel before.
+// unlikePDF is unlike for PDF files that runexp wrote. Their streams are compared one by one: drawings like
+// SVG files, and images byte by byte, each a channel or its difference from the pixel before.
 func unlikePDF(published, now []byte) (words string, deviation, tolerance float64) {
 	a, err1 := streamsOf(published)
 	b, err2 := streamsOf(now)
@@ -201,13 +202,13 @@ func unlikePDF(published, now []byte) (words string, deviation, tolerance float6
 	return "", deviation, svgTolerance
 }
 
-// A stream is one of a PDF, decompressed.
+// A stream is a decompressed stream of a PDF.
 type stream struct {
 	image bool
 	data  []byte
 }
 
-// imageLike reports whether the bytes of two images' pixels differ as little as those of a reproduced PNG.
+// imageLike reports whether the bytes of two images differ no more than the channels of a reproduced picture.
 func imageLike(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -224,7 +225,7 @@ func imageLike(a, b []byte) bool {
 	return sum/n <= meanOff && far/n <= farFraction
 }
 
-// streamsOf returns the streams of a PDF file of runexp in their order.
+// streamsOf returns the streams of a PDF file that runexp wrote, in their order.
 func streamsOf(b []byte) (list []stream, err error) {
 	left := int64(maxInflated)
 	for {
@@ -239,7 +240,7 @@ func streamsOf(b []byte) (list []stream, err error) {
 		}
 		n, err := strconv.Atoi(string(head[k+len("/Length "):]))
 		if err != nil || n < 0 || n > len(data) {
-			return nil, fmt.Errorf("a stream ends behind its file")
+			return nil, fmt.Errorf("a stream ends after its file")
 		}
 		b = data[n:]
 		data = data[:n]

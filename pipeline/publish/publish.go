@@ -1,27 +1,33 @@
-// Package publish keeps review folders: the small, stable text and pictures of an experiment that people read
-// in a pull request. Data goes through three seams:
+// Package publish keeps review folders: the small, stable text and figures of an experiment that people
+// read in a pull request. Data passes from a run's results to the folder in three steps:
 //
-//   - The model: a run's results (review.go) and the files on disk (dir.go, and the read function of each
-//     render_*.go) become values of the same types (folder.go).
-//   - Merge: what a finished cell has in a file is paired with what is published there by one mechanism
-//     (merge.go), which lines, items, tables, pictures and texts use (cells.go, items.go, tables.go,
-//     pictures.go, passages.go, with the comparisons of number.go). It adds up to the verdict (verdict.go).
-//   - Render: each renderer of the list in render.go writes one kind of file from the merged model alone, and
-//     nothing else knows it; readme.md.tmpl is the form of README.md. writer.go updates the folder.
+//   - Model: results.go has what a run publishes. folder.go has the content of a folder, as it is read from
+//     the files on disk (dir.go, and the read function of each render_*.go; legacy.go for those of older
+//     builds).
+//   - Merge: merge.go pairs the entries of each finished cell with those that are published. It does so for
+//     the lines of cells (cells.go), the scores of items (items.go), the rows of tables (tables.go),
+//     figures (pictures.go) and texts (passages.go), which compare numbers by number.go. verdict.go sums
+//     up.
+//   - Render: render.go lists the renderers. Each writes one kind of file from the merged folder:
+//     render_cells.go, render_experiment.go, render_figures.go, render_folder.go, render_items.go,
+//     render_latex.go, render_readme.go, render_tables.go. README.md opens with the answer (answer.go) and
+//     says what isn't of a whole, finished run (notes.go); readme.md.tmpl is its form. writer.go updates
+//     the folder.
 //
-// [Diff] pairs and compares two folders by the same mechanism (diff.go) and writes what it finds as text
-// (diff_text.go).
+// A folder is also read for other readers than a run: revision.go reads one from a git revision, content.go
+// returns its content for pages and appendices, and [Diff] compares two (diff.go) and writes the
+// differences as text (diff_text.go).
 //
-// A folder is rewritten by definition and compared by value. Definitions stand in cells/ alone, one a cell,
-// so that rows of the other files change only when their values do.
+// A folder is rewritten by definition and compared by value. Only the lines in cells/ have definitions, one
+// a cell, so that rows of other files change only when their values do.
 //
-//   - A claim is a row, figure or text on disk of a cell that has the same definition in cells/ as in the
-//     run. It stays as it is, and the run reproduces it, or not: then it differs.
-//   - Whatever is of another definition, or can't be read, is rewritten exactly.
-//   - What belongs to no cell any more is removed, unless something failed.
+//   - An entry (a row, figure or text) on disk is current if its cell has the same definition in cells/ as
+//     in the run. It stays as it is: the run reproduces it, or it differs.
+//   - An entry of another definition, or one that can't be read, is rewritten.
+//   - Entries of a cell that the experiment no longer has are removed, unless something failed.
 //
-// README.md is made from what ends up in the folder, never from a run's own slightly different numbers, so a
-// colleague on another processor sees no change.
+// README.md is written from what ends up in the folder, never from a run's own slightly different numbers,
+// so that a colleague on another processor sees no change. It is for people: no program reads it.
 package publish
 
 import (
@@ -31,20 +37,20 @@ import (
 	"strings"
 )
 
-// budget is how many bytes a review folder may have: what exceeds it stays in the store.
+// budget is how many bytes a review folder may have. Files of items that exceed it stay in the store.
 const budget = 2 << 20
 
-// Options tell how to write a review folder.
+// Options say how to write a review folder.
 type Options struct {
-	// Accept rewrites the cells that differ: all their rows, figures and texts.
+	// Accept rewrites all entries of the cells that differ.
 	Accept bool
 
-	wrap func(fileSystem) fileSystem // for tests: of the calls that change the folder
+	wrap func(fileSystem) fileSystem // lets tests intercept the calls that change the folder
 }
 
-// Write updates the review folder dir to r and returns how the two compare. It writes only files
-// whose bytes change, each to a temporary file which is then renamed: interrupted at any moment and called
-// again, it leaves the same folder. Claims that differ stay, unless o.Accept is set.
+// Write updates the review folder dir to r and returns how the two compare. Entries that differ stay, unless
+// o.Accept is set. Only files whose bytes change are written, each to a temporary file that is then renamed:
+// a call that was interrupted at any moment, and is repeated, leaves the same folder.
 func Write(dir string, r *Results, o Options) (Verdict, error) {
 	if err := Check(dir); err != nil {
 		return Verdict{}, err
@@ -85,14 +91,13 @@ func Verify(dir string, r *Results) (Verdict, error) {
 
 // A change is the update of a folder.
 type change struct {
-	folder  *Folder           // as it shall be
-	files   map[string][]byte // of it
-	stale   []string          // files to remove
+	folder  *Folder           // after the update
+	files   map[string][]byte // of that folder
+	stale   []string          // names of files to remove
 	verdict Verdict
 }
 
-// compare compares a folder's files with a review. The cells in forced have no claims, whatever their
-// definitions.
+// compare compares a folder's files with a run's results. What the cells in forced have on disk is rewritten.
 func compare(files map[string][]byte, r *Results, forced map[string]bool) (*change, error) {
 	disk := readFiles(files)
 	m, err := mergeFolder(disk, r, forced)
@@ -103,7 +108,7 @@ func compare(files map[string][]byte, r *Results, forced map[string]bool) (*chan
 	c := &change{folder: m.out, files: render(m.out)}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if _, ok := c.files[name]; ok || !strings.Contains(name, "/") || !disk.ours[name] {
-			continue // other people's files are left alone
+			continue // a file of other people stays
 		}
 		if m.partial() {
 			m.report(name, "").add(Kept, Row{})

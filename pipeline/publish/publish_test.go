@@ -249,7 +249,8 @@ func TestFailed(t *testing.T) {
 // What git and editors leave is cleaned up without a change of what's said.
 func TestDamage(t *testing.T) {
 	text := []string{"cells/auc.jsonl", "cells/maps.jsonl", "cells/images.jsonl", "items/auc.csv",
-		"tables/leaderboard.csv", folderFile, "README.md", "experiment.yaml", ".gitattributes", "figures/sheet.decay.svg"}
+		"tables/leaderboard.csv", folderFile, "README.md", "experiment.yaml", ".gitattributes",
+		"figures/sheet.decay.svg"}
 	all := append(slices.Clone(text), "figures/sheet.png")
 	lines := func(s string) []string { return slices.Collect(strings.Lines(s)) }
 	for name, damage := range map[string]struct {

@@ -12,11 +12,11 @@ import (
 // A renderer writes one kind of file of a review folder. It reads nothing but the model.
 type renderer struct {
 	name   string
-	files  []pattern // that are its own
+	files  []pattern // the files that it writes
 	render func(f *Folder, add func(name string, b []byte))
 
-	// read adds what is in a file of the renderer to d, and reports whether the file shows that runexp wrote
-	// it. It is nil where nothing is read back.
+	// read adds the content of a file of the renderer to d, and reports whether the file proves that runexp
+	// wrote it. It is nil if no file of the renderer is read.
 	read func(d *disk, name string, b []byte) bool
 }
 
@@ -44,7 +44,7 @@ func render(f *Folder) map[string][]byte {
 	return files
 }
 
-// rendererOf returns the renderer whose files are called like name, nil for none.
+// rendererOf returns the renderer that writes the file of a name, nil for none.
 func rendererOf(name string) *renderer {
 	i := slices.IndexFunc(renderers, func(r renderer) bool {
 		return slices.ContainsFunc(r.files, func(p pattern) bool {
@@ -61,15 +61,15 @@ func rendererOf(name string) *renderer {
 const (
 	attributesFile = ".gitattributes"
 
-	// folderMark begins the first file of a review folder that is written.
+	// folderMark begins .gitattributes, which is the first file of a new folder to be written.
 	folderMark = "# A merge keeps the lines of both branches"
 
-	// unionAttributes have git keep the lines of both sides. What people review, README.md and
-	// experiment.yaml, isn't marked as generated: hosts fold such files away.
+	// unionAttributes have git keep the lines of both branches. Hosts collapse files that are marked as
+	// generated, so README.md and experiment.yaml, which people review, aren't.
 	unionAttributes = "merge=union linguist-generated"
 )
 
-// gitattributes returns the attributes of all files, those that are merged by lines first.
+// gitattributes returns the attributes of all files. Files that git merges line by line come first.
 func gitattributes() []byte {
 	var patterns []pattern
 	for _, r := range renderers {
@@ -88,7 +88,7 @@ func gitattributes() []byte {
 	return b.Bytes()
 }
 
-// subFolders lists the folders of a review folder, itself first.
+// subFolders lists the review folder itself and the folders in it.
 func subFolders() []string {
 	dirs := []string{"."}
 	for _, r := range renderers {
@@ -100,10 +100,10 @@ func subFolders() []string {
 	return slices.Compact(dirs)
 }
 
-// A disk is what is read from a review folder, by file. There may be several claims about a cell: git keeps
+// A disk is the content of a review folder on disk, by file. A cell may have several lines, since git keeps
 // the lines of both branches.
 type disk struct {
-	ours     map[string]bool // files that runexp wrote
+	ours     map[string]bool // files that runexp wrote for certain
 	lines    map[string][]*Line
 	items    map[string][]*ItemLine // by output
 	tables   map[string][]*TableRow
@@ -111,7 +111,7 @@ type disk struct {
 	about    *about
 }
 
-// readFiles reads what the renderers wrote.
+// readFiles reads the files of a review folder.
 func readFiles(files map[string][]byte) *disk {
 	d := &disk{
 		map[string]bool{}, map[string][]*Line{}, map[string][]*ItemLine{}, map[string][]*TableRow{},

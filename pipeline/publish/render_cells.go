@@ -14,14 +14,14 @@ import (
 
 const cellsName = "cells"
 
-// cellsRenderer writes cells/<stage>.jsonl: a line a cell, sorted. Its definition is what makes rows, figures
-// and texts claims.
+// cellsRenderer writes cells/<stage>.jsonl, which has a line for each cell, sorted. The definition in a
+// line decides whether the cell's rows, figures and texts are current.
 var cellsRenderer = renderer{
 	name:   cellsName,
 	files:  []pattern{{"cells/*.jsonl", unionAttributes}},
 	render: renderCells,
 	read: func(d *disk, name string, b []byte) bool {
-		elsewhere := func(l *Line) bool { return cellsFile(l.Cell) != name } // some other line, or damaged
+		elsewhere := func(l *Line) bool { return cellsFile(l.Cell) != name } // misplaced, or damaged
 		d.lines[name] = slices.DeleteFunc(readLines(b), elsewhere)
 		for _, l := range d.lines[name] {
 			for port := range l.Rows {
@@ -51,16 +51,16 @@ func renderCells(f *Folder, add func(name string, b []byte)) {
 	}
 }
 
-// A lineJSON is a line with its keys sorted. The mean of the cell's one port of scores stands in it; those of
-// several ports stand in Scores, each in a lineJSON without the rest.
+// A lineJSON is a line with its keys sorted. It has the mean of a cell with one port of scores. The means of
+// several ports are in Scores, each in a lineJSON that has nothing else.
 type lineJSON struct {
 	Cell          string               `json:"cell,omitempty"`
 	Cells         int                  `json:"cells,omitempty"`
 	Definition    string               `json:"definition,omitempty"`
 	Direction     stages.Direction     `json:"direction,omitempty"`
-	ItemTolerance number               `json:"item_tolerance,omitempty"` // where it's larger than Tolerance
+	ItemTolerance number               `json:"item_tolerance,omitempty"` // if it's larger than Tolerance
 	MadeBy        string               `json:"made_by,omitempty"`
-	Mean          *number              `json:"mean,omitempty"` // null where undefined
+	Mean          *number              `json:"mean,omitempty"` // null if it's undefined
 	N             *int                 `json:"n,omitempty"`
 	Params        json.RawMessage      `json:"params,omitempty"`
 	Rows          map[string]int       `json:"rows,omitempty"`
@@ -71,7 +71,7 @@ type lineJSON struct {
 	Undefined     *int                 `json:"undefined,omitempty"`
 }
 
-// encode returns the line; one that wasn't compared as it was read.
+// encode returns the text of the line. A line that wasn't compared keeps the text it was read from.
 func (l *Line) encode() []byte {
 	if l.raw != "" {
 		return []byte(l.raw + "\n")
@@ -109,8 +109,7 @@ func (l *Line) encode() []byte {
 	return b.Bytes()
 }
 
-// readLines reads lines as encode writes them and skips whatever else is there: conflict markers, garbage,
-// half a line.
+// readLines reads lines that encode wrote, and skips everything else: conflict markers, garbage, half a line.
 func readLines(b []byte) (lines []*Line) {
 	for text := range strings.Lines(string(b)) {
 		text = strings.TrimSpace(text)
@@ -138,7 +137,7 @@ func readLines(b []byte) (lines []*Line) {
 	return lines
 }
 
-// either returns what p points to, or without that a default.
+// either returns *p, or a default if p is nil.
 func either[T any](p *T, without T) T {
 	if p == nil {
 		return without
@@ -146,7 +145,7 @@ func either[T any](p *T, without T) T {
 	return *p
 }
 
-// isDefinition reports whether s is written like a definition.
+// isDefinition reports whether s has the form of a definition.
 func isDefinition(s string) bool {
 	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
 }

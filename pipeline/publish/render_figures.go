@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// figuresRenderer writes figures/*: a picture a cell and port, with its caption in the file.
+// figuresRenderer writes figures/*, which has a file for each cell and port. The caption is in the file.
 var figuresRenderer = renderer{
 	name:  "figures",
 	files: []pattern{{"figures/*.png", "binary"}, {"figures/*.pdf", "binary"}, {"figures/*.svg", ""}},
@@ -30,8 +30,9 @@ var figuresRenderer = renderer{
 	},
 }
 
-// A mark is what a figure's file says of itself, its caption: in a PNG as an iTXt chunk behind the header's,
-// with the keyword "runexp", in an SVG as a comment at its end, in a PDF as a comment before startxref.
+// A mark is the caption in a figure's file, and proves that runexp wrote it. A PNG has it in an iTXt chunk
+// with the keyword "runexp", after the chunk of the header; an SVG in a comment at its end; a PDF in a
+// comment before startxref.
 type mark struct {
 	Caption string `json:"caption"`
 }
@@ -47,7 +48,7 @@ const (
 	maxPixels = 1 << 26 // of a picture that is decoded
 )
 
-// intact returns an error for a picture that can't be shown.
+// intact returns an error for a picture that can't be displayed.
 func intact(file string, b []byte) error {
 	switch ext := strings.TrimPrefix(path.Ext(file), "."); ext {
 	case "svg":
@@ -93,7 +94,7 @@ func addMark(file string, b []byte, caption string) ([]byte, error) {
 		comment := svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose
 		return append(slices.Clip(svgBody(b)), comment...), nil
 	}
-	if path.Ext(file) == ".pdf" { // behind the table of objects, whose places stay
+	if path.Ext(file) == ".pdf" { // after the table of objects, whose offsets stay valid
 		i := bytes.LastIndex(b, []byte(pdfEnd))
 		return slices.Concat(b[:i], []byte(pdfOpen), text, b[i:]), nil
 	}
@@ -104,7 +105,7 @@ func addMark(file string, b []byte, caption string) ([]byte, error) {
 	return slices.Concat(b[:pngHeader], chunk, b[pngHeader:]), nil
 }
 
-// readMark returns the caption in a figure's file, if it has a mark.
+// readMark returns the caption in a figure's file. ok is false for a file without a mark.
 func readMark(file string, b []byte) (caption string, ok bool) {
 	var text []byte
 	switch ext := path.Ext(file); {
@@ -126,7 +127,7 @@ func readMark(file string, b []byte) (caption string, ok bool) {
 	return k.Caption, err == nil
 }
 
-// svgBody returns an SVG without its mark and the end of its last line.
+// svgBody returns an SVG without its mark and its last newlines.
 func svgBody(b []byte) []byte {
 	if _, ok := readMark("x.svg", b); ok {
 		b = b[:bytes.LastIndex(b, []byte(svgOpen))]

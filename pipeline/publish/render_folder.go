@@ -13,7 +13,8 @@ import (
 // folderFile has what README.md shows and no other file has, as data: README.md is for people alone.
 const folderFile = "folder.jsonl"
 
-// folderRenderer writes folder.jsonl: the command, a line each note, the heads of tables, the texts of stages.
+// folderRenderer writes folder.jsonl: the command, a line each note, the heads of tables, the texts of
+// stages.
 var folderRenderer = renderer{
 	name:  "folder",
 	files: []pattern{{folderFile, unionAttributes}},
@@ -33,7 +34,7 @@ var folderRenderer = renderer{
 type folderLine struct {
 	Cell       string                      `json:"cell,omitempty"`
 	Command    string                      `json:"command,omitempty"`
-	Directions map[string]stages.Direction `json:"directions,omitempty"` // of the table's columns that have one
+	Directions map[string]stages.Direction `json:"directions,omitempty"` // of the table's columns
 	Note       string                      `json:"note,omitempty"`       // a paragraph of Markdown
 	Old        bool                        `json:"old,omitempty"`        // the text is of an earlier run
 	Port       string                      `json:"port,omitempty"`
@@ -73,8 +74,8 @@ func (f *Folder) encode() []byte {
 	return b.Bytes()
 }
 
-// about is what folder.jsonl has. Where git merged two branches' lines, the first command and the first head of
-// a table stand; texts are claims, as the rows of other files are.
+// about is the content of folder.jsonl. Of the lines of two branches, the first command and the first head
+// of a table count. Texts are entries, which are merged like those of other files.
 type about struct {
 	command  string
 	notes    []string
@@ -82,7 +83,7 @@ type about struct {
 	passages []*Passage
 }
 
-// readAbout reads what encode wrote and skips whatever else is there; nil if nothing is left.
+// readAbout reads lines that encode wrote and skips everything else. It returns nil without such a line.
 func readAbout(b []byte) *about {
 	a := &about{heads: map[string]folderLine{}}
 	for text := range strings.Lines(string(b)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// itemsRenderer writes items/<score>.csv: a line a cell and a column an item, which `diff` pairs.
+// itemsRenderer writes items/<score>.csv, with a row for each cell and a column for each item.
 var itemsRenderer = renderer{
 	name:  "items",
 	files: []pattern{{"items/*.csv", unionAttributes}},
@@ -26,17 +26,16 @@ var itemsRenderer = renderer{
 	},
 	read: func(d *disk, name string, b []byte) bool {
 		lines := readItems(b)
-		output, _, _ := strings.Cut(strings.TrimSuffix(name, ".csv"), "@") // escaped names have no @
+		output, _, _ := strings.Cut(strings.TrimSuffix(name, ".csv"), "@") // no escaped name has an @
 		d.items[output] = append(d.items[output], lines...)
 		return len(lines) > 0
 	},
 }
 
-// itemHeader begins the line of ids in a file of items. No cell is called so.
+// itemHeader begins the row of ids in a file of items. No cell has this name.
 const itemHeader = "cell/item"
 
-// undefinedItem stands for a score that is undefined. Without a text of its own it couldn't be told from one
-// that is missing.
+// undefinedItem is written for an undefined score. An empty field is a score that is missing.
 const undefinedItem = "undefined"
 
 func formatItem(x float64) string {
@@ -46,7 +45,7 @@ func formatItem(x float64) string {
 	return typeset.Format(x, itemDigits)
 }
 
-// parseItem reads what formatItem wrote.
+// parseItem reads a score that formatItem wrote.
 func parseItem(s string) (x float64, ok bool) {
 	if s == undefinedItem {
 		return math.NaN(), true
@@ -76,7 +75,7 @@ func writeItems(to io.Writer, lines []*ItemLine) {
 	w.Flush()
 }
 
-// sizeOfItems returns how many bytes encodeItems makes. Only as many are made at a time as one line has.
+// sizeOfItems returns how many bytes encodeItems returns, without holding more than one line in memory.
 func sizeOfItems(lines []*ItemLine) int {
 	var n counter
 	writeItems(&n, lines)
@@ -90,8 +89,7 @@ func (n *counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readItems reads what encodeItems wrote, skipping whatever else is there, and lines with a score that can't
-// be read.
+// readItems reads lines that encodeItems wrote. It skips everything else, and lines with an unreadable score.
 func readItems(b []byte) (lines []*ItemLine) {
 	isHeader := func(_, fields []string) bool { return fields[0] == itemHeader }
 	ascending := func(a, b string) int { return cmp.Or(cmp.Compare(a, b), -1) }

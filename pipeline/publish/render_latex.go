@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/pipeline/typeset"
 )
 
-// latexRenderer writes tables/*.tex: a tabular of each table that fits a page.
+// latexRenderer writes tables/*.tex, with a tabular for each table that fits on a page.
 var latexRenderer = renderer{
 	name:  "latex",
 	files: []pattern{{"tables/*.tex", unionAttributes}},
@@ -21,10 +21,10 @@ var latexRenderer = renderer{
 	read: func(_ *disk, _ string, b []byte) bool { return bytes.HasPrefix(b, []byte(typeset.LaTeXMark)) },
 }
 
-// latexRows is how many rows a page has room for.
+// latexRows is how many rows fit on a page.
 const latexRows = 60
 
-// latexFile names the file of a table as LaTeX, "" if it doesn't fit a page.
+// latexFile returns the name of the LaTeX file of a table, "" for a table that doesn't fit on a page.
 func (s *Sheet) latexFile() string {
 	if len(s.Rows) > latexRows {
 		return ""

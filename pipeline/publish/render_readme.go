@@ -14,7 +14,8 @@ import (
 	"text/template"
 )
 
-// readmeRenderer writes README.md: the answer in words, tables, figures and means, and how to reproduce them.
+// readmeRenderer writes README.md: the answer in words, tables, figures and means, and the command that
+// reproduces them. It is never read: folder.jsonl has as data what no other file has.
 var readmeRenderer = renderer{
 	name:  "readme",
 	files: []pattern{{"README.md", ""}},
@@ -35,16 +36,16 @@ var readmeTemplate = template.Must(template.New("README.md").Funcs(template.Func
 	"count": count, "quotation": quotation,
 }).Parse(readmeText))
 
-// How much README.md shows before it links to a file.
+// How much README.md shows. It links to the rest.
 const (
-	tableRows   = 30 // of a table
-	openRows    = 15 // a longer table is folded
-	scoreRows   = 60 // of the means
-	mainFigures = 12
-	namedCells  = 20
+	tableRows   = 30 // rows of a table
+	openRows    = 15 // rows of a table that isn't collapsed
+	scoreRows   = 60 // means
+	mainFigures = 12 // figures of a stage
+	namedCells  = 20 // names in a list of cells
 )
 
-// A readme is what readme.md.tmpl reads. Its methods return Markdown, or "" for nothing to show.
+// A readme is the data of readme.md.tmpl. Its methods return Markdown, or "" if they have nothing to show.
 type readme struct{ *Folder }
 
 func (readme) Budget() int { return budget >> 20 }
@@ -54,18 +55,18 @@ type section struct {
 	Stage    string
 	Tables   []shownTable
 	Pictures []*Picture
-	Others   []*Picture // that are named only
+	Others   []*Picture // figures that are named only
 }
 
-// A shownTable is a table of Markdown, as much of it as README.md shows.
+// A shownTable is the rows of a table that README.md shows.
 type shownTable struct {
 	Title, File, Text string
-	TeX               string // the file of LaTeX, "" for none
-	Open              bool
-	Len, More         int    // rows, and those that aren't shown
+	TeX               string // the LaTeX file, "" for none
+	Open              bool   // it isn't collapsed
+	Len, More         int    // the number of rows, and of those that aren't shown
 	Legend            string // what an asterisk means
 
-	N string // items of each mean in it
+	N string // how many items each mean is of
 }
 
 // Sections lists the stages with tables and figures, published ones first.
@@ -81,7 +82,7 @@ func (r readme) Sections() []*section {
 	for _, sheet := range r.Sheets {
 		s := of(sheet.Stage)
 		t := r.table(sheet)
-		t.Open = len(s.Tables) == 0 && t.Len <= openRows // the stage's first table says the most
+		t.Open = len(s.Tables) == 0 && t.Len <= openRows // the first table of a stage matters most
 		s.Tables = append(s.Tables, t)
 	}
 	for _, p := range r.Pictures {
@@ -100,10 +101,11 @@ func (r readme) Sections() []*section {
 	return out
 }
 
-// kinds are the endings of a figure's files: the first that there is is shown, the others are linked.
+// kinds are the extensions of a figure's files. README.md shows the first kind that the figure has, and
+// links to the others.
 var kinds = [...]string{".svg", ".png", ".pdf"}
 
-// Links lists the files of a figure but the shown one, as links in Markdown.
+// Links returns links to the other files of a figure.
 func (r readme) Links(p *Picture) string {
 	var links []string
 	for _, q := range r.same(p) {
@@ -115,7 +117,7 @@ func (r readme) Links(p *Picture) string {
 	return strings.Join(links, ", ")
 }
 
-// Shown returns the file of a figure that is shown.
+// Shown returns the file that is shown of a figure.
 func (r readme) Shown(p *Picture) *Picture { return r.same(p)[0] }
 
 // same returns the files of a figure in the order of kinds.
@@ -139,7 +141,7 @@ func (r readme) table(s *Sheet) shownTable {
 	return t
 }
 
-// Scores returns the table of the mean scores of the cells, nil without any.
+// Scores returns the table of the cells' mean scores, nil without any.
 func (r readme) Scores() *shownTable {
 	var rows [][]string
 	low, high := math.MaxInt, 0
@@ -170,7 +172,8 @@ func (r readme) Scores() *shownTable {
 	return t
 }
 
-// of names a mean of a cell, by its port where the cell's name doesn't tell.
+// of returns the name of a mean: that of the cell, after the port if this isn't named like the stage or the
+// type.
 func (m *Mean) of(cell string) string {
 	if stage := stageOf(cell); scoreName(stage, m.Port) != stage {
 		return m.Port + " of " + cell
@@ -178,7 +181,8 @@ func (m *Mean) of(cell string) string {
 	return cell
 }
 
-// Stored names the scores of items that aren't in the folder, and one cell of them with its experiment.
+// Stored returns the names of the scores whose items are in the store alone, and an example of how to get
+// them: a cell and its experiment.
 func (r readme) Stored() map[string]string {
 	var names []string
 	out := map[string]string{"Experiment": "FILE"}
@@ -197,7 +201,7 @@ func (r readme) Stored() map[string]string {
 	return out
 }
 
-// Undefined names the cells whose scores aren't all defined.
+// Undefined lists the cells with undefined scores.
 func (r readme) Undefined() string {
 	var names []string
 	for _, l := range r.Lines {
@@ -211,7 +215,7 @@ func (r readme) Undefined() string {
 	return some(names, namedCells)
 }
 
-// Makers names what made the cells.
+// Makers lists the devices and runtimes that made the cells.
 func (r readme) Makers() string {
 	cells := map[string]int{}
 	for _, l := range r.Lines {
@@ -225,7 +229,7 @@ func (r readme) Makers() string {
 	return strings.Join(counted(cells), "; ")
 }
 
-// passageEnd follows a text. A folder of an older build is read by it.
+// passageEnd follows a text in README.md. Texts are marked for older builds, which read them there.
 const passageEnd = "<!-- end of text -->"
 
 func (p *Passage) String() string {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// tablesRenderer writes tables/*.csv: axes, keys and numbers, a row a line.
+// tablesRenderer writes tables/*.csv, with columns of axes, keys and numbers.
 var tablesRenderer = renderer{
 	name:  "tables",
 	files: []pattern{{"tables/*.csv", unionAttributes}},
@@ -19,7 +19,7 @@ var tablesRenderer = renderer{
 	},
 	read: func(d *disk, name string, b []byte) bool {
 		d.tables[name] = readTable(b)
-		return false // lines in cells/ name ours
+		return false // the lines in cells/ say which tables are ours
 	},
 }
 
@@ -37,8 +37,8 @@ func encodeTable(s *Sheet) []byte {
 	})
 }
 
-// readTable reads what encodeTable wrote, skipping whatever else is there.
-func readTable(b []byte) (records []*TableRow) {
+// readTable reads rows that encodeTable wrote, and skips everything else.
+func readTable(b []byte) (rows []*TableRow) {
 	isHeader := func(header, fields []string) bool {
 		_, number := typeset.Parse(fields[len(fields)-1])
 		return header == nil || fields[0] == header[0] && !number
@@ -52,14 +52,14 @@ func readTable(b []byte) (records []*TableRow) {
 				places[header[i]] = i
 			}
 		}
-		records = append(records, &TableRow{columns: header, values: fields, places: places})
+		rows = append(rows, &TableRow{columns: header, values: fields, places: places})
 	}
-	return records
+	return rows
 }
 
-// readCSV yields the records of a CSV file that are as long as their header, with it. A union of two
-// branches' files may have two: each holds for what follows it. What git and interrupted editors leave,
-// conflict markers and half a line at the end, isn't among them.
+// readCSV yields the rows of a CSV file that are as long as their header, with the header. A union of two
+// branches' files may have two headers: each is for the rows that follow it. Conflict markers are skipped,
+// and so is half a line that an interrupted editor left at the end.
 func readCSV(b []byte, isHeader func(header, fields []string) bool) iter.Seq2[[]string, []string] {
 	return func(yield func(header, fields []string) bool) {
 		r := csv.NewReader(bytes.NewReader(b[:bytes.LastIndexByte(b, '\n')+1]))
@@ -82,10 +82,10 @@ func readCSV(b []byte, isHeader func(header, fields []string) bool) iter.Seq2[[]
 }
 
 // encodeCSV writes a CSV file.
-func encodeCSV(records iter.Seq[[]string]) []byte {
+func encodeCSV(rows iter.Seq[[]string]) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	for r := range records {
+	for r := range rows {
 		w.Write(r)
 	}
 	w.Flush() // a bytes.Buffer takes everything

@@ -6,40 +6,40 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Results is what a run has to publish.
+// Results are what a run has to publish.
 type Results struct {
 	Name, Title string
-	Experiment  []byte       // experiment.yaml, resolved
-	Command     string       // how to reproduce it: "runexp run experiments/x.yaml"
-	Cells       []Cell       // every declared cell, in the order in which README.md shows them
+	Experiment  []byte       // experiment.yaml with all defaults
+	Command     string       // reproduces the run: "runexp run experiments/x.yaml"
+	Cells       []Cell       // every declared cell, in the order of README.md
 	Publish     []string     // names of the published stages, in the order of README.md
-	Narrowed    []string     // in words, what was left out or overridden; empty for the file as it stands
-	Remarks     []string     // in sentences, what of the data isn't used, or is taken otherwise
-	Order       stages.Order // of every axis: its ids as the experiment writes them
-	Labels      stages.Names // of the ids that have one
+	Narrowed    []string     // phrases on what was left out or overridden; empty for the whole experiment
+	Remarks     []string     // sentences on data that isn't used, or not as one may think
+	Order       stages.Order // the ids of every axis, in the order of the experiment
+	Labels      stages.Names // what people call ids
 }
 
-// A State tells how a cell ended.
+// A State is how a cell ended.
 type State int
 
 const (
 	Done    State = iota
 	Failed        // it ran and gave no result
-	Blocked       // it didn't run: something it needs failed, or the run was stopped
+	Blocked       // it didn't run: a cell that it needs failed, or the run was stopped
 )
 
 // A Cell is one stage at one combination of axes, and what it has to publish.
 type Cell struct {
 	Name       string // maps[method=ig,model=vgg]
-	Cells      int    // how many cells it stands for, if not for one
+	Cells      int    // how many cells of the run it stands for, 0 for one
 	Stage      string // the stage's name in the experiment
 	Coord      []stages.Coord
 	State      State
 	Definition stages.Digest
 	Params     []byte // a JSON object with sorted keys; nil for none
-	Shown      []byte // which images, rows and columns its figure shows, a JSON object; nil for none
+	Shown      []byte // the images, rows and columns that its figure shows, a JSON object; nil for no figure
 	N          int    // items, -1 for a cell that makes a value
-	MadeBy     string // "cpu, ONNX Runtime 1.24.1"; empty where nothing depends on it
+	MadeBy     string // "cpu, ONNX Runtime 1.24.1"; empty if the results don't depend on it
 
 	Scores  []Score
 	Tables  []Table
@@ -57,7 +57,7 @@ type Score struct {
 // Items are the scores of all items.
 type Items struct {
 	IDs    []string
-	Values []float64 // NaN where it's undefined
+	Values []float64 // NaN for an undefined score
 }
 
 // A Table is an output port that carries a table.
@@ -80,14 +80,14 @@ type Text struct {
 	Markdown string
 }
 
-// An output is a port of a stage, and what finished cells have there.
+// An output is a port of a stage, with what finished cells have there.
 type output struct {
 	stage, port string
-	name        string // of its files, without their endings
+	name        string // the name of its files, without their extensions
 	cells       []cellOutput
 }
 
-// file tells an output from others of the same name: a figure as PNG or PDF is called like the one as SVG.
+// file names an output uniquely: a figure as PNG or PDF has the name of the same figure as SVG.
 func (o *output) file() string {
 	if o.port == "png" || o.port == "pdf" {
 		return o.name + "." + o.port
@@ -95,7 +95,7 @@ func (o *output) file() string {
 	return o.name
 }
 
-// A part is what one cell has at an output: one of the three.
+// A cellOutput is what one cell has at an output: a score, a table or a figure.
 type cellOutput struct {
 	cell   *Cell
 	score  *Score
@@ -103,12 +103,12 @@ type cellOutput struct {
 	figure *Figure
 }
 
-// outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. A
-// port called like its stage or like its type isn't spelled out in their names, unless another output's files
-// are called so: those of a stage "pic" with a port "sic", and of a stage "pic.sic".
+// outputsOf lists the outputs in the order of the cells and of their ports, by the folder of their files. The
+// files of a port that has the name of its stage or of its type are named by the stage alone, unless another
+// output has files of that name: a stage "pic" with a port "sic" is one, a stage "pic.sic" another.
 func outputsOf(cells []*Cell) map[string][]*output {
 	index := map[[3]string]*output{}
-	users := map[string]int{} // of a name
+	users := map[string]int{} // outputs by file
 	outputs := map[string][]*output{}
 	for _, c := range cells {
 		add := func(folder, port string, p cellOutput) {
@@ -141,8 +141,8 @@ func outputsOf(cells []*Cell) map[string][]*output {
 	return outputs
 }
 
-// baseNames returns the names that the files of an output may have, without their endings: the second is for
-// when the first belongs to another output too.
+// baseNames returns the names that the files of an output may have, without their extensions. They have the
+// second one if two outputs would have the first.
 func baseNames(stage, port string) [2]string {
 	full := escape(stage) + "." + escape(port)
 	switch port {
@@ -152,7 +152,7 @@ func baseNames(stage, port string) [2]string {
 	return [2]string{full, full}
 }
 
-// scoreName names a score for people.
+// scoreName returns the name of a score for people.
 func scoreName(stage, port string) string {
 	if port == stage || port == "score" || port == "scores" {
 		return stage

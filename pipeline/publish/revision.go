@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// A Version of a review folder is its files, from the disk or from a git revision.
+// A Version is the files of a review folder, from disk or from a git revision.
 type Version struct {
 	Name  string // for people
 	dir   string
 	files map[string][]byte
 }
 
-// ReadVersion reads the review folder dir as it is.
+// ReadVersion reads the review folder dir from disk.
 func ReadVersion(dir string) (*Version, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (v *Version) Match(pattern string) (names []string) {
 // File returns the content of a file, nil for none.
 func (v *Version) File(name string) []byte { return v.files[name] }
 
-// ReadRevision reads the review folder dir as a git revision has it. Only what git stores is read: none of
-// the repository's hooks, filters or other programs runs.
+// ReadRevision reads the review folder dir from a git revision. It runs no hook, filter or other program
+// that the repository configures.
 func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 	tree, err := treeAt(ctx, revision, dir)
 	if err != nil {
@@ -99,7 +99,7 @@ func ReadRevision(ctx context.Context, revision, dir string) (*Version, error) {
 	return v, nil
 }
 
-// FoldersAt lists the review folders below dir, by name: those that a revision has, and those on disk.
+// FoldersAt lists the review folders in dir: those that a revision has, and those on disk.
 func FoldersAt(ctx context.Context, revision, dir string) (committed, existing []string, err error) {
 	tree, err := treeAt(ctx, revision, dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// treeAt returns the name of the tree that a folder is in a revision.
+// treeAt returns the name of a folder's tree in a revision.
 func treeAt(ctx context.Context, revision, dir string) (string, error) {
 	base := existing(dir)
 	rel, err := filepath.Rel(base, dir)
@@ -146,7 +146,7 @@ func treeAt(ctx context.Context, revision, dir string) (string, error) {
 	return strings.TrimSpace(string(tree)), nil
 }
 
-// unlessQuiet returns what git says of an error, behind a colon: nothing where a name is unknown.
+// unlessQuiet returns git's message after a colon, "" for an unknown name, of which git says nothing.
 func unlessQuiet(err error) string {
 	if errors.As(err, new(*exec.ExitError)) {
 		return ""
@@ -154,7 +154,8 @@ func unlessQuiet(err error) string {
 	return ": " + err.Error()
 }
 
-// incomplete tells, for the end of a message, that a repository hasn't got all of its history, "" if it has.
+// incomplete returns the end of a message about a repository that lacks a part of its history, "" for any
+// other.
 func incomplete(ctx context.Context, dir string) string {
 	if shallow, err := git(ctx, dir, nil, "rev-parse", "--is-shallow-repository"); err == nil &&
 		strings.TrimSpace(string(shallow)) == "true" {
@@ -169,7 +170,7 @@ func incomplete(ctx context.Context, dir string) string {
 	return ""
 }
 
-// existing returns a folder, or the nearest one around it that exists.
+// existing returns dir if it is a folder, or else the nearest parent that exists.
 func existing(dir string) string {
 	for {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
@@ -179,14 +180,14 @@ func existing(dir string) string {
 	}
 }
 
-// outLimit bounds what git may print: the files of a folder with their headers, or the names in a tree, of
-// which a small repository may have any number.
+// outLimit is how many bytes git may print: the files of a folder with their headers, or the names in a
+// tree, of which even a small repository may have any number.
 const outLimit = folderLimit + 16<<20
 
-// limited is the Output of a command, up to outLimit.
+// limited returns the output of a command. It stops a command that prints more than outLimit.
 func limited(cmd *exec.Cmd) ([]byte, error) {
-	var says bytes.Buffer
-	cmd.Stderr = &says
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -205,13 +206,13 @@ func limited(cmd *exec.Cmd) ([]byte, error) {
 	}
 	err = cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		exit.Stderr = says.Bytes()
+		exit.Stderr = messages.Bytes()
 	}
 	return b, err
 }
 
-// git runs git in the repository around a folder, without what a repository may have it run: hooks, a
-// file-system monitor, a pager, a fetch of missing objects.
+// git runs git in the repository of a folder, without the programs that a repository may configure: hooks, a
+// file-system monitor, a pager, the fetch of missing objects.
 func git(ctx context.Context, dir string, stdin io.Reader, args ...string) ([]byte, error) {
 	safe := []string{"-C", existing(dir), "--no-pager", "--no-replace-objects", "-c", "core.fsmonitor=false",
 		"-c", "core.hooksPath=" + os.DevNull, "-c", "protocol.allow=never"}

@@ -29,14 +29,14 @@ func (r *TableRow) lookup(column string) (string, bool) {
 	return r.values[i], true
 }
 
-// number returns the number in a column, NaN where it's undefined.
+// number returns the number in a column, NaN for an undefined one, and reports whether there is one.
 func (r *TableRow) number(column string) (float64, bool) {
 	s, ok := r.lookup(column)
 	x, isNumber := typeset.Parse(s)
 	return x, ok && isNumber
 }
 
-// String tells rows apart, whatever the order of their columns.
+// String is equal for rows with the same texts in the same columns, whatever the order of these.
 func (r *TableRow) String() string {
 	pairs := make([]string, len(r.columns))
 	for i, c := range r.columns {
@@ -64,7 +64,7 @@ func (r *TableRow) key() string {
 	return r.texts(r.table.Keys)
 }
 
-// usable reports whether there is a number, or nothing, wherever there should be one.
+// usable reports whether every column of numbers has a number, or nothing for an undefined one.
 func (r *TableRow) usable() bool {
 	return r.table != nil && !slices.ContainsFunc(r.table.Numbers, func(n stages.Column) bool {
 		_, ok := r.number(n.Name)
@@ -96,7 +96,8 @@ func (r *TableRow) published(now *TableRow) *TableRow {
 	return &p
 }
 
-// mergeTables merges tables/*.csv: a file an output, the tables of all cells of the stage below each other.
+// mergeTables merges tables/*.csv. A file has one output: the tables of all cells of the stage, below each
+// other.
 func (m *merge) mergeTables() {
 	for _, o := range m.outputs["tables"] {
 		if len(o.cells) == 0 {
@@ -112,7 +113,7 @@ func (m *merge) mergeTables() {
 			r.table = s.Tables[r.Cell]
 		}
 		s.Rows = mergeFile(m, s.File, s.Stage, m.disk.tables[s.File], now)
-		rewritten := map[string]bool{} // cells that have rows which weren't published
+		rewritten := map[string]bool{} // cells with a row that wasn't published
 		for _, r := range s.Rows {
 			rewritten[r.Cell] = rewritten[r.Cell] || r.pos < 0
 			for _, c := range r.columns {
@@ -123,7 +124,7 @@ func (m *merge) mergeTables() {
 		}
 		slices.Sort(s.Extra)
 		slices.SortStableFunc(s.Rows, func(x, y *TableRow) int {
-			// The order of published rows is a result where the table is ranked.
+			// The order of the rows of a ranked table is a result, and stays as it is published.
 			if t := x.table; x.Cell == y.Cell && t != nil && t.Ranked && !rewritten[x.Cell] &&
 				m.standing(x.Cell) == current {
 				return cmp.Compare(x.pos, y.pos)
@@ -134,7 +135,7 @@ func (m *merge) mergeTables() {
 	}
 }
 
-// sheet returns the form of an output's table.
+// sheet returns the sheet of an output without its rows.
 func (m *merge) sheet(o *output) *Sheet {
 	s := &Sheet{File: o.name + ".csv", Stage: o.stage, Tables: map[string]*stages.Table{}}
 	add := func(list *[]string, names ...string) {
@@ -162,7 +163,7 @@ func (m *merge) sheet(o *output) *Sheet {
 		}
 	}
 	slices.Sort(s.axes)
-	for _, axis := range s.axes { // one that goes by the name of another column becomes "cell.axis"
+	for _, axis := range s.axes { // an axis with the name of another column is called "cell.axis"
 		for slices.Contains(s.Columns(), axis) {
 			axis = "cell." + axis
 		}
@@ -171,7 +172,7 @@ func (m *merge) sheet(o *output) *Sheet {
 	return s
 }
 
-// title is the table's title, or the name of its file if its cells have different ones.
+// title returns the title of the cells' tables or, if they have several, the name of the file.
 func (s *Sheet) title() string {
 	if len(s.Titles) == 1 {
 		return s.Titles[0]
@@ -179,7 +180,7 @@ func (s *Sheet) title() string {
 	return path.Base(strings.TrimSuffix(s.File, ".csv"))
 }
 
-// owner returns the name of the cell that a record belongs to, "" if it has no column for an axis.
+// owner returns the name of the cell that has a row on disk, "" if the row lacks the column of an axis.
 func (s *Sheet) owner(r *TableRow) string {
 	if len(s.axes) == 0 {
 		return s.Stage
@@ -195,8 +196,8 @@ func (s *Sheet) owner(r *TableRow) string {
 	return s.Stage + "[" + strings.Join(at, ",") + "]"
 }
 
-// records makes the records of a cell's table. They are sorted by the ids in them, unless their order is a
-// result, so that they stay where they are when the experiment reorders an axis.
+// rows returns the rows of a cell's table. Unless their order is a result, they are sorted by the ids in
+// them: they stay where they are when the experiment reorders an axis.
 func (s *Sheet) rows(c *Cell, t *stages.Table, order stages.Order) []*TableRow {
 	var columns, at []string
 	for i, axis := range s.axes {
@@ -234,7 +235,7 @@ func (s *Sheet) rows(c *Cell, t *stages.Table, order stages.Order) []*TableRow {
 	return out
 }
 
-// Shown returns the rows as the experiment orders cells and ids, but for those whose order is a result.
+// Shown returns the rows in the experiment's order of cells and ids. Rows of ranked tables keep their order.
 func (f *Folder) Shown(s *Sheet) []*TableRow {
 	rows := slices.Clone(s.Rows)
 	slices.SortStableFunc(rows, func(x, y *TableRow) int {
@@ -251,7 +252,7 @@ func (f *Folder) Shown(s *Sheet) []*TableRow {
 	return rows
 }
 
-// gridOf arranges a table of a review folder, or the first rows of one, as its experiment orders them.
+// gridOf returns the first rows of a table for people, at most limit of them.
 func (f *Folder) gridOf(s *Sheet, limit int) *typeset.Grid {
 	columns := s.Columns()
 	var rows [][]string
@@ -265,8 +266,8 @@ func (f *Folder) gridOf(s *Sheet, limit int) *typeset.Grid {
 	return typeset.NewGrid(columns, s.Numbers, rows)
 }
 
-// label returns what people read in the place of a text in a column of a table: of an id on the column's axis
-// its label, and of another text that of an id on an axis of another column, as that of a reference.
+// label returns the text that people read in the place of another one in a column of a table: the label of
+// an id on the column's axis or, since a column may refer to one, on the axis of another column.
 func (f *Folder) label(s *Sheet, column int, text string) string {
 	axes := slices.Concat(s.axes, s.Keys)
 	if f.Labels == nil || column >= len(axes) {

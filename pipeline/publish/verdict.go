@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// A Verdict tells how a run compares with what was published before it.
+// A Verdict is how a run compares with what was published before it.
 type Verdict struct {
-	Answer     string   // the first sentence of README.md's answer; empty where there is none of this run
-	Reproduced Counts   // claims that the run confirms
-	Largest    float64  // deviation of their numbers
-	Rows       []Row    // all others
-	Changed    []string // files that were written or removed; for [Verify], that would be
+	Answer     string   // the first sentence of this run's answer, "" if it has none
+	Reproduced Counts   // published entries that the run reproduces
+	Largest    float64  // the largest deviation of a number in these
+	Rows       []Row    // all other entries
+	Changed    []string // files that were written or removed; for [Verify], those that would be
 	Warnings   []string // sentences for the user
 
-	verified bool // it's of [Verify], which leaves the folder alone
+	verified bool // it is of [Verify], which changes no file
 }
 
-// Counts counts rows by kind.
+// Counts counts entries by kind.
 type Counts struct {
 	Scores  int // means of scores, one a cell and port
 	Items   int // scores of items
@@ -43,29 +43,29 @@ func (c *Counts) add(o Counts) {
 	c.Cells += o.Cells
 }
 
-// An Outcome is what becomes of rows that the run doesn't just confirm.
+// An Outcome is what became of entries that the run doesn't reproduce.
 type Outcome int
 
 const (
-	Differs   Outcome = iota // a claim outside its tolerance
-	New                      // nothing was published
+	Differs   Outcome = iota // current, and outside the tolerance
+	New                      // not published before
 	Rewritten                // published under another definition, or accepted
-	Removed                  // published for a cell that doesn't exist any more
-	Kept                     // left alone because something failed
+	Removed                  // published for a cell that the experiment no longer has
+	Kept                     // not compared, because something failed
 )
 
-// A Row tells what became of the rows that one cell has in one file.
+// A Row is what became of the entries that one cell has in one file.
 type Row struct {
 	Outcome Outcome
 	File    string
 	Cell    string // empty for a whole file
 	Rows    int
 
-	// The rest is set for claims that differ, and is of the one that differs most.
+	// The rest is set for entries that differ, and is about the one that differs most.
 	Item      string // the item, or the keys of a table's row
 	Column    string
 	Old, New  string
-	Deviation float64 // infinite where it isn't a matter of size
+	Deviation float64 // infinite for a difference that has no size
 	Tolerance float64
 }
 
@@ -74,21 +74,21 @@ func (v Verdict) Of(o Outcome) []Row {
 	return slices.DeleteFunc(slices.Clone(v.Rows), func(r Row) bool { return r.Outcome != o })
 }
 
-// OK reports that nothing differs: every claim was reproduced.
+// OK reports that no entry differs.
 func (v Verdict) OK() bool { return len(v.Of(Differs)) == 0 }
 
-// Current reports that the folder has exactly what the run has: every claim was reproduced, and nothing else
-// is or should be there.
+// Current reports that the folder has exactly the entries of the run, and that all of them were reproduced.
 func (v Verdict) Current() bool { return len(v.Rows) == 0 }
 
 // listed is how many differences are spelled out.
 const listed = 20
 
-// String returns the verdict in a few lines, the last of them without a newline.
+// String returns the verdict in a few lines, without the last newline.
 func (v Verdict) String() string {
 	var lines []string
 	if c := v.Reproduced.String(); c != "" {
-		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c, typeset.Brief(v.Largest, 1)))
+		lines = append(lines, fmt.Sprintf("reproduced %s (largest deviation %s)", c,
+			typeset.Brief(v.Largest, 1)))
 	}
 	would := ""
 	if v.verified {
@@ -110,7 +110,7 @@ func (v Verdict) String() string {
 	return cmp.Or(strings.Join(lines, "\n"), "nothing to publish")
 }
 
-// String returns a difference in words: auc[method=rise] mean 0.123 → 0.124 (tolerance 1e-4).
+// String describes a difference: auc[method=rise] mean 0.123 → 0.124 (tolerance 1e-4).
 func (r Row) String() string {
 	s := cmp.Or(r.Cell, r.File)
 	if r.Item != "" {
@@ -126,7 +126,7 @@ func (r Row) String() string {
 	return s
 }
 
-// String counts in words, "" for nothing: 48 scores, 2 figures.
+// String lists the counts, "" if all are 0: 48 scores, 2 figures.
 func (c Counts) String() string {
 	var parts []string
 	add := func(n int, kind string) {
@@ -150,7 +150,7 @@ func count(n int, kind string) string {
 	return fmt.Sprintf("%d %ss", n, kind)
 }
 
-// counted lists in words what has how many cells, sorted.
+// counted lists names with their numbers of cells, sorted.
 func counted(cells map[string]int) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		list = append(list, fmt.Sprintf("%s (%s)", name, count(cells[name], "cell")))
@@ -190,7 +190,7 @@ func some(names []string, n int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }
 
-// A report collects, row by row, how what one cell has in one file compares with what is published there.
+// A report collects, entry by entry, how those of one cell in one file compare with the published ones.
 type report struct {
 	file, cell string
 	reproduced Counts
@@ -198,8 +198,8 @@ type report struct {
 	rows       []Row
 }
 
-// add notes what became of one row, or of r.Rows of them. Of those that differ in the same column, the one
-// that is farthest off is shown.
+// add notes what became of one entry, or of r.Rows of them. Of those that differ in the same column, the
+// one with the largest deviation is shown.
 func (p *report) add(o Outcome, r Row) {
 	r.Outcome, r.File, r.Cell, r.Rows = o, p.file, p.cell, max(r.Rows, 1)
 	i := slices.IndexFunc(p.rows, func(q Row) bool { return q.Outcome == o && q.Column == r.Column })
@@ -214,7 +214,7 @@ func (p *report) add(o Outcome, r Row) {
 	p.rows[i].Rows = n
 }
 
-// differs notes a difference that isn't a matter of size.
+// differs notes a difference that has no size.
 func (p *report) differs(item, column, old, new string) {
 	p.add(Differs, Row{Item: item, Column: column, Old: old, New: new, Deviation: math.Inf(1)})
 }
@@ -246,7 +246,7 @@ func (m *merge) verdict() (v Verdict) {
 		v.Rows = append(v.Rows, p.rows...)
 		v.Reproduced.add(p.reproduced)
 	}
-	place := func(file string) int { // in the order in which files explain each other
+	place := func(file string) int { // a file comes after those that it is made from
 		return slices.Index([]string{"cells", "items", "tables", "figures", "."}, path.Dir(file))
 	}
 	slices.SortFunc(v.Rows, func(a, b Row) int {

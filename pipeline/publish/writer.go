@@ -33,9 +33,9 @@ func (r rootSystem) Create(name string) (file, error) {
 	return r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
-// write updates the folder dir, file by file, and never what a link in it leads to. What an interrupted run
-// left goes first. Lines in cells/ come last: they make claims of what is in the other files, so none may
-// speak of a file that an interrupted run left behind.
+// write updates the folder dir, file by file, and never follows a link in it. Files that an interrupted run
+// left are removed first. Lines in cells/ are written last: their definitions make the entries of other
+// files current, so those must be on disk before.
 func (c *change) write(dir string, wrap func(fileSystem) fileSystem) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -75,14 +75,14 @@ func (c *change) write(dir string, wrap func(fileSystem) fileSystem) error {
 	}
 	for _, sub := range subFolders()[1:] {
 		if len(names) > 0 {
-			to.Remove(sub) // unless it has files: empty folders don't exist for git, nor for us
+			to.Remove(sub) // fails for a folder with files; git knows no empty folders
 		}
 	}
 	return nil
 }
 
-// replace writes a temporary file and renames it. Another run may sweep it away before that, so it's tried
-// again.
+// replace writes a temporary file and renames it. Another run may remove it before it is renamed, so replace
+// tries again.
 func replace(to fileSystem, name string, b []byte) error {
 	for try := 1; ; try++ {
 		err := replaceOnce(to, name, b)
@@ -102,7 +102,7 @@ func replaceOnce(to fileSystem, name string, b []byte) error {
 		return err
 	}
 	if _, err = f.Write(b); err == nil {
-		err = f.Sync() // renamed before its bytes are on the disk, it could be empty after a power cut
+		err = f.Sync() // a file renamed before its bytes are on disk could be empty after a power cut
 	}
 	if err = cmp.Or(err, f.Close()); err == nil {
 		err = to.Rename(temp, name)

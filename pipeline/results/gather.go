@@ -122,8 +122,8 @@ func addOutput(ctx context.Context, to *publish.Cell, r *pipeline.Result, c *pla
 	return nil
 }
 
-// addScores adds the scores of a port's items. The cell's definition then covers the items' ids too: the score
-// of a renamed image must not be compared with the score of whatever had that name before.
+// addScores adds the scores of a port's items. The cell's definition then covers the items' ids too: the
+// score of a renamed image must not be compared with the score of whatever had that name before.
 func addScores(to *publish.Cell, port string, ids []string, d stages.Data) error {
 	values := make([]float64, len(ids))
 	for i := range ids {

@@ -235,11 +235,12 @@ type outputPort struct {
 func netOf(c *plan.Cell) (q netOnImages, ok bool) {
 	model, hasModel := upstream(c, stages.Model)
 	images, hasImages := upstream(c, stages.Images)
-	return netOnImages{outputPort{model.From, model.Port}, outputPort{images.From, images.Port}}, hasModel && hasImages
+	q = netOnImages{outputPort{model.From, model.Port}, outputPort{images.From, images.Port}}
+	return q, hasModel && hasImages
 }
 
-// predictors returns the cells that find the classes which nets predict: those of a stage that chooses classes,
-// with its default parameters.
+// predictors returns the cells that find the classes which nets predict: those of a stage that chooses
+// classes, with its default parameters.
 func predictors(p *plan.Plan) map[netOnImages]*plan.Cell {
 	index := map[netOnImages]*plan.Cell{}
 	for _, c := range p.Cells {

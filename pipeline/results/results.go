@@ -1,7 +1,8 @@
 // Package results publishes what a run found. It connects the engine, which publishes nothing, with package
 // publish, which knows neither runs nor stores:
 //
-//   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares one.
+//   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares
+//     one.
 //   - gather.go: [Of] gathers what a run has to publish, cell by cell.
 //   - lines.go: cells that nothing published distinguishes have one line together.
 //   - maps.go: [FindMaps] finds the maps of a published folder in the store, with their images and classes.
@@ -58,8 +59,8 @@ func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o pub
 	return v, false, r.Store().SetMemo(key, b)
 }
 
-// An upToDate is what the store remembers of a folder that a run reproduced: while the folder has these files,
-// a run with the same results has nothing to compare.
+// An upToDate is what the store remembers of a folder that a run reproduced: while the folder has these
+// files, a run with the same results has nothing to compare.
 type upToDate struct {
 	Answer string
 	Files  []publish.File

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Grid is a table for people, from which Markdown and LaTeX are written. Its rows and columns are in the order
-// in which they are shown.
+// A Grid is a table for people, from which Markdown and LaTeX are written. Its rows and columns are in the
+// order in which they are shown.
 type Grid struct {
 	columns []gridColumn
 	rows    [][]string // the published texts, one for every column
@@ -97,8 +97,8 @@ func (g *Grid) at(row, column int) float64 {
 	return x
 }
 
-// intervals returns the columns of the lower and upper ends of intervals, by the column of the number that they
-// enclose: "x low" and "x high" enclose "x", and "low" and "high" the number before them.
+// intervals returns the columns of the lower and upper ends of intervals, by the column of the number that
+// they enclose: "x low" and "x high" enclose "x", and "low" and "high" the number before them.
 func intervals(numbers []stages.Column) map[string][2]string {
 	out := map[string][2]string{}
 	names, before := map[string]bool{}, ""

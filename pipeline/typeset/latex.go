@@ -84,8 +84,8 @@ func (g *Grid) latexColumns() []int {
 // labelBreak separates the labels of several ids.
 const labelBreak = " · "
 
-// latexHead writes the names of the columns. A word that the names of neighbours begin with, such as the metric
-// of scores on several models, is written once above them.
+// latexHead writes the names of the columns. A word that the names of neighbours begin with, such as the
+// metric of scores on several models, is written once above them.
 func (g *Grid) latexHead(b *strings.Builder, shown []int) {
 	type span struct {
 		word        string
@@ -158,7 +158,8 @@ func (g *Grid) latexNumber(row, column int, style string) string {
 	return text
 }
 
-// signed writes the distance from a number to an end of its interval; a distance of 0 has the sign of that end.
+// signed writes the distance from a number to an end of its interval; a distance of 0 has the sign of that
+// end.
 func (c gridColumn) signed(end string, x float64) string {
 	text := c.latexDecimals(x)
 	if strings.HasPrefix(text, "-") {
@@ -200,8 +201,8 @@ func (g *Grid) group(row int) string {
 	return strings.Join(texts[:max(len(texts)-1, 0)], " ")
 }
 
-// best returns the styles of the best and the second number of each group, by row and column. Numbers that are
-// displayed alike tie; after a tie of the best no number is second.
+// best returns the styles of the best and the second number of each group, by row and column. Numbers that
+// are displayed alike tie; after a tie of the best no number is second.
 func (g *Grid) best(shown []int) map[[2]int]string {
 	rows := map[string][]int{}
 	for i := range g.rows {
@@ -246,9 +247,9 @@ func (g *Grid) best(shown []int) map[[2]int]string {
 	return styles
 }
 
-// LaTeXText escapes a text for a line, or a field of a tabular, in LaTeX: it is displayed as it is. Brackets and
-// asterisks are escaped because at the beginning of a row they would be an argument of the line break before it.
-// Letters outside Latin and latexEscapes need XeLaTeX or LuaLaTeX.
+// LaTeXText escapes a text for a line, or a field of a tabular, in LaTeX: it is displayed as it is.
+// Brackets and asterisks are escaped because at the beginning of a row they would be an argument of the
+// line break before it. Letters outside Latin and latexEscapes need XeLaTeX or LuaLaTeX.
 func LaTeXText(s string) string {
 	s = latexEscapes.Replace(Plain(s))
 	for strings.Contains(s, "--") { // LaTeX joins two hyphens to a dash

@@ -6,7 +6,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Markdown returns a table in Markdown. Numbers have the decimals of their columns, and marked ones an asterisk.
+// Markdown returns a table in Markdown. Numbers have the decimals of their columns, and marked ones an
+// asterisk.
 func Markdown(t stages.Table) string {
 	g := tableGrid(t)
 	text := g.Markdown() + "\n"

@@ -15,8 +15,8 @@ import (
 
 var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
 
-// hidden reports whether a character is invisible, or changes how its neighbours are displayed. The zero-width
-// joiner and non-joiner stay: scripts such as Persian and Devanagari are spelled with them.
+// hidden reports whether a character is invisible, or changes how its neighbours are displayed. The
+// zero-width joiner and non-joiner stay: scripts such as Persian and Devanagari are spelled with them.
 func hidden(r rune) bool {
 	joiner := r == '\u200c' || r == '\u200d'
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && !joiner
@@ -85,8 +85,8 @@ func Target(name string) string {
 var plainNumber = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
 
 // Field escapes a text for a field of a CSV file: hidden characters become escapes, and a text that a
-// spreadsheet would evaluate as a formula begins with an apostrophe. Numbers stay numbers, and different texts
-// stay different.
+// spreadsheet would evaluate as a formula begins with an apostrophe. Numbers stay numbers, and different
+// texts stay different.
 func Field(s string) string {
 	lines := strings.Split(strings.ReplaceAll(s, `\`, `\\`), "\n")
 	for i, line := range lines {

@@ -1,5 +1,5 @@
-// Package webpage writes a review folder as one HTML page that people can send: it needs no network, no server
-// and no other file.
+// Package webpage writes a review folder as one HTML page that people can send: it needs no network, no
+// server and no other file.
 //
 //   - model.go: what the page shows, as JSON; made of the folder (package publish) and, where the store has
 //     them, of the maps behind it.

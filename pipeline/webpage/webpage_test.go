@@ -64,8 +64,8 @@ func pageOf(t *testing.T, dir string) (string, model) {
 			t.Errorf("%s is null, which the page's script doesn't expect", name)
 		}
 	}
-	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables, "command": &m.Command,
-		"figures": &m.Figures, "left": &m.Left, "notes": &m.Notes} {
+	for name, to := range map[string]any{"title": &m.Title, "answers": &m.Answers, "tables": &m.Tables,
+		"command": &m.Command, "figures": &m.Figures, "left": &m.Left, "notes": &m.Notes} {
 		if text, ok := loose[name]; ok {
 			if err := json.Unmarshal(text, to); err != nil {
 				t.Fatalf("%s: %v", name, err)
