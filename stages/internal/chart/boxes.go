@@ -58,10 +58,59 @@ func BoxOf(v []float64) Box {
 
 // Figure draws the boxes. A diamond marks a box that is only a line.
 func (b *Boxes) Figure() Figure {
-	most, chance := 0, false
-	ranges := make([][2]float64, len(b.Panels))
-	for i, panel := range b.Panels {
-		most = max(most, len(panel.Places))
+	w, box := b.widths()
+	const widest = 900
+	if !b.named() {
+		b.PerRow = max(min(b.PerRow, int(widest/w)), 1)
+	}
+	ranges, chance := b.ranges()
+	round := Ticks
+	if b.Log {
+		round = decades
+	}
+	scales := b.scales(ranges, b.ByRow, round)
+	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
+	for i := range b.Panels {
+		l.plots = append(l.plots, b.panel(i, scales[i], w, box))
+	}
+	if len(b.Groups) > 1 || chance {
+		l.legend = newLegend()
+	}
+	for k, name := range b.Groups {
+		if len(b.Groups) > 1 {
+			line, fill := boxColours(k)
+			l.legend.Add(oneLine(name), swatch{fill, line})
+		}
+	}
+	if chance {
+		l.legend.Add("chance", &plotter.Line{LineStyle: chanceStyle})
+	}
+	return l.figure()
+}
+
+// most is the largest number of places in a panel.
+func (b *Boxes) most() (n int) {
+	for _, panel := range b.Panels {
+		n = max(n, len(panel.Places))
+	}
+	return n
+}
+
+// widths returns the widths of the data area of a panel and of the room of a box.
+func (b *Boxes) widths() (panel, box vg.Length) {
+	most := b.most()
+	box = 10
+	if b.W > 0 { // narrower boxes
+		panel = vg.Length(b.W)
+		return panel, min(box, 0.8*panel/vg.Length(max(most*len(b.Groups), 1)))
+	}
+	place := max(box*vg.Length(len(b.Groups))+7, 20)
+	return max(vg.Length(most)*place, 150), box
+}
+
+// ranges returns the smallest and largest value of each panel, and whether one shows a chance.
+func (b *Boxes) ranges() (ranges [][2]float64, chance bool) {
+	for _, panel := range b.Panels {
 		r := [2]float64{math.Inf(1), math.Inf(-1)}
 		for _, place := range panel.Values {
 			for _, v := range place {
@@ -74,99 +123,90 @@ func (b *Boxes) Figure() Figure {
 			chance = true
 			r = [2]float64{min(r[0], panel.Chance), max(r[1], panel.Chance)}
 		}
-		ranges[i] = r
+		ranges = append(ranges, r)
 	}
-	one := vg.Length(10)
-	place := max(one*vg.Length(len(b.Groups))+7, 20)
-	w := max(vg.Length(most)*place, 150)
-	if b.W > 0 { // narrower boxes
-		w = vg.Length(b.W)
-		one = min(one, 0.8*w/vg.Length(max(most*len(b.Groups), 1)))
-	}
-	colours := Lines()
-	const widest = 900
-	if !b.named() {
-		b.PerRow = max(min(b.PerRow, int(widest/w)), 1)
-	}
-	round, at := Ticks, func(y float64) float64 { return y }
+	return ranges, chance
+}
+
+// at returns where a value is on its axis.
+func (b *Boxes) at(y float64) float64 {
 	if b.Log {
-		round, at = decades, math.Log10
+		return math.Log10(y)
 	}
-	scales := b.scales(ranges, b.ByRow, round)
-	l := layout{title: b.Title, grid: b.Grid, w: w, h: vg.Length(b.H)}
-	for i, panel := range b.Panels {
-		p := newPlot(panel.Title)
-		alike := func(n int) bool {
-			o := b.Panels[n]
-			return slices.Equal(o.Places, panel.Places) && slices.Equal(o.Families, panel.Families)
-		}
-		places := panel.Places
-		if b.beyond(i, len(b.Panels), 1, alike) { // named below
-			places = make([]string, len(places))
-		}
-		name(p, &p.X, places, w/vg.Length(max(most, 1)))
-		scale := scales[i]
-		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
-		if b.Log {
-			p.Y.Tick.Marker = powers(scale)
-		}
-		if len(places) > 0 && places[0] != "" {
-			p.X.Label.Text = oneLine(b.XLabel)
-		}
-		if b.first(i, len(b.Panels)) {
-			p.Y.Label.Text = oneLine(b.YLabel)
-		}
-		p.Add(gridLines(false))
-		if panel.Chance != 0 {
-			p.Add(levelLine(at(panel.Chance), chanceStyle))
-		}
-		if panel.Families != nil {
-			p.Add(families{panel.Families, !b.beyond(i, len(b.Panels), -1, alike)})
-		}
-		for j, groups := range panel.Values {
-			for k, v := range groups {
-				if len(v) == 0 {
-					continue
-				}
-				box, err := plotter.NewBoxPlot(0.7*one, float64(j), plotter.Values(v))
-				if err != nil {
-					panic(err) // its only errors are of empty or infinite values
-				}
-				for _, y := range []*float64{&box.Median, &box.Quartile1, &box.Quartile3, &box.AdjLow,
-					&box.AdjHigh, &box.Min, &box.Max} {
-					*y = at(*y)
-				}
-				for i, y := range box.Values {
-					box.Values[i] = at(y)
-				}
-				col := colours[k%len(colours)]
-				box.Offset = one * (vg.Length(k) - vg.Length(len(b.Groups)-1)/2)
-				box.FillColor = tint(col, shades[k/len(colours)%len(shades)])
-				box.BoxStyle = draw.LineStyle{Color: col, Width: 1}
-				box.MedianStyle = draw.LineStyle{Color: Ink, Width: lineWidth}
-				box.WhiskerStyle = draw.LineStyle{Color: col, Width: 1}
-				box.GlyphStyle = draw.GlyphStyle{Color: col, Radius: 1.5, Shape: small{}}
-				p.Add(box)
-				if BoxOf(v).Collapsed() {
-					p.Add(collapsed{float64(j), box.Median, box.Offset, col})
-				}
+	return y
+}
+
+// panel plots the boxes of panel i.
+func (b *Boxes) panel(i int, scale []float64, w, box vg.Length) *plot.Plot {
+	panel := b.Panels[i]
+	p := newPlot(panel.Title)
+	alike := func(n int) bool {
+		o := b.Panels[n]
+		return slices.Equal(o.Places, panel.Places) && slices.Equal(o.Families, panel.Families)
+	}
+	places := panel.Places
+	if b.beyond(i, len(b.Panels), 1, alike) { // named below
+		places = make([]string, len(places))
+	}
+	name(p, &p.X, places, w/vg.Length(max(b.most(), 1)))
+	p.Y.Min, p.Y.Max, p.Y.Tick.Marker = scale[0], scale[len(scale)-1], ticks(scale)
+	if b.Log {
+		p.Y.Tick.Marker = powers(scale)
+	}
+	if len(places) > 0 && places[0] != "" {
+		p.X.Label.Text = oneLine(b.XLabel)
+	}
+	if b.first(i, len(b.Panels)) {
+		p.Y.Label.Text = oneLine(b.YLabel)
+	}
+	p.Add(gridLines(false))
+	if panel.Chance != 0 {
+		p.Add(levelLine(b.at(panel.Chance), chanceStyle))
+	}
+	if panel.Families != nil {
+		p.Add(families{panel.Families, !b.beyond(i, len(b.Panels), -1, alike)})
+	}
+	for place, groups := range panel.Values {
+		for group, v := range groups {
+			if len(v) > 0 {
+				p.Add(b.box(place, group, v, box)...)
 			}
 		}
-		l.plots = append(l.plots, p)
 	}
-	if len(b.Groups) > 1 || chance {
-		l.legend = newLegend()
+	return p
+}
+
+// box plots the values of a group at a place.
+func (b *Boxes) box(place, group int, v []float64, width vg.Length) []plot.Plotter {
+	box, err := plotter.NewBoxPlot(0.7*width, float64(place), plotter.Values(v))
+	if err != nil {
+		panic(err) // its only errors are of empty or infinite values
 	}
-	for k, name := range b.Groups {
-		if len(b.Groups) > 1 {
-			col := colours[k%len(colours)]
-			l.legend.Add(oneLine(name), swatch{tint(col, shades[k/len(colours)%len(shades)]), col})
-		}
+	for _, y := range []*float64{&box.Median, &box.Quartile1, &box.Quartile3, &box.AdjLow, &box.AdjHigh,
+		&box.Min, &box.Max} {
+		*y = b.at(*y)
 	}
-	if chance {
-		l.legend.Add("chance", &plotter.Line{LineStyle: chanceStyle})
+	for i, y := range box.Values {
+		box.Values[i] = b.at(y)
 	}
-	return l.figure()
+	line, fill := boxColours(group)
+	box.Offset = width * (vg.Length(group) - vg.Length(len(b.Groups)-1)/2)
+	box.FillColor = fill
+	box.BoxStyle = draw.LineStyle{Color: line, Width: 1}
+	box.MedianStyle = draw.LineStyle{Color: Ink, Width: lineWidth}
+	box.WhiskerStyle = draw.LineStyle{Color: line, Width: 1}
+	box.GlyphStyle = draw.GlyphStyle{Color: line, Radius: 1.5, Shape: small{}}
+	if !BoxOf(v).Collapsed() {
+		return []plot.Plotter{box}
+	}
+	return []plot.Plotter{box, collapsed{float64(place), box.Median, box.Offset, line}}
+}
+
+// boxColours returns the colours of the lines and of the area of a group's boxes.
+func boxColours(group int) (line, fill color.RGBA) {
+	colours := Lines()
+	line = colours[group%len(colours)]
+	return line, tint(line, shades[group/len(colours)%len(shades)])
 }
 
 // families separates places of different families by a line, and names them above.
