@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,90 +122,115 @@ func paint(col color.Color) (rgb, opacity string) {
 
 // path returns the data of a path, relative to its last point in tenths, so that rounding doesn't add up.
 func (c *svg) path(p vg.Path) string {
-	var b strings.Builder
-	var x0, y0, startX, startY int
-	last := ""
-	numbers := func(ns ...int) {
-		for i, n := range ns {
-			if s := tenths(n); i+len(last) > 0 && s[0] != '-' {
-				b.WriteString(" " + s)
-			} else {
-				b.WriteString(s)
-			}
-			last = "+"
-		}
-	}
-	command := func(s string) {
-		b.WriteString(s)
-		last = ""
-	}
-	lines := false
-	to := func(p vg.Point) (dx, dy int) {
-		fx, fy := c.at(p)
-		x, y := tenth(fx), tenth(fy)
-		return x - x0, y - y0
-	}
-	line := func(p vg.Point, move bool) {
-		dx, dy := to(p)
-		x0, y0 = x0+dx, y0+dy
-		switch {
-		case move:
-			command("M")
-			numbers(x0, y0)
-			startX, startY, lines = x0, y0, false
-			return
-		case dx == 0 && dy != 0:
-			command("v")
-			numbers(dy)
-			lines = false
-			return
-		case dy == 0:
-			command("h")
-			numbers(dx)
-			lines = false
-			return
-		case !lines:
-			command("l")
-		}
-		numbers(dx, dy)
-		lines = true
-	}
+	d := svgPath{at: c.at}
 	for i, s := range p {
 		switch s.Type {
 		case vg.MoveComp:
-			line(s.Pos, true)
+			d.move(s.Pos)
 		case vg.LineComp:
-			line(s.Pos, false)
+			d.line(s.Pos)
 		case vg.CurveComp:
-			command([]string{"q", "c"}[len(s.Control)-1])
-			for _, k := range s.Control {
-				numbers(pair(to(k))...)
-			}
-			dx, dy := to(s.Pos)
-			numbers(dx, dy)
-			x0, y0, lines = x0+dx, y0+dy, false
+			d.curve(s)
 		case vg.ArcComp:
-			line(onArc(s, s.Start), i == 0)
-			// In halves, since an arc can't end where it begins. SVG's y points down.
-			for _, part := range []float64{0.5, 1} {
-				dx, dy := to(onArc(s, s.Start+part*s.Angle))
-				command("a")
-				r, sweep := tenth(float64(s.Radius)), 0
-				if s.Angle < 0 {
-					sweep = 10
-				}
-				numbers(r, r, 0, 0, sweep, dx, dy)
-				x0, y0, lines = x0+dx, y0+dy, false
+			if start := onArc(s, s.Start); i == 0 {
+				d.move(start)
+			} else {
+				d.line(start)
 			}
+			d.arc(s)
 		case vg.CloseComp:
-			command("z")
-			x0, y0, lines = startX, startY, false
+			d.close()
 		}
 	}
-	return b.String()
+	return d.b.String()
 }
 
-func pair(a, b int) []int { return []int{a, b} }
+// An svgPath is the data of a path so far.
+type svgPath struct {
+	b              strings.Builder
+	at             func(p vg.Point) (x, y float64)
+	x, y           int  // the last point
+	startX, startY int  // the point that the last move went to
+	follows        bool // numbers come last, from which a sign or a space separates another
+	lines          bool // these belong to a line that has both
+}
+
+func (d *svgPath) command(s string) {
+	d.b.WriteString(s)
+	d.follows, d.lines = false, s == "l"
+}
+
+func (d *svgPath) numbers(ns ...int) {
+	for _, n := range ns {
+		s := tenths(n)
+		if d.follows && s[0] != '-' {
+			d.b.WriteString(" ")
+		}
+		d.b.WriteString(s)
+		d.follows = true
+	}
+}
+
+// to returns the way to a point.
+func (d *svgPath) to(p vg.Point) (dx, dy int) {
+	x, y := d.at(p)
+	return tenth(x) - d.x, tenth(y) - d.y
+}
+
+func (d *svgPath) move(p vg.Point) {
+	dx, dy := d.to(p)
+	d.x, d.y = d.x+dx, d.y+dy
+	d.startX, d.startY = d.x, d.y
+	d.command("M")
+	d.numbers(d.x, d.y)
+}
+
+func (d *svgPath) line(p vg.Point) {
+	dx, dy := d.to(p)
+	d.x, d.y = d.x+dx, d.y+dy
+	switch {
+	case dx == 0 && dy != 0:
+		d.command("v")
+		d.numbers(dy)
+	case dy == 0:
+		d.command("h")
+		d.numbers(dx)
+	default:
+		if !d.lines {
+			d.command("l")
+		}
+		d.numbers(dx, dy)
+	}
+}
+
+func (d *svgPath) curve(s vg.PathComp) {
+	d.command([]string{"q", "c"}[len(s.Control)-1])
+	var dx, dy int
+	for _, p := range append(slices.Clone(s.Control), s.Pos) {
+		dx, dy = d.to(p)
+		d.numbers(dx, dy)
+	}
+	d.x, d.y = d.x+dx, d.y+dy
+}
+
+// arc draws an arc in halves, since one can't end where it begins. SVG's y points down.
+func (d *svgPath) arc(s vg.PathComp) {
+	r, sweep := tenth(float64(s.Radius)), 0
+	if s.Angle < 0 {
+		sweep = 10
+	}
+	for _, part := range []float64{0.5, 1} {
+		dx, dy := d.to(onArc(s, s.Start+part*s.Angle))
+		d.command("a")
+		d.numbers(r, r, 0, 0, sweep, dx, dy)
+		d.x, d.y = d.x+dx, d.y+dy
+	}
+}
+
+func (d *svgPath) close() {
+	d.command("z")
+	d.x, d.y = d.startX, d.startY
+}
 
 func (c *svg) FillString(f font.Face, p vg.Point, txt string) {
 	if txt == "" || f.Font.Size <= 0 {
