@@ -54,53 +54,107 @@ func alike(a, b outcome) bool {
 	return same(a) == same(b) && !a.threshold && len(a.tests) > 0 && len(b.tests) > 0
 }
 
-// sentence tells what became of claims that are alike: in how many tests they hold, and which don't.
-func (o *Outcomes) sentence(w Words, claims []outcome) []string {
-	first := claims[0]
-	var failures, open, absent []string
-	var subjects, rivals []string
-	n, good, sure, against, compared := 0, 0, 0, 0, false
-	var closest *test
-	var of *outcome
+// verdicts are how the tests of claims that are alike come out.
+type verdicts struct {
+	subjects, rivals, absent []string // in bold, and the labels of ids that are absent
+	failures, open           []string // tests that fail, and that are undefined
+	tests, good              int
+	sure, against            int  // confirmed, and with the opposite confirmed
+	compared                 bool // by a test of significance
+	closest                  *test
+	of                       *outcome // that the closest test is of
+}
+
+func (o *Outcomes) verdicts(w Words, claims []outcome) (v verdicts) {
 	for i := range claims {
 		c := &claims[i]
-		subjects = add(subjects, o.bold(c, c.Subject))
+		v.subjects = add(v.subjects, o.bold(c, c.Subject))
 		for _, id := range c.Rivals {
-			rivals = add(rivals, o.bold(c, id))
+			v.rivals = add(v.rivals, o.bold(c, id))
 		}
 		for _, a := range c.absent {
-			absent = add(absent, o.results.label(a.axis, a.id))
+			v.absent = add(v.absent, o.results.label(a.axis, a.id))
 		}
 		for k := range c.tests {
-			t := &c.tests[k]
-			n++
-			compared = compared || !math.IsNaN(t.P)
-			switch {
-			case t.state == failed:
-				failures = append(failures, o.detail(w, c, t))
-				if t.P <= o.level() {
-					against++
-				}
-			case t.state == undefined:
-				open = append(open, o.place(c, t))
-			default:
-				good++
-				if t.P <= o.level() {
-					sure++
-				}
-				if closest == nil || t.worse(closest) {
-					closest, of = t, c
-				}
-			}
+			o.judge(&v, w, c, &c.tests[k])
 		}
 	}
-	if n == 0 {
-		return []string{fmt.Sprintf("%q isn't tested here%s.", first.text, lacking(absent))}
+	return v
+}
+
+// judge counts a test.
+func (o *Outcomes) judge(v *verdicts, w Words, c *outcome, t *test) {
+	v.tests++
+	v.compared = v.compared || !math.IsNaN(t.P)
+	confirmed := t.P <= o.level()
+	switch t.state {
+	case failed:
+		v.failures = append(v.failures, o.detail(w, c, t))
+		if confirmed {
+			v.against++
+		}
+	case undefined:
+		v.open = append(v.open, o.place(c, t))
+	default:
+		v.good++
+		if confirmed {
+			v.sure++
+		}
+		if v.closest == nil || t.worse(v.closest) {
+			v.closest, v.of = t, c
+		}
+	}
+}
+
+// sentence says in how many tests claims that are alike hold, and in which they don't.
+func (o *Outcomes) sentence(w Words, claims []outcome) []string {
+	first, v := claims[0], o.verdicts(w, claims)
+	if v.tests == 0 {
+		return []string{fmt.Sprintf("%q isn't tested here%s.", first.text, lacking(v.absent))}
+	}
+	says, not, by := o.statement(w, claims, &v)
+	if v.tests == 1 {
+		text := "It is undefined whether " + says
+		switch t := &first.tests[0]; t.state {
+		case held:
+			text = says + by + o.numbers(w, &first, t)
+		case failed:
+			text = not + by + o.numbers(w, &first, t)
+		}
+		return o.rest([]string{text + "."}, nil, nil, v.absent)
+	}
+	tests := "tests"
+	if first.threshold && w.Tests != "" {
+		tests = w.Tests
+	}
+	text := fmt.Sprintf("%s in **%d of %d** %s%s", says, v.good, v.tests, tests, by)
+	if v.compared && v.good > 0 && o.possible() {
+		text += fmt.Sprintf("; %d %s confirmed", v.sure, are(v.sure))
+	}
+	if v.against > 0 {
+		text += fmt.Sprintf("; in %d the opposite is", v.against)
+	}
+	s := []string{text + "."}
+	if len(v.failures) == 0 && v.closest != nil {
+		s = append(s, "Closest: "+o.detail(w, v.of, v.closest)+".")
+	}
+	return o.rest(s, v.failures, v.open, v.absent)
+}
+
+// statement returns what claims that are alike say, the opposite, and by which number.
+func (o *Outcomes) statement(w Words, claims []outcome, v *verdicts) (says, not, by string) {
+	first := claims[0]
+	where := o.where(first.Where)
+	if first.threshold {
+		side := map[Relation]string{Larger: "above ", Smaller: "below "}[first.Relation] + first.Rivals[0]
+		subject := upper(first.Subject)
+		return subject + " is " + side + where, subject + " isn't " + side + where, ""
 	}
 	verb, whose := w.Verb, "their"
-	if len(subjects) == 1 {
+	if len(v.subjects) == 1 {
 		verb, whose = singular(verb), "its"
 	}
+	rivals := v.rivals
 	switch {
 	case first.Every:
 		rivals = []string{"every other " + first.axis}
@@ -109,47 +163,14 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 	case len(rivals) > named:
 		rivals = o.allBut(&first)
 	}
-	by := ""
 	if w.Name != "" {
 		by = ", by " + w.Name
 	}
-	says := fmt.Sprintf("%s %s %s than %s", list(subjects), verb, w.more(first.Relation, first.direction),
-		list(rivals))
-	not := fmt.Sprintf("%s %s %s %s than %s", list(subjects), negated(verb), w.Verb,
-		w.more(first.Relation, first.direction), alternatives(rivals))
-	if first.threshold {
-		side := map[Relation]string{Larger: "above ", Smaller: "below "}[first.Relation]
-		says = upper(first.Subject) + " is " + side + first.Rivals[0]
-		not, by = upper(first.Subject)+" isn't "+side+first.Rivals[0], ""
-	}
-	says, not = says+o.where(first.Where), not+o.where(first.Where)
-	var s []string
-	switch t := &first.tests[0]; {
-	case n == 1 && t.state == held:
-		s = append(s, says+by+o.numbers(w, &first, t)+".")
-		return o.rest(s, nil, nil, absent)
-	case n == 1 && t.state == failed:
-		s = append(s, not+by+o.numbers(w, &first, t)+".")
-		return o.rest(s, nil, nil, absent)
-	case n == 1:
-		return o.rest([]string{"It is undefined whether " + says + "."}, nil, nil, absent)
-	}
-	tests := "tests"
-	if first.threshold && w.Tests != "" {
-		tests = w.Tests
-	}
-	text := fmt.Sprintf("%s in **%d of %d** %s%s", says, good, n, tests, by)
-	if compared && good > 0 && o.possible() {
-		text += fmt.Sprintf("; %d %s confirmed", sure, are(sure))
-	}
-	if against > 0 {
-		text += fmt.Sprintf("; in %d the opposite is", against)
-	}
-	s = append(s, text+".")
-	if len(failures) == 0 && closest != nil {
-		s = append(s, "Closest: "+o.detail(w, of, closest)+".")
-	}
-	return o.rest(s, failures, open, absent)
+	subjects, more := list(v.subjects), w.more(first.Relation, first.direction)
+	says = fmt.Sprintf("%s %s %s than %s%s", subjects, verb, more, list(rivals), where)
+	not = fmt.Sprintf("%s %s %s %s than %s%s", subjects, negated(verb), w.Verb, more, alternatives(rivals),
+		where)
+	return says, not, by
 }
 
 // rest lists what doesn't hold.
