@@ -49,14 +49,9 @@ var (
 // Parse reads a claim.
 func Parse(text string) (Claim, error) {
 	var c Claim
-	var tokens []string
-	for rest := text; strings.TrimSpace(rest) != ""; {
-		m := token.FindString(rest)
-		if m == "" {
-			return c, fmt.Errorf("%q is no claim, which is %s: %q is no part of one", text, Grammar,
-				[]rune(strings.TrimSpace(rest))[0])
-		}
-		tokens, rest = append(tokens, strings.TrimSpace(m)), rest[len(m):]
+	tokens, err := tokensOf(text)
+	if err != nil {
+		return c, err
 	}
 	p := parser{tokens}
 	c.Subject = p.name()
@@ -97,6 +92,19 @@ func Parse(text string) (Claim, error) {
 		c.Where = append(c.Where, w)
 	}
 	return c, nil
+}
+
+// tokensOf splits a claim into names and signs.
+func tokensOf(text string) (tokens []string, err error) {
+	for rest := text; strings.TrimSpace(rest) != ""; {
+		m := token.FindString(rest)
+		if m == "" {
+			return nil, fmt.Errorf("%q is no claim, which is %s: %q is no part of one", text, Grammar,
+				[]rune(strings.TrimSpace(rest))[0])
+		}
+		tokens, rest = append(tokens, strings.TrimSpace(m)), rest[len(m):]
+	}
+	return tokens, nil
 }
 
 // String writes the claim as [Parse] reads it.
