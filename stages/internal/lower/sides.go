@@ -171,7 +171,6 @@ func (s *siding) of(v string, inner int) string {
 		return ""
 	}
 	defer n.Named()
-	shape := s.Shape(v)
 	switch n.OpType {
 	case "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze": // sameNumbers
 		return s.of(n.In(0), inner)
@@ -184,30 +183,45 @@ func (s *siding) of(v string, inner int) string {
 	case "Add", "Sub", "Sum", "Mean":
 		return s.sum(n, inner)
 	case "Mul", "Div":
-		for i, c := range n.Input {
-			if f, ok := s.Float32s(c); ok && len(f) == 1 && (i == 1 || n.OpType == "Mul") {
-				if x := s.of(n.Input[1-i], inner); x != "" {
-					in := slices.Clone(n.Input)
-					in[i], in[1-i] = s.floats(c, "same", f, 1), x
-					return s.add(n.OpType, in, s.Shape(x))
-				}
-			}
-		}
+		return s.scaled(n, inner)
 	case "GlobalAveragePool", "AveragePool", "ReduceMean":
-		in := s.Shape(n.In(0))
-		whole := len(shape) == 4 || n.OpType == "ReduceMean" && len(shape) == 2
-		if len(in) != 4 || in[1] != 1 || !whole || shape[0] != in[0] || shape[1] != 1 ||
-			inner != onnx.Size(shape[2:]) {
-			return ""
+		return s.pooled(n, inner)
+	}
+	return ""
+}
+
+// scaled returns both sides of a product or quotient with a single constant.
+func (s *siding) scaled(n onnx.Node, inner int) string {
+	for i, c := range n.Input {
+		f, ok := s.Float32s(c)
+		if !ok || len(f) != 1 || i == 0 && n.OpType == "Div" {
+			continue
 		}
-		if x := s.of(n.In(0), onnx.Size(in[2:])); x != "" {
-			x = s.shaped(x, []int{in[0], 2, in[2], in[3]})
-			both := slices.Clone(shape)
-			both[1] = 2
-			return s.add(n.OpType, append([]string{x}, n.Input[1:]...), both, n.Attribute...)
+		if x := s.of(n.Input[1-i], inner); x != "" {
+			in := slices.Clone(n.Input)
+			in[i], in[1-i] = s.floats(c, "same", f, 1), x
+			return s.add(n.OpType, in, s.Shape(x))
 		}
 	}
 	return ""
+}
+
+// pooled returns both sides of means over the places of one channel.
+func (s *siding) pooled(n onnx.Node, inner int) string {
+	in, shape := s.Shape(n.In(0)), s.Shape(n.Output[0])
+	whole := len(shape) == 4 || n.OpType == "ReduceMean" && len(shape) == 2
+	if len(in) != 4 || in[1] != 1 || !whole || shape[0] != in[0] || shape[1] != 1 ||
+		inner != onnx.Size(shape[2:]) {
+		return ""
+	}
+	x := s.of(n.In(0), onnx.Size(in[2:]))
+	if x == "" {
+		return ""
+	}
+	x = s.shaped(x, []int{in[0], 2, in[2], in[3]})
+	both := slices.Clone(shape)
+	both[1] = 2
+	return s.add(n.OpType, append([]string{x}, n.Input[1:]...), both, n.Attribute...)
 }
 
 // sum returns both sides of a sum, difference or mean, whose operands have equally many numbers or are one
@@ -260,35 +274,21 @@ func (s *siding) sum(n onnx.Node, inner int) string {
 // layer returns both sides of the output of a linear layer with constant weights.
 func (s *siding) layer(n onnx.Node, inner int) string {
 	w, ok := s.Float32s(n.In(1))
-	from, shape := s.Shape(n.In(1)), slices.Clone(s.Shape(n.Output[0]))
-	in := slices.Clone(n.Input)
+	from := s.Shape(n.In(1))
 	if !ok || s.Weight(n.In(0)) != nil || len(from) == 0 {
 		return ""
 	}
-	to := slices.Clone(from)
-	last := func() []float32 { // both sides of weights whose classes are the last axis
-		var out []float32
-		for _, x := range w {
-			out = append(out, -x, x)
-		}
-		return out
-	}
-	var weights []float32
-	switch transposed := n.OpType == "Gemm" && n.Int("transB", 0) != 0; {
-	case n.OpType == "Conv" && from[0] == 1 && len(shape) > 2 && inner == onnx.Size(shape[2:]):
-		to[0], shape[1], weights = 2, 2, both(w)
-	case transposed && from[0] == 1 && inner == 1:
-		to[0], shape[1], weights = 2, 2, both(w)
-	case n.OpType == "Gemm" && !transposed && from[1] == 1 && inner == 1:
-		to[1], shape[1], weights = 2, 2, last()
-	case n.OpType == "MatMul" && len(from) == 1 && inner == 1:
-		to, shape, weights = []int{from[0], 2}, append(shape, 2), last()
-	case n.OpType == "MatMul" && len(from) == 2 && from[1] == 1 && inner == 1:
-		to[1], shape[len(shape)-1], weights = 2, 2, last()
-	default:
+	shape := s.Shape(n.Output[0])
+	axis, class, ok := classAxes(n, from, shape, inner)
+	if !ok {
 		return ""
 	}
-	in[1] = s.floats(n.In(1), "weights", weights, to...)
+	weights := both(w)
+	if axis > 0 {
+		weights = alternating(w)
+	}
+	in := slices.Clone(n.Input)
+	in[1] = s.floats(n.In(1), "weights", weights, twoAlong(from, axis)...)
 	if n.In(2) != "" {
 		bias, ok := s.Float32s(n.In(2))
 		if !ok || len(bias) != 1 {
@@ -296,7 +296,39 @@ func (s *siding) layer(n onnx.Node, inner int) string {
 		}
 		in[2] = s.floats(n.In(2), "bias", both(bias), 2)
 	}
-	return s.add(n.OpType, in, shape, n.Attribute...)
+	return s.add(n.OpType, in, twoAlong(shape, class), n.Attribute...)
+}
+
+// classAxes returns the axes of the classes of a linear layer that has one class, in its weights and in its
+// output: the axis after the last where a vector of weights has none.
+func classAxes(n onnx.Node, weights, out []int, inner int) (axis, class int, ok bool) {
+	switch {
+	case n.OpType == "Conv":
+		return 0, 1, len(out) > 2 && weights[0] == 1 && inner == onnx.Size(out[2:])
+	case inner != 1:
+		return 0, 0, false
+	case n.OpType == "Gemm" && n.Int("transB", 0) != 0:
+		return 0, 1, weights[0] == 1
+	case n.OpType == "Gemm":
+		return 1, 1, weights[1] == 1
+	case len(weights) == 1:
+		return 1, len(out), true
+	}
+	return 1, len(out) - 1, len(weights) == 2 && weights[1] == 1
+}
+
+// twoAlong returns a shape with two numbers along an axis, which may be the one after the last.
+func twoAlong(shape []int, axis int) []int {
+	return slices.Replace(slices.Clone(shape), axis, min(axis+1, len(shape)), 2)
+}
+
+// alternating returns both sides of weights whose classes are the last axis.
+func alternating(v []float32) []float32 {
+	out := make([]float32, 0, 2*len(v))
+	for _, x := range v {
+		out = append(out, -x, x)
+	}
+	return out
 }
 
 // both returns −v followed by v.
