@@ -158,19 +158,27 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 		return needs, p.axis < axis
 	case "Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh", "Erf", "Softplus",
 		"Neg", "Clip", "Add", "Sub", "Mul", "Div":
-		for i, v := range n.Input {
-			shape := s.Shape(v)
-			switch axis := p.axis - len(out) + len(shape); {
-			case axis < 0 || shape[axis] == 1: // it is repeated
-			case s.Weight(v) != nil:
-				return nil, false
-			default:
-				needs[i] = &selection{axis, p.at}
-			}
-		}
-		return needs, true
+		return s.elementwise(n, p)
 	}
 	return nil, false
+}
+
+// elementwise returns what n, which treats every number alike, needs of its inputs, false if one is a constant
+// with the axis of the selection.
+func (s *sinking) elementwise(n onnx.Node, p selection) ([]*selection, bool) {
+	needs := make([]*selection, len(n.Input))
+	rank := len(s.Shape(n.Output[0]))
+	for i, v := range n.Input {
+		shape := s.Shape(v)
+		switch axis := p.axis - rank + len(shape); {
+		case axis < 0 || shape[axis] == 1: // it is repeated
+		case s.Weight(v) != nil:
+			return nil, false
+		default:
+			needs[i] = &selection{axis, p.at}
+		}
+	}
+	return needs, true
 }
 
 // unreshape returns the slices of a value that become p when its shape is changed, false if these aren't
