@@ -51,76 +51,117 @@ type passPlace struct {
 	index int // in the group
 }
 
+// A sharedPass is what the users have of a batch of items: their passes, in groups.
+type sharedPass struct {
+	*stages.Env
+	net    *program.Net
+	users  []passUser
+	places [][]passPlace // by user and pass
+	groups []*passGroup
+	batch  int // the number of items that all groups take at once
+}
+
 // runBackward runs the backward passes of some methods for every item of e, a batch at a time, and has the
 // methods use the results. Equal passes run once.
 func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []passUser) error {
-	var groups []*passGroup
-	places := make([][]passPlace, len(users))
-	for u := range users {
-		for _, pass := range users[u].passes {
-			k := slices.IndexFunc(groups, func(g *passGroup) bool { return g.admits(ctx, e, n, pass) })
-			if k < 0 {
-				groups, k = append(groups, &passGroup{}), len(groups)
+	s := &sharedPass{Env: e, net: n, users: users}
+	s.groupPasses(ctx)
+	if err := s.compile(ctx); err != nil {
+		return err
+	}
+	for from := 0; from < e.Len(); from += s.batch {
+		results, err := s.run(ctx, from, min(from+s.batch, e.Len()))
+		if err != nil {
+			return err
+		}
+		for row := range results {
+			for u := range users {
+				if err := users[u].use(from+row, results[row][u]); err != nil {
+					return err
+				}
 			}
-			places[u] = append(places[u], groups[k].add(pass))
 		}
 	}
-	batch := e.Len()
-	for _, g := range groups {
+	return nil
+}
+
+// groupPasses adds each pass to the first group that admits it.
+func (s *sharedPass) groupPasses(ctx context.Context) {
+	s.places = make([][]passPlace, len(s.users))
+	for u := range s.users {
+		for _, pass := range s.users[u].passes {
+			k := slices.IndexFunc(s.groups, func(g *passGroup) bool { return g.admits(ctx, s.Env, s.net, pass) })
+			if k < 0 {
+				s.groups, k = append(s.groups, &passGroup{}), len(s.groups)
+			}
+			s.places[u] = append(s.places[u], s.groups[k].add(pass))
+		}
+	}
+}
+
+// compile finds the program of each group.
+func (s *sharedPass) compile(ctx context.Context) (err error) {
+	s.batch = s.Len()
+	for _, g := range s.groups {
 		var also []program.Question
 		for _, pass := range g.passes[1:] {
 			also = append(also, pass.question)
 		}
-		var err error
-		g.Gradient, err = n.Gradient(ctx, e.Slot, g.passes[0].question, n.Fit(e.Len(), e.Batch), also...)
+		g.Gradient, err = s.net.Gradient(ctx, s.Slot, g.passes[0].question, s.net.Fit(s.Len(), s.Batch),
+			also...)
 		if err != nil {
 			return err
 		}
-		batch = min(batch, g.Batch)
+		s.batch = min(s.batch, g.Batch)
 	}
-	for from := 0; from < e.Len(); from += batch {
-		to := min(from+batch, e.Len())
-		results := make([][][]passResult, len(users)) // by user and item
-		for u := range users {
-			for range to - from {
-				results[u] = append(results[u], make([]passResult, len(places[u])))
+	return nil
+}
+
+// run runs all groups on a batch of items, and returns the results by row, user and pass.
+func (s *sharedPass) run(ctx context.Context, from, to int) ([][][]passResult, error) {
+	results := make([][][]passResult, to-from)
+	for row := range results {
+		results[row] = make([][]passResult, len(s.users))
+		for u := range s.users {
+			results[row][u] = make([]passResult, len(s.places[u]))
+		}
+	}
+	for _, g := range s.groups {
+		for row := range results {
+			if err := g.put(s.Env, from+row, s.net, row); err != nil {
+				return nil, err
 			}
 		}
-		for _, g := range groups {
-			for i := from; i < to; i++ {
-				if err := g.put(e, i, n, i-from); err != nil {
-					return err
-				}
+		if err := g.Run(ctx); err != nil {
+			return nil, err
+		}
+		for row := range results {
+			if err := s.collect(g, from+row, row, results[row]); err != nil {
+				return nil, err
 			}
-			if err := g.Run(ctx); err != nil {
+		}
+	}
+	return results, nil
+}
+
+// collect puts what a group's program has for item i, which is in a row, into the results by user and pass.
+func (s *sharedPass) collect(g *passGroup, i, row int, results [][]passResult) error {
+	// Groups that differ in their targets alone have one program, whose next run overwrites its results.
+	overwritten := slices.ContainsFunc(s.groups,
+		func(o *passGroup) bool { return o != g && o.Program == g.Program })
+	for u := range s.users {
+		for k, place := range s.places[u] {
+			if place.group != g {
+				continue
+			}
+			r, err := place.result(s.Env, i, s.net, row, s.users[u].passes[k])
+			if err != nil {
 				return err
 			}
-			// Groups that differ in their targets alone have one program, whose next run overwrites its
-			// results.
-			overwritten := slices.ContainsFunc(groups,
-				func(o *passGroup) bool { return o != g && o.Program == g.Program })
-			for u := range users {
-				for k, place := range places[u] {
-					for i := from; i < to && place.group == g; i++ {
-						r, err := place.result(e, i, n, i-from, users[u].passes[k])
-						if err != nil {
-							return err
-						}
-						if overwritten {
-							r.Gradient, r.Value, r.Seed =
-								slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
-						}
-						results[u][i-from][k] = r
-					}
-				}
+			if overwritten {
+				r.Gradient, r.Value, r.Seed = slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
 			}
-		}
-		for i := from; i < to; i++ {
-			for u := range users {
-				if err := users[u].use(i, results[u][i-from]); err != nil {
-					return err
-				}
-			}
+			results[u][k] = r
 		}
 	}
 	return nil
