@@ -52,35 +52,45 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		name = cmp.Or(same, name)
 	}
 	if g.Shape(name) == nil {
-		names, such := []string{"input", "middle", "final"}, ""
-		for _, v := range slices.Sorted(maps.Keys(g.Types)) {
-			if g.Weight(v) == nil {
-				names = append(names, v)
-			}
-		}
-		if final != "" {
-			such = fmt.Sprintf("; middle is called %q, and final %q", middle, final)
-		}
-		return "", stages.BadName("layer", layer, names,
-			"layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
+		return "", unknownLayer(g, layer, middle, final)
 	}
-	if s := g.Shape(name); len(s) == 3 {
+	return name, checkPlaces(g, layer, name)
+}
+
+// unknownLayer is the error of a layer that the graph doesn't have.
+func unknownLayer(g *onnx.Graph, layer, middle, final string) error {
+	names, such := []string{"input", "middle", "final"}, ""
+	for _, v := range slices.Sorted(maps.Keys(g.Types)) {
+		if g.Weight(v) == nil {
+			names = append(names, v)
+		}
+	}
+	if final != "" {
+		such = fmt.Sprintf("; middle is called %q, and final %q", middle, final)
+	}
+	return stages.BadName("layer", layer, names,
+		"layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
+}
+
+// checkPlaces returns an error if a layer's value has tokens whose places in the image are unknown, or none.
+func checkPlaces(g *onnx.Graph, layer, name string) error {
+	s := g.Shape(name)
+	if len(s) == 3 {
 		tokens := s[3-relevance.ChannelAxis(g, name)]
 		if side, others := relevance.TokenGrid(tokens); side > 0 && !relevance.SureGrid(g, tokens) {
-			return "", stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d "+
+			return stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d "+
 				"others, and nothing in the model says that they are: name a layer of feature maps, or one "+
 				"whose tokens are a square grid with at most %d before it", layer, tokens, side, side, others,
 				relevance.SurePlaces)
 		}
 	}
-	if s := g.Shape(name); len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
+	if len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {
 		if n := g.Producer(name); n != nil && n.OpType == "Softmax" {
-			return "", stages.BadField("layer",
-				"layer %q: attention of tokens to tokens, %v, has no places in the image; methods of "+
-					"attention look at it", layer, s[1:])
+			return stages.BadField("layer", "layer %q: attention of tokens to tokens, %v, has no places in "+
+				"the image; methods of attention look at it", layer, s[1:])
 		}
 	}
-	return name, nil
+	return nil
 }
 
 // layers returns the values that are the middle and the final layer, which slots find once.
