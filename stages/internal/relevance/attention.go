@@ -150,36 +150,22 @@ func (p *path) read(i, tokens, batch int) []int {
 func (p *path) indices(n onnx.Node, axis int) []int {
 	defer n.Named()
 	in := p.g.Shape(n.Input[0])
+	along := func(at int) bool { return at == axis || at == axis-len(in) }
 	var out []int
 	switch n.OpType {
 	case "Gather":
-		long, ok := p.g.Int64s(n.In(1))
-		if at := n.Int("axis", 0); !ok || at != axis && at != axis-len(in) {
-			return nil
-		}
-		for _, k := range long {
-			out = append(out, int(k))
+		if long, ok := p.g.Int64s(n.In(1)); ok && along(n.Int("axis", 0)) {
+			for _, k := range long {
+				out = append(out, int(k))
+			}
 		}
 	case "Slice":
-		starts, ok1 := p.g.Int64s(n.In(1))
-		ends, ok2 := p.g.Int64s(n.In(2))
-		axes, ok3 := p.g.Int64s(n.In(3))
-		if !ok1 || !ok2 || !ok3 {
-			return nil
-		}
-		for k, at := range axes {
-			if int(at) != axis && int(at) != axis-len(in) {
-				continue
-			}
-			for j := clampIndex(starts[k], in[axis]); j < clampIndex(ends[k], in[axis]); j++ {
-				out = append(out, j)
-			}
-		}
+		out = p.sliced(n, along, in[axis])
 	case "Split":
-		from := 0
-		if at := n.Int("axis", 0); at != axis && at != axis-len(in) {
+		if !along(n.Int("axis", 0)) {
 			return nil
 		}
+		from := 0
 		for _, v := range n.Output {
 			size := p.g.Shape(v)[axis]
 			for j := from; j < from+size && p.on[v]; j++ {
@@ -190,6 +176,25 @@ func (p *path) indices(n onnx.Node, axis int) []int {
 	}
 	if len(out) == in[axis] {
 		return nil
+	}
+	return out
+}
+
+// sliced returns the indices that a Slice selects along an axis with so many.
+func (p *path) sliced(n onnx.Node, along func(axis int) bool, size int) (out []int) {
+	starts, ok1 := p.g.Int64s(n.In(1))
+	ends, ok2 := p.g.Int64s(n.In(2))
+	axes, ok3 := p.g.Int64s(n.In(3))
+	if !ok1 || !ok2 || !ok3 {
+		return nil
+	}
+	for k, at := range axes {
+		if !along(int(at)) {
+			continue
+		}
+		for j := clampIndex(starts[k], size); j < clampIndex(ends[k], size); j++ {
+			out = append(out, j)
+		}
 	}
 	return out
 }
