@@ -89,37 +89,18 @@ func (b *Builder) propagateBatch(n onnx.Node, i int, in, out []int, r batchAxis)
 	case "Slice", "Split", "Concat", "Pad", "Tile", "Resize":
 		return r, same && len(in) == len(out)
 	case "Gather":
-		axis := b.axis(n, 0, len(in))
-		if r.axis > axis {
+		switch axis := b.axis(n, 0, len(in)); {
+		case r.axis > axis:
 			return batchAxis{r.axis + len(out) - len(in), r.inner}, true
-		}
-		if r.axis == axis {
+		case r.axis == axis:
 			return b.gathered(n, in, out, r)
 		}
 		return r, true
 	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
 		"ReduceSumSquare":
-		axes := b.reducedAxes(n, len(in))
-		if len(in) == len(out) {
-			return r, !slices.Contains(axes, r.axis)
-		}
-		before := 0
-		for _, a := range axes {
-			if a < r.axis {
-				before++
-			}
-		}
-		return batchAxis{r.axis - before, r.inner}, !slices.Contains(axes, r.axis)
+		return reduced(b.reducedAxes(n, len(in)), len(in) == len(out), r)
 	case "Gemm":
-		// The axis that isn't summed over, of either factor.
-		keeps := 0
-		if n.Int([]string{"transA", "transB", ""}[i], 0) != 0 != (i == 1) {
-			keeps = 1
-		}
-		if i == 2 {
-			return batchAxis{r.axis + 2 - len(in), r.inner}, true
-		}
-		return batchAxis{i, r.inner}, r.axis == keeps
+		return gemmRow(n, i, len(in), r)
 	case "MatMul", "Linear":
 		summed := len(in) - 1
 		if i == 1 {
@@ -131,6 +112,33 @@ func (b *Builder) propagateBatch(n onnx.Node, i int, in, out []int, r batchAxis)
 	}
 	// Element-wise, or along other axes, with broadcasting.
 	return batchAxis{r.axis + len(out) - len(in), r.inner}, true
+}
+
+// reduced returns the position after some axes are reduced, which keep their place with size 1 or don't.
+func reduced(axes []int, keeps bool, r batchAxis) (batchAxis, bool) {
+	apart := !slices.Contains(axes, r.axis)
+	if keeps {
+		return r, apart
+	}
+	before := 0
+	for _, a := range axes {
+		if a < r.axis {
+			before++
+		}
+	}
+	return batchAxis{r.axis - before, r.inner}, apart
+}
+
+// gemmRow returns the position after a Gemm, given that in input i, which has so many axes.
+func gemmRow(n onnx.Node, i, rank int, r batchAxis) (batchAxis, bool) {
+	if i == 2 {
+		return batchAxis{r.axis + 2 - rank, r.inner}, true
+	}
+	kept := i // the axis of the factor that isn't summed over
+	if n.Int([]string{"transA", "transB"}[i], 0) != 0 {
+		kept = 1 - i
+	}
+	return batchAxis{i, r.inner}, r.axis == kept
 }
 
 // reshaped returns the position after a Reshape: the distance between images stays the same.
