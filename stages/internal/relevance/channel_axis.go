@@ -206,31 +206,44 @@ func definedBy(g *onnx.Graph, n onnx.Node, v Value) int {
 			return rank - 1
 		}
 	case "ReduceMean":
-		if v != n.In(0) {
-			return -1
-		}
-		pooled := make([]bool, rank)
-		for _, a := range n.Ints("axes") {
-			if a < 0 {
-				a += rank
-			}
-			if a >= 0 && a < rank {
-				pooled[a] = true
-			}
-		}
-		if left := slices.Index(pooled[1:], false); left >= 0 && slices.Contains(pooled[1:], true) &&
-			slices.Index(pooled[left+2:], false) < 0 {
-			return left + 1 // all positions are pooled, one axis is left
+		if v == n.In(0) {
+			return unpooled(n.Ints("axes"), rank)
 		}
 	case "Add", "Mul":
-		for i := range 2 {
-			w := n.In(i)
-			if s := g.Shape(w); g.Weight(w) != nil && len(s) > 0 && len(s) <= rank {
-				if wide := slices.IndexFunc(s,
-					func(d int) bool { return d > 1 }); wide >= 0 && size(s) == s[wide] {
-					return rank - len(s) + wide // one number per channel
-				}
-			}
+		return perChannel(g, n, rank)
+	}
+	return -1
+}
+
+// unpooled returns the only axis after the first that isn't pooled, -1 if others aren't either, or if none is.
+func unpooled(axes []int, rank int) int {
+	pooled := make([]bool, rank)
+	for _, a := range axes {
+		if a < 0 {
+			a += rank
+		}
+		if a >= 0 && a < rank {
+			pooled[a] = true
+		}
+	}
+	left := slices.Index(pooled[1:], false)
+	if left < 0 || !slices.Contains(pooled[1:], true) || slices.Contains(pooled[left+2:], false) {
+		return -1
+	}
+	return left + 1
+}
+
+// perChannel returns the axis along which an element-wise operator has a constant with one number a channel,
+// -1 without such a constant.
+func perChannel(g *onnx.Graph, n onnx.Node, rank int) int {
+	for i := range 2 {
+		s := g.Shape(n.In(i))
+		if g.Weight(n.In(i)) == nil || len(s) == 0 || len(s) > rank {
+			continue
+		}
+		wide := slices.IndexFunc(s, func(d int) bool { return d > 1 })
+		if wide >= 0 && size(s) == s[wide] {
+			return rank - len(s) + wide
 		}
 	}
 	return -1
