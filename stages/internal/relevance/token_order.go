@@ -101,43 +101,61 @@ func (o *origins) find(v Value) []int32 {
 			return moved(o.of(n.In(0)), in, perm)
 		}
 	case "MatMul", "Gemm":
-		if last := len(in) - 1; o.g.Weight(n.In(1)) != nil && len(o.g.Shape(n.In(1))) == 2 &&
-			n.Int("transA", 0) == 0 &&
-			last >= 0 && len(to) > 0 && size(in[:last]) == size(to[:len(to)-1]) {
-			return repeatLast(corners(o.of(n.In(0)), in, last), to[len(to)-1])
-		}
+		return o.linear(n, in, to)
 	case "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
-		axes := n.Ints("axes")
-		if axes == nil {
-			long, _ := o.g.Int64s(n.In(1))
-			for _, a := range long {
-				axes = append(axes, int(a))
-			}
-		}
-		of, shape := o.of(n.In(0)), slices.Clone(in)
-		for _, a := range axes {
-			a = (a + len(in)) % len(in)
-			of, shape[a] = corners(of, shape, a), 1
-		}
-		if len(axes) == 0 {
-			return nil
-		}
-		return of
+		return o.reduced(n, in)
 	case "Concat":
 		return o.joined(n, to)
 	case "Slice", "Gather", "Split", "Expand", "Tile", "Pad":
-		return nil
 	default:
-		// Element-wise, or along channels: the origins of the operand produced first, which in residual
-		// streams is the stream.
-		operands := slices.Clone(n.Input)
-		slices.SortStableFunc(operands,
-			func(a, b Value) int { return cmp.Compare(o.producers[a], o.producers[b]) })
-		for _, x := range operands {
-			if o.g.Weight(x) == nil && slices.Equal(o.g.Shape(x), to) {
-				if of := o.of(x); of != nil {
-					return of
-				}
+		return o.elementwise(n, to)
+	}
+	return nil
+}
+
+// linear returns the origins of a linear layer along the last axis: those of the row.
+func (o *origins) linear(n onnx.Node, in, to []int) []int32 {
+	if o.g.Weight(n.In(1)) == nil || len(o.g.Shape(n.In(1))) != 2 || n.Int("transA", 0) != 0 ||
+		len(in) == 0 || len(to) == 0 {
+		return nil
+	}
+	last, width := len(in)-1, to[len(to)-1]
+	if size(in[:last]) != size(to[:len(to)-1]) {
+		return nil
+	}
+	return repeatLast(corners(o.of(n.In(0)), in, last), width)
+}
+
+// reduced returns the origins after axes are reduced: those of the corners.
+func (o *origins) reduced(n onnx.Node, in []int) []int32 {
+	axes := n.Ints("axes")
+	if axes == nil {
+		long, _ := o.g.Int64s(n.In(1))
+		for _, a := range long {
+			axes = append(axes, int(a))
+		}
+	}
+	if len(axes) == 0 {
+		return nil
+	}
+	of, shape := o.of(n.In(0)), slices.Clone(in)
+	for _, a := range axes {
+		a = (a + len(in)) % len(in)
+		of, shape[a] = corners(of, shape, a), 1
+	}
+	return of
+}
+
+// elementwise returns the origins of what is computed for each element, or along channels: those of the
+// operand produced first, which in residual streams is the stream.
+func (o *origins) elementwise(n onnx.Node, to []int) []int32 {
+	operands := slices.Clone(n.Input)
+	slices.SortStableFunc(operands,
+		func(a, b Value) int { return cmp.Compare(o.producers[a], o.producers[b]) })
+	for _, x := range operands {
+		if o.g.Weight(x) == nil && slices.Equal(o.g.Shape(x), to) {
+			if of := o.of(x); of != nil {
+				return of
 			}
 		}
 	}
