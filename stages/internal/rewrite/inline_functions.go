@@ -129,20 +129,7 @@ func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.
 	if within == "" && len(n.Output) > 0 {
 		within = n.Output[0]
 	}
-	fresh := func(v string) { names[v] = l.m.Fresh(within + "/" + v) }
-	var through []*onnxpb.NodeProto // inputs that are outputs
-	for i, v := range f.Output {
-		to := ""
-		if i < len(n.Output) {
-			to = n.Output[i]
-		}
-		switch from, taken := names[v]; {
-		case taken && to != "":
-			through = append(through, onnx.NewNode(to, "Identity", []string{from}, []string{to}))
-		case !taken && to != "":
-			names[v] = to
-		}
-	}
+	through := nameOutputs(names, f.Output, n.Output)
 	attributes := map[string]*onnxpb.AttributeProto{}
 	for _, a := range slices.Concat(f.AttributeProto, n.Attribute) {
 		attributes[a.Name] = a
@@ -161,7 +148,7 @@ func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.
 		}
 		for _, v := range made(to) {
 			if _, known := names[v]; !known && v != "" {
-				fresh(v)
+				names[v] = l.m.Fresh(within + "/" + v)
 			}
 		}
 		body = append(body, to)
@@ -171,6 +158,22 @@ func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.
 		fill(to, attributes) // last: graphs among them have the caller's names
 	}
 	return append(body, through...), nil
+}
+
+// nameOutputs adds the names that a call gives to the outputs of a function, and returns nodes for inputs that
+// are outputs. The call may take fewer outputs than there are.
+func nameOutputs(names map[string]string, outputs, called []string) (through []*onnxpb.NodeProto) {
+	for i, to := range called {
+		if to == "" {
+			continue
+		}
+		if from, taken := names[outputs[i]]; taken {
+			through = append(through, onnx.NewNode(to, "Identity", []string{from}, []string{to}))
+		} else {
+			names[outputs[i]] = to
+		}
+	}
+	return through
 }
 
 // fill gives a node, and the nodes inside it, the attributes that they take from the function's call. An
