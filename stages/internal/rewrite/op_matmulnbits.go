@@ -27,13 +27,18 @@ var matMulNBits = []converter{{"com.microsoft.MatMulNBits", Oldest, Newest, func
 // mostPacked keeps the counts of weights within integers.
 const mostPacked = 1 << 34
 
+// An nbits is the shape of the weights of a MatMulNBits.
+type nbits struct {
+	rows, long  int // rows of so many weights each
+	block, bits int // weights in a block, and bits of a weight
+}
+
 // blocks returns the weights [K,N] of a MatMulNBits.
 func (e *edit) blocks(n onnx.Node) ([]float32, error) {
-	rows, long, block, bits := n.Int("N", 0), n.Int("K", 0), n.Int("block_size", 0), n.Int("bits", 4)
-	if rows < 1 || long < 1 || block < 1 || bits != 2 && bits != 4 && bits != 8 || block*bits%8 != 0 ||
-		long > mostPacked/rows || block > mostPacked/rows {
-		return nil, fmt.Errorf("%d rows of %d weights in blocks of %d, of %d bits each, aren't known", rows,
-			long, block, bits)
+	s := nbits{n.Int("N", 0), n.Int("K", 0), n.Int("block_size", 0), n.Int("bits", 4)}
+	if !s.known() {
+		return nil, fmt.Errorf("%d rows of %d weights in blocks of %d, of %d bits each, aren't known", s.rows,
+			s.long, s.block, s.bits)
 	}
 	if n.In(4) != "" || n.Int("weight_prepacked", 0) != 0 {
 		return nil, fmt.Errorf("its weights are in an order of their own")
@@ -50,39 +55,57 @@ func (e *edit) blocks(n onnx.Node) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks := (long-1)/block + 1
-	each := 8 / bits // numbers in a byte
-	if len(scales) != rows*blocks || len(bytes) != rows*blocks*block/each {
+	if len(scales) != s.rows*s.blocks() || len(bytes) != s.rows*s.blocks()*s.bytes() {
 		return nil, fmt.Errorf("%d scales and %d bytes don't make %d rows of %d weights in blocks of %d",
-			len(scales), len(bytes), rows, long, block)
+			len(scales), len(bytes), s.rows, s.long, s.block)
 	}
-	// at returns number i of a row of numbers of this many bits.
-	at := func(bytes []int64, i int) float32 {
-		return float32(bytes[i/each] >> (i % each * bits) & (1<<bits - 1))
+	zero, err := e.zeroPoints(n.In(3), s)
+	if err != nil {
+		return nil, err
 	}
-	zero := func(int, int) float32 { return float32(int(1) << (bits - 1)) }
-	if n.In(3) != "" {
-		t := e.constant(n.In(3))
-		if t == nil {
-			return nil, fmt.Errorf("%q isn't constant", n.In(3))
-		}
-		if floats, err := onnx.Float32s(t); err == nil && len(floats) == rows*blocks {
-			zero = func(row, b int) float32 { return floats[row*blocks+b] }
-		} else {
-			width := (blocks*bits + 7) / 8
-			zeros, err := small(t)
-			if err != nil || len(zeros) != rows*width {
-				return nil, fmt.Errorf("its zeros aren't those of %d rows of %d blocks", rows, blocks)
-			}
-			zero = func(row, b int) float32 { return at(zeros[row*width:], b) }
-		}
-	}
-	w := make([]float32, long*rows)
-	for row := range rows {
-		for k := range long {
-			b := row*blocks + k/block
-			w[k*rows+row] = (at(bytes[b*block/each:], k%block) - zero(row, k/block)) * scales[b]
+	w := make([]float32, s.long*s.rows)
+	blocks, size := s.blocks(), s.bytes()
+	for row := range s.rows {
+		for k := range s.long {
+			b := row*blocks + k/s.block
+			w[k*s.rows+row] = (s.at(bytes[b*size:], k%s.block) - zero(row, k/s.block)) * scales[b]
 		}
 	}
 	return w, nil
+}
+
+// known reports whether the weights have a shape that this package reads, and how many there are is a number.
+func (s nbits) known() bool {
+	return s.rows >= 1 && s.long >= 1 && s.block >= 1 && (s.bits == 2 || s.bits == 4 || s.bits == 8) &&
+		s.block*s.bits%8 == 0 && s.long <= mostPacked/s.rows && s.block <= mostPacked/s.rows
+}
+
+func (s nbits) blocks() int { return (s.long-1)/s.block + 1 } // of a row
+func (s nbits) bytes() int  { return s.block * s.bits / 8 }   // of a block
+
+// at returns number i of those packed into bytes.
+func (s nbits) at(bytes []int64, i int) float32 {
+	each := 8 / s.bits // numbers in a byte
+	return float32(bytes[i/each] >> (i % each * s.bits) & (1<<s.bits - 1))
+}
+
+// zeroPoints returns the function of the zero of a block of a row: a float for each, or packed as weights are.
+func (e *edit) zeroPoints(name string, s nbits) (func(row, block int) float32, error) {
+	if name == "" {
+		middle := float32(int(1) << (s.bits - 1))
+		return func(int, int) float32 { return middle }, nil
+	}
+	t := e.constant(name)
+	if t == nil {
+		return nil, fmt.Errorf("%q isn't constant", name)
+	}
+	if floats, err := onnx.Float32s(t); err == nil && len(floats) == s.rows*s.blocks() {
+		return func(row, block int) float32 { return floats[row*s.blocks()+block] }, nil
+	}
+	width := (s.blocks()*s.bits + 7) / 8
+	zeros, err := small(t)
+	if err != nil || len(zeros) != s.rows*width {
+		return nil, fmt.Errorf("its zeros aren't those of %d rows of %d blocks", s.rows, s.blocks())
+	}
+	return func(row, block int) float32 { return s.at(zeros[row*width:], block) }, nil
 }
