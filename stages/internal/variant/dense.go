@@ -75,9 +75,28 @@ func (d *dense) reader(v string) (onnx.Node, error) {
 
 // convert adds what a node becomes that reads v.
 func (d *dense) convert(n onnx.Node, v string) error {
+	switch {
+	case d.places == nil:
+		return d.ofMaps(n, v)
+	case n.OpType == "Gemm" || n.OpType == "MatMul":
+		return d.product(n, v)
+	case slices.Contains(unary, n.OpType) || n.OpType == "BatchNormalization" && !d.first:
+		d.keep(n.NodeProto)
+	case slices.Contains([]string{"Add", "Sub", "Mul", "Div"}, n.OpType) && !d.first:
+		return d.perChannel(n, v)
+	case slices.Contains(reshapes, n.OpType) && onnx.Size(d.Shape(n.Output[0])) == onnx.Size(d.Shape(v)):
+		d.keep(onnx.NewNode(n.Name, "Identity", []string{v}, n.Output))
+	default:
+		return fmt.Errorf("it can't be computed at every place")
+	}
+	return nil
+}
+
+// ofMaps adds what a node becomes that reads maps v, which it may flatten.
+func (d *dense) ofMaps(n onnx.Node, v string) error {
 	in, out := d.Shape(v), d.Shape(n.Output[0])
 	switch {
-	case d.places == nil && n.OpType == "Transpose" && len(in) == 4:
+	case n.OpType == "Transpose" && len(in) == 4:
 		for _, p := range n.Ints("perm") {
 			d.perm = append(d.perm, int64(p))
 		}
@@ -85,7 +104,7 @@ func (d *dense) convert(n onnx.Node, v string) error {
 			return fmt.Errorf("axes permuted by %v aren't places", d.perm)
 		}
 		d.keep(onnx.NewNode(n.Name, "Identity", []string{v}, n.Output))
-	case d.places == nil && len(out) == 2 && slices.Contains(reshapes, n.OpType):
+	case len(out) == 2 && slices.Contains(reshapes, n.OpType):
 		if d.perm != nil {
 			in = []int{in[0], in[3], in[1], in[2]}
 		}
@@ -94,20 +113,10 @@ func (d *dense) convert(n onnx.Node, v string) error {
 		}
 		d.places = in[1:]
 		d.keep(onnx.NewNode(n.Name, "Identity", []string{v}, n.Output))
-	case d.places == nil && len(out) == 4 && d.perm == nil:
+	case len(out) == 4 && d.perm == nil:
 		d.keep(n.NodeProto) // of maps, and for grids inferred anew
-	case d.places == nil:
-		return fmt.Errorf("it makes %v of maps %v", out, in)
-	case n.OpType == "Gemm" || n.OpType == "MatMul":
-		return d.product(n, v)
-	case slices.Contains(unary, n.OpType) || n.OpType == "BatchNormalization" && !d.first:
-		d.keep(n.NodeProto)
-	case slices.Contains([]string{"Add", "Sub", "Mul", "Div"}, n.OpType) && !d.first:
-		return d.perChannel(n, v)
-	case slices.Contains(reshapes, n.OpType) && onnx.Size(out) == onnx.Size(in):
-		d.keep(onnx.NewNode(n.Name, "Identity", []string{v}, n.Output))
 	default:
-		return fmt.Errorf("it can't be computed at every place")
+		return fmt.Errorf("it makes %v of maps %v", out, in)
 	}
 	return nil
 }
