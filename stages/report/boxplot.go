@@ -77,81 +77,121 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	places, groups := byFamily(e, x, placesOf(e, data, x)), placesOf(e, data, p.Group)
+	d := &boxDrawing{BoxplotParams: p, e: e, x: x, axes: axes, facets: f, cells: cells,
+		places: byFamily(e, x, placesOf(e, data, x)), groups: placesOf(e, data, p.Group), least: math.MaxInt}
 	value := columnOf("", cells, func(*cell) bool { return true })
 	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle,
 		Grid: f.grid, ByRow: f.byRow, Log: p.Log, W: float64(p.Width), H: size(p.Height, 170)}
-	for _, group := range groups {
+	for _, group := range d.groups {
 		b.Groups = append(b.Groups, e.Label(p.Group, group))
 	}
-	t := boxTable(p.Title, axes, value)
+	d.table = boxTable(p.Title, axes, value)
 	var lacks []string
-	least, most, infinite, collapsed, undefined := math.MaxInt, 0, 0, 0, 0
-	for n, ids := range f.ids {
-		panel := chart.BoxPanel{Title: f.titles[n], Chance: cmp.Or(p.Chance, chanceOf(cells, f.axes, ids))}
-		for _, place := range places {
-			boxes, any := make([][]float64, len(groups)), false
-			for k, group := range groups {
-				i := slices.IndexFunc(cells, func(c cell) bool {
-					return slices.Equal(pick(c.Coord, f.axes), ids) && idOn(c.Coord, x) == place &&
-						idOn(c.Coord, p.Group) == group
-				})
-				if i < 0 {
-					continue
-				}
-				any = true
-				v, missing := cells[i].Defined()
-				n := len(v)
-				v = slices.DeleteFunc(slices.Clone(v), func(y float64) bool { return math.IsInf(y, 0) })
-				if p.Log && slices.ContainsFunc(v, func(y float64) bool { return y <= 0 }) {
-					return stages.BadField("log", "the score %g has no logarithm", slices.Min(v))
-				}
-				box := chart.BoxOf(v)
-				if len(v) > 0 && box.Collapsed() {
-					collapsed++
-				}
-				least, most = min(least, len(v)), max(most, len(v))
-				infinite, undefined = infinite+n-len(v), undefined+missing
-				boxes[k] = v
-				t.Rows = append(t.Rows, stages.Row{Keys: pick(cells[i].Coord, axes), Numbers: []stages.Number{
-					stages.Number(box.Low), stages.Number(box.Quartile1), stages.Number(box.Median),
-					stages.Number(box.Quartile3), stages.Number(box.High), stages.Number(box.Outside),
-					stages.Number(len(v)), stages.Number(missing + n - len(v))}})
-			}
-			if any { // panels may have different methods
-				panel.Places = append(panel.Places, e.Label(x, place))
-				panel.Values = append(panel.Values, boxes)
-				if e.Families[x] != nil {
-					panel.Families = append(panel.Families, e.Families[x][place])
-				}
-			}
+	for n := range f.ids {
+		panel, err := d.panel(n)
+		if err != nil {
+			return err
 		}
 		b.Panels = append(b.Panels, panel)
-		lacks = append(lacks, f.lacks(e, cells, n, p.Group, groups)...)
+		lacks = append(lacks, f.lacks(e, cells, n, p.Group, d.groups)...)
 	}
-	caption := "Scores over " + count(most, "image")
-	if least < most {
-		caption = fmt.Sprintf("Scores over %d to %d images", least, most)
-	}
-	if p.Title != "" {
-		caption = p.Title + ": s" + caption[1:]
-	}
-	caption += " as box plots: quartiles, whiskers to 1.5 times their distance"
-	if collapsed > 0 {
-		caption += fmt.Sprintf("; a diamond marks boxes that are only a line (%d)", collapsed)
-	}
-	if lacks != nil {
-		caption += "; not in the experiment: " + strings.Join(lacks, ", ")
-		if p.Gap != "" {
-			caption += " (" + p.Gap + ")"
+	setFigure(e, b.Figure(), d.caption(lacks))
+	e.Set("numbers", d.table.Encode())
+	return nil
+}
+
+// A boxDrawing makes boxes of cells, and counts what the caption says of them.
+type boxDrawing struct {
+	BoxplotParams
+	e              *stages.Env
+	x              string
+	axes           []string
+	facets         facets
+	cells          []cell
+	places, groups []string // the ids of the boxes
+
+	table       stages.Table
+	least, most int // scores of a box
+	collapsed   int // boxes that are only a line
+	leftOut     int // scores that are undefined or infinite
+}
+
+// panel makes the boxes of panel n. Panels may have different places.
+func (d *boxDrawing) panel(n int) (chart.BoxPanel, error) {
+	ids := d.facets.ids[n]
+	panel := chart.BoxPanel{Title: d.facets.titles[n],
+		Chance: cmp.Or(d.Chance, chanceOf(d.cells, d.facets.axes, ids))}
+	for _, place := range d.places {
+		boxes, any := make([][]float64, len(d.groups)), false
+		for k, group := range d.groups {
+			i := slices.IndexFunc(d.cells, func(c cell) bool {
+				return slices.Equal(pick(c.Coord, d.facets.axes), ids) && idOn(c.Coord, d.x) == place &&
+					idOn(c.Coord, d.Group) == group
+			})
+			if i < 0 {
+				continue
+			}
+			any = true
+			var err error
+			if boxes[k], err = d.box(&d.cells[i]); err != nil {
+				return panel, err
+			}
+		}
+		if !any {
+			continue
+		}
+		panel.Places = append(panel.Places, d.e.Label(d.x, place))
+		panel.Values = append(panel.Values, boxes)
+		if d.e.Families[d.x] != nil {
+			panel.Families = append(panel.Families, d.e.Families[d.x][place])
 		}
 	}
-	if undefined+infinite > 0 {
-		caption += fmt.Sprintf("; %s undefined or infinite left out", count(undefined+infinite, "score"))
+	return panel, nil
+}
+
+// box returns the finite scores of a cell, and adds their row to the table.
+func (d *boxDrawing) box(c *cell) ([]float64, error) {
+	v, undefined := c.Defined()
+	defined := len(v)
+	v = slices.DeleteFunc(slices.Clone(v), func(y float64) bool { return math.IsInf(y, 0) })
+	if d.Log && slices.ContainsFunc(v, func(y float64) bool { return y <= 0 }) {
+		return nil, stages.BadField("log", "the score %g has no logarithm", slices.Min(v))
 	}
-	setFigure(e, b.Figure(), caption+".")
-	e.Set("numbers", t.Encode())
-	return nil
+	box, leftOut := chart.BoxOf(v), undefined+defined-len(v)
+	if len(v) > 0 && box.Collapsed() {
+		d.collapsed++
+	}
+	d.least, d.most, d.leftOut = min(d.least, len(v)), max(d.most, len(v)), d.leftOut+leftOut
+	d.table.Rows = append(d.table.Rows, stages.Row{Keys: pick(c.Coord, d.axes), Numbers: []stages.Number{
+		stages.Number(box.Low), stages.Number(box.Quartile1), stages.Number(box.Median),
+		stages.Number(box.Quartile3), stages.Number(box.High), stages.Number(box.Outside),
+		stages.Number(len(v)), stages.Number(leftOut)}})
+	return v, nil
+}
+
+// caption says what is drawn, and which cells the experiment lacks.
+func (d *boxDrawing) caption(lacks []string) string {
+	text := "Scores over " + count(d.most, "image")
+	if d.least < d.most {
+		text = fmt.Sprintf("Scores over %d to %d images", d.least, d.most)
+	}
+	if d.Title != "" {
+		text = d.Title + ": s" + text[1:]
+	}
+	text += " as box plots: quartiles, whiskers to 1.5 times their distance"
+	if d.collapsed > 0 {
+		text += fmt.Sprintf("; a diamond marks boxes that are only a line (%d)", d.collapsed)
+	}
+	if lacks != nil {
+		text += "; not in the experiment: " + strings.Join(lacks, ", ")
+		if d.Gap != "" {
+			text += " (" + d.Gap + ")"
+		}
+	}
+	if d.leftOut > 0 {
+		text += fmt.Sprintf("; %s undefined or infinite left out", count(d.leftOut, "score"))
+	}
+	return text + "."
 }
 
 // byFamily moves the ids on an axis to the first of their family. An id without a family keeps its place.
