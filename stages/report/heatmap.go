@@ -95,68 +95,91 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	m := &chart.HeatMap{Title: cmp.Or(p.Title, t.Title), Digits: p.Digits, Bands: p.Bands, BandNames: p.Names}
-	down, across := placesIn(e.Order, t, rows), placesIn(e.Order, t, columns)
-	pairs := against(p.Rows, p.Columns)
-	if pairs {
-		down = placesIn(e.Order, t, rows, columns)
-		across = down
+	h := &heatCells{table: t, rows: rows, columns: columns, value: value, pairs: against(p.Rows, p.Columns),
+		down: placesIn(e.Order, t, rows), across: placesIn(e.Order, t, columns),
+		values: map[[2]int]float64{}, counts: make([]int, len(p.Bands)+1)}
+	if h.pairs {
+		h.down = placesIn(e.Order, t, rows, columns)
+		h.across = h.down
 	}
+	if err := h.read(p.Bands); err != nil {
+		return err
+	}
+	m := &chart.HeatMap{Title: cmp.Or(p.Title, t.Title), Digits: p.Digits, Bands: p.Bands, BandNames: p.Names}
+	h.draw(m, e, p.Sort)
+	caption := axisLabel(p.Value, t.Numbers[value].Unit)
+	if m.Title != "" {
+		caption = m.Title + ": " + caption
+	}
+	if p.Bands != nil {
+		caption += "; " + inBands(p.Bands, h.counts, len(t.Rows)-h.undefined)
+	}
+	if h.undefined > 0 {
+		caption += fmt.Sprintf("; %s undefined", count(h.undefined, "cell"))
+	}
+	setFigure(e, m.Figure(), caption+".")
+	return nil
+}
+
+// heatCells are the numbers of a table by the places where its rows and columns stand.
+type heatCells struct {
+	table         stages.Table
+	rows, columns []int // key columns
+	value         int   // number column
+	pairs         bool  // columns are rows, and a pair stands below the diagonal
+	down, across  [][]string
+	values        map[[2]int]float64 // by place down and across
+	counts        []int              // by band
+	undefined     int
+}
+
+// read puts the rows of the table at their places.
+func (h *heatCells) read(bands []float64) error {
 	at := func(list [][]string, keys []string) int {
 		return slices.IndexFunc(list, func(o []string) bool { return slices.Equal(o, keys) })
 	}
-	values := map[[2]int]float64{}
-	counts, empty := make([]int, len(p.Bands)+1), 0
-	for _, r := range t.Rows {
-		i, j := at(down, keysOf(r, rows)), at(across, keysOf(r, columns))
-		if pairs && i < j {
+	for _, r := range h.table.Rows {
+		i, j := at(h.down, keysOf(r, h.rows)), at(h.across, keysOf(r, h.columns))
+		if h.pairs && i < j {
 			i, j = j, i
 		}
-		if _, ok := values[[2]int{i, j}]; ok {
-			return stages.BadField("rows",
-				"two rows of the table are at %q, %q: rows and columns must name the key "+
-					"columns in which they differ, of %s", strings.Join(down[i], " · "),
-				strings.Join(across[j], " · "), strings.Join(t.Keys, ", "))
+		if _, ok := h.values[[2]int{i, j}]; ok {
+			return stages.BadField("rows", "two rows of the table are at %q, %q: rows and columns must name "+
+				"the key columns in which they differ, of %s", strings.Join(h.down[i], " · "),
+				strings.Join(h.across[j], " · "), strings.Join(h.table.Keys, ", "))
 		}
-		v := float64(r.Numbers[value])
-		if values[[2]int{i, j}] = v; math.IsNaN(v) {
-			empty++
+		v := float64(r.Numbers[h.value])
+		if h.values[[2]int{i, j}] = v; math.IsNaN(v) {
+			h.undefined++
 		} else {
-			counts[chart.Band(p.Bands, v)]++
+			h.counts[chart.Band(bands, v)]++
 		}
 	}
-	i0, j0 := byMean(values, len(down), 0, p.Sort == "rows" || p.Sort == "both"),
-		byMean(values, len(across), 1, p.Sort == "columns" || p.Sort == "both")
-	if pairs { // if no case is compared with itself, the first has no row, and the last no column
-		i0, j0 = used(values, i0, 0), used(values, j0, 1)
+	return nil
+}
+
+// draw puts the numbers into a heat map, in an order that sort names.
+func (h *heatCells) draw(m *chart.HeatMap, e *stages.Env, sort string) {
+	down := byMean(h.values, len(h.down), 0, sort == "rows" || sort == "both")
+	across := byMean(h.values, len(h.across), 1, sort == "columns" || sort == "both")
+	if h.pairs { // if none is compared with itself, the first has no row, and the last no column
+		down, across = used(h.values, down, 0), used(h.values, across, 1)
 	}
-	for n, i := range i0 {
-		m.Rows = append(m.Rows, labelled(e, t, rows, down[i]))
-		m.Breaks = append(m.Breaks, n > 0 && len(rows) > 1 && down[i][0] != down[i0[n-1]][0])
-		row, missing := make([]float64, len(j0)), make([]bool, len(j0))
-		for k, j := range j0 {
-			v, ok := values[[2]int{i, j}]
+	for n, i := range down {
+		m.Rows = append(m.Rows, labelled(e, h.table, h.rows, h.down[i]))
+		m.Breaks = append(m.Breaks, n > 0 && len(h.rows) > 1 && h.down[i][0] != h.down[down[n-1]][0])
+		row, missing := make([]float64, len(across)), make([]bool, len(across))
+		for k, j := range across {
+			v, ok := h.values[[2]int{i, j}]
 			if row[k], missing[k] = v, !ok; !ok {
 				row[k] = math.NaN()
 			}
 		}
 		m.Values, m.Missing = append(m.Values, row), append(m.Missing, missing)
 	}
-	for _, j := range j0 {
-		m.Columns = append(m.Columns, labelled(e, t, columns, across[j]))
+	for _, j := range across {
+		m.Columns = append(m.Columns, labelled(e, h.table, h.columns, h.across[j]))
 	}
-	caption := axisLabel(p.Value, t.Numbers[value].Unit)
-	if m.Title != "" {
-		caption = m.Title + ": " + caption
-	}
-	if p.Bands != nil {
-		caption += "; " + inBands(p.Bands, counts, len(t.Rows)-empty)
-	}
-	if empty > 0 {
-		caption += fmt.Sprintf("; %s undefined", count(empty, "cell"))
-	}
-	setFigure(e, m.Figure(), caption+".")
-	return nil
 }
 
 // against reports whether the columns are the rows, each with "against" before its name.
