@@ -111,8 +111,8 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		c.Label = columnLabel(e, columns, ids)
 		t.Numbers = append(t.Numbers, c)
 	}
-	intervals := p.Statistic == "mean" && (p.Intervals || len(across) == 1)
-	if intervals {
+	p.Intervals = p.Statistic == "mean" && (p.Intervals || len(across) == 1)
+	if p.Intervals {
 		for _, c := range t.Numbers[:len(across)] {
 			t.Numbers = append(t.Numbers, endsOf(c, len(across) == 1)...)
 		}
@@ -131,41 +131,46 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		t.Numbers = append(t.Numbers, markColumn(t.Numbers[k].Name))
 	}
 	for _, ids := range places(e.Order, data, rows) {
-		row := stages.Row{Keys: ids}
-		least, undefined := -1, 0
-		var ends []stages.Number
-		for _, col := range across {
-			x, low, high := math.NaN(), math.NaN(), math.NaN()
-			for i := range cells {
-				c := &cells[i]
-				if !slices.Equal(pick(c.Coord, rows), ids) || !slices.Equal(pick(c.Coord, columns), col) {
-					continue
-				}
-				v, missing := c.Defined()
-				x = summary(p.Statistic, v)
-				if intervals {
-					_, low, high = interval.Mean(v)
-				}
-				undefined += missing
-				if least < 0 || len(v) < least {
-					least = len(v)
-				}
-			}
-			row.Numbers = append(row.Numbers, stages.Number(x))
-			if intervals {
-				ends = append(ends, stages.Number(low), stages.Number(high))
-			}
-		}
-		row.Numbers = append(append(row.Numbers, ends...), stages.Number(max(least, 0)),
-			stages.Number(undefined))
+		inRow := slices.DeleteFunc(slices.Clone(cells),
+			func(c cell) bool { return !slices.Equal(pick(c.Coord, rows), ids) })
+		row := stages.Row{Keys: ids, Numbers: p.numbers(inRow, columns, across)}
 		for _, k := range marked {
-			row.Numbers = append(row.Numbers,
-				marks.at(placeOf(rows, ids), placeOf(columns, across[k])))
+			row.Numbers = append(row.Numbers, marks.at(placeOf(rows, ids), placeOf(columns, across[k])))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	e.Set("table", t.Encode())
 	return p.claimed(e, axes, cells)
+}
+
+// numbers returns the numbers of the cells in a row: the statistics across, the ends of their intervals, and
+// how many scores are defined and undefined.
+func (p TableParams) numbers(cells []cell, columns []string, across [][]string) (numbers []stages.Number) {
+	least, undefined := -1, 0
+	var ends []stages.Number
+	for _, ids := range across {
+		x, low, high := math.NaN(), math.NaN(), math.NaN()
+		for i := range cells {
+			c := &cells[i]
+			if !slices.Equal(pick(c.Coord, columns), ids) {
+				continue
+			}
+			v, missing := c.Defined()
+			x = summary(p.Statistic, v)
+			if p.Intervals {
+				_, low, high = interval.Mean(v)
+			}
+			undefined += missing
+			if least < 0 || len(v) < least {
+				least = len(v)
+			}
+		}
+		numbers = append(numbers, stages.Number(x))
+		if p.Intervals {
+			ends = append(ends, stages.Number(low), stages.Number(high))
+		}
+	}
+	return append(append(numbers, ends...), stages.Number(max(least, 0)), stages.Number(undefined))
 }
 
 // claimed sets the outputs with the results of claims.
