@@ -86,54 +86,29 @@ func errScores(path string) error { return fmt.Errorf("%s has more than %d bytes
 // oneForAll is the id of a score that isn't of one image.
 const oneForAll = "all"
 
+// A scoreTable is a CSV file and what the parameters choose of it.
+type scoreTable struct {
+	ExternalParams
+	*csv.Reader
+	limited     *io.LimitedReader
+	header      []string
+	value, item int            // columns; −1 for no item
+	conditions  map[int]string // the texts of columns
+}
+
 // rows returns a source for each row that the parameters choose: the score is its note, so that a score's key
 // depends on no other row.
 func (p ExternalParams) rows(file io.Reader) ([]stages.Source, error) {
 	limited := &io.LimitedReader{R: file, N: maxScores + 1}
-	r := csv.NewReader(limited)
-	r.TrimLeadingSpace = true
-	header, err := r.Read()
-	if limited.N == 0 {
-		return nil, errScores(p.Path)
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: no line that names the columns: %w", p.Path, err)
-	}
-	if len(header) > maxColumns {
-		return nil, fmt.Errorf("%s has %d columns, more than %d", p.Path, len(header), maxColumns)
-	}
-	header = slices.Clone(header)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff") // of files that Excel wrote
-	column := func(field, name string) (int, error) {
-		i := slices.Index(header, name)
-		if i < 0 {
-			return 0, stages.BadName(field, name, header, "%s has no column %q, only %s", p.Path, name,
-				strings.Join(header, ", "))
-		}
-		return i, nil
-	}
-	value, err := column("value", p.Value)
-	if err != nil {
+	t := &scoreTable{ExternalParams: p, Reader: csv.NewReader(limited), limited: limited}
+	t.TrimLeadingSpace = true
+	if err := t.readHeader(); err != nil {
 		return nil, err
-	}
-	item := -1
-	if p.Item != "" {
-		if item, err = column("item", p.Item); err != nil {
-			return nil, err
-		}
-	}
-	conditions := map[int]string{}
-	for _, w := range p.Where {
-		name, text, _ := strings.Cut(w, "=")
-		i, err := column("where", name)
-		if err != nil {
-			return nil, err
-		}
-		conditions[i] = text
 	}
 	var sources []stages.Source
 	lines := map[string]int{}
 	for {
-		row, err := r.Read()
+		row, err := t.Read()
 		if limited.N == 0 {
 			return nil, errScores(p.Path)
 		} else if errors.Is(err, io.EOF) {
@@ -141,37 +116,91 @@ func (p ExternalParams) rows(file io.Reader) ([]stages.Source, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Path, err) // with its line
 		}
-		if !holds(conditions, row) {
+		if !holds(t.conditions, row) {
 			continue
 		}
-		line, _ := r.FieldPos(value)
-		id := oneForAll
-		if item >= 0 {
-			id = row[item]
+		s, err := t.source(row, lines)
+		if err != nil {
+			return nil, err
 		}
-		first, again := lines[id]
-		switch {
-		case id == "":
-			return nil, fmt.Errorf("%s:%d: the row has no %s", p.Path, line, p.Item)
-		case again && item < 0:
-			return nil, fmt.Errorf("%s:%d: a second row that the parameters choose, after line %d: name "+
-				"more columns in where, or the images' column in item", p.Path, line, first)
-		case again:
-			return nil, fmt.Errorf("%s:%d: %q again, first in line %d", p.Path, line, id, first)
-		}
-		lines[id] = line
-		x := math.NaN()
-		if text := strings.TrimSpace(row[value]); text != "" {
-			if x, err = strconv.ParseFloat(text, 64); err != nil {
-				return nil, fmt.Errorf("%s:%d: the %s %q is no number", p.Path, line, p.Value, text)
-			}
-		}
-		sources = append(sources, stages.Source{ID: id, Note: strconv.FormatFloat(x, 'g', -1, 64)})
+		sources = append(sources, s)
 	}
 	if len(sources) == 0 {
 		return nil, stages.BadField("where", "%s has no row with %s", p.Path, strings.Join(p.Where, ", "))
 	}
 	return sources, nil
+}
+
+// readHeader reads the names of the columns, and finds those that parameters name.
+func (t *scoreTable) readHeader() error {
+	header, err := t.Read()
+	if t.limited.N == 0 {
+		return errScores(t.Path)
+	} else if err != nil {
+		return fmt.Errorf("%s: no line that names the columns: %w", t.Path, err)
+	}
+	if len(header) > maxColumns {
+		return fmt.Errorf("%s has %d columns, more than %d", t.Path, len(header), maxColumns)
+	}
+	t.header = slices.Clone(header)
+	t.header[0] = strings.TrimPrefix(header[0], "\ufeff") // of files that Excel wrote
+	if t.value, err = t.column("value", t.Value); err != nil {
+		return err
+	}
+	t.item = -1
+	if t.Item != "" {
+		if t.item, err = t.column("item", t.Item); err != nil {
+			return err
+		}
+	}
+	t.conditions = map[int]string{}
+	for _, w := range t.Where {
+		name, text, _ := strings.Cut(w, "=")
+		i, err := t.column("where", name)
+		if err != nil {
+			return err
+		}
+		t.conditions[i] = text
+	}
+	return nil
+}
+
+// column returns the column that a parameter names.
+func (t *scoreTable) column(field, name string) (int, error) {
+	i := slices.Index(t.header, name)
+	if i < 0 {
+		return 0, stages.BadName(field, name, t.header, "%s has no column %q, only %s", t.Path, name,
+			strings.Join(t.header, ", "))
+	}
+	return i, nil
+}
+
+// source returns the source of a row. lines has the lines of the ids before it.
+func (t *scoreTable) source(row []string, lines map[string]int) (stages.Source, error) {
+	line, _ := t.FieldPos(t.value)
+	id := oneForAll
+	if t.item >= 0 {
+		id = row[t.item]
+	}
+	first, again := lines[id]
+	switch {
+	case id == "":
+		return stages.Source{}, fmt.Errorf("%s:%d: the row has no %s", t.Path, line, t.Item)
+	case again && t.item < 0:
+		return stages.Source{}, fmt.Errorf("%s:%d: a second row that the parameters choose, after line %d: "+
+			"name more columns in where, or the images' column in item", t.Path, line, first)
+	case again:
+		return stages.Source{}, fmt.Errorf("%s:%d: %q again, first in line %d", t.Path, line, id, first)
+	}
+	lines[id] = line
+	x := math.NaN()
+	if text := strings.TrimSpace(row[t.value]); text != "" {
+		var err error
+		if x, err = strconv.ParseFloat(text, 64); err != nil {
+			return stages.Source{}, fmt.Errorf("%s:%d: the %s %q is no number", t.Path, line, t.Value, text)
+		}
+	}
+	return stages.Source{ID: id, Note: strconv.FormatFloat(x, 'g', -1, 64)}, nil
 }
 
 // holds reports whether a row has the texts of some columns.
