@@ -103,103 +103,146 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 		return Verdict{}, err
 	}
 	defer s.close()
-	e := &Evidence{Classes: t.Spec.Classes, Numberings: make([][]int64, len(q.Numberings))}
-	alive := make([]int, len(q.Feeds))
-	for i := range alive {
-		alive[i] = i
-	}
-	slices.SortStableFunc(alive, func(i, k int) int { // those that one graph answers in a row
-		f, g := q.Feeds[i], q.Feeds[k]
-		return cmp.Or(cmp.Compare(f.Size.H, g.Size.H), cmp.Compare(f.Size.W, g.Size.W),
-			cmp.Compare(f.order(), g.order()))
-	})
-	unreadable, done := 0, 0
-	var unread error
-	for next := 0; next < len(photos) && len(alive) > 0; {
-		round := max(firstRound, len(e.Groups))
-		if len(e.Groups) > 0 {
-			round = min(round, (q.Passes-done)/len(alive))
-		}
+	w := &weighing{Question: q, answering: s, most: min(q.Passes, len(photos)*len(q.Feeds)),
+		evidence: &Evidence{Classes: t.Spec.Classes, Numberings: make([][]int64, len(q.Numberings))}}
+	w.begin()
+	for next := 0; next < len(photos) && len(w.alive) > 0; {
+		round := w.round()
 		if round <= 0 {
 			break
 		}
 		for last := min(len(photos), next+round); next < last; {
 			some := photos[next:min(last, next+max(s.batch, eachRead))]
 			next += len(some)
-			read := map[picture.Size][][]byte{}
-			kept := 0
-			for _, p := range some {
-				b, err := p.Image(q.Feeds[alive[0]].Size)
-				if err != nil {
-					unreadable++
-					unread = cmp.Or(unread, err)
-					continue
-				}
-				kept++
-				first := q.Feeds[alive[0]].Size
-				read[first] = append(read[first], b)
-				for _, f := range alive {
-					if size := q.Feeds[f].Size; len(read[size]) < kept {
-						if b, err = p.Image(size); err != nil {
-							return Verdict{}, err
-						}
-						read[size] = append(read[size], b)
-					}
-				}
-				e.Groups = append(e.Groups, p.Group)
-				for i, l := range p.Labels {
-					e.Numberings[i] = append(e.Numberings[i], l)
-				}
-			}
-			if kept == 0 {
-				continue
-			}
-			for _, f := range alive {
-				for b := range slices.Chunk(read[q.Feeds[f].Size], s.batch) {
-					rows, err := s.answers(ctx, q.Feeds[f], b)
-					if err != nil {
-						return Verdict{}, err
-					}
-					e.Add(f, rows...)
-				}
-				done += kept
-			}
-			if q.Progress != nil {
-				q.Progress(done, max(done, min(q.Passes, len(photos)*len(q.Feeds))))
+			if err := w.measure(ctx, some); err != nil {
+				return Verdict{}, err
 			}
 		}
-		if len(e.Groups) > 0 {
-			v := e.verdict(q)
-			behind := map[int]float64{}
-			for _, h := range v.Hypotheses {
-				if b, ok := behind[h.Feed]; !ok || h.Behind < b {
-					behind[h.Feed] = h.Behind
-				}
-			}
-			alive = slices.DeleteFunc(alive, func(f int) bool {
-				ends := behind[f] > hopeless && v.others[f] > hopeless
-				if ends { // it answers to no later images, so what it has answered decides
-					e.fed[f].behind = behind[f]
-				}
-				return ends
-			})
-		}
+		w.dropHopeless()
 	}
 	if q.Progress != nil { // fewer passes than there could have been
-		q.Progress(done, done)
+		q.Progress(w.done, w.done)
 	}
+	e := w.evidence
 	if len(e.Groups) == 0 {
 		return Verdict{}, fmt.Errorf("none of %d photographs with a class can be read; the first: %w",
-			unreadable, cmp.Or(unread, errors.New("there is none")))
+			w.unreadable, cmp.Or(w.unread, errors.New("there is none")))
 	}
 	v := e.verdict(q)
-	v.Unreadable, v.Unread = unreadable, unread
+	v.Unreadable, v.Unread = w.unreadable, w.unread
 	for f, fed := range e.fed {
 		if fed.broken {
 			v.NaN = append(v.NaN, f)
 		}
 	}
 	return v, nil
+}
+
+// A weighing is a question and the evidence so far.
+type weighing struct {
+	Question
+	*answering
+	evidence   *Evidence
+	alive      []int // the feeds that aren't hopeless
+	done, most int   // passes, and those that there are at most
+	unreadable int   // photographs
+	unread     error // of the first of them
+}
+
+// begin makes all feeds alive, those that one graph answers in a row.
+func (w *weighing) begin() {
+	w.alive = make([]int, len(w.Feeds))
+	for i := range w.alive {
+		w.alive[i] = i
+	}
+	slices.SortStableFunc(w.alive, func(i, k int) int {
+		f, g := w.Feeds[i], w.Feeds[k]
+		return cmp.Or(cmp.Compare(f.Size.H, g.Size.H), cmp.Compare(f.Size.W, g.Size.W),
+			cmp.Compare(f.order(), g.order()))
+	})
+}
+
+// round returns the number of photographs until hopeless feeds are dropped again: as many as there were, or
+// as many as the passes that are left allow.
+func (w *weighing) round() int {
+	n := len(w.evidence.Groups)
+	if n == 0 {
+		return firstRound
+	}
+	return min(max(firstRound, n), (w.Passes-w.done)/len(w.alive))
+}
+
+// measure adds to the evidence what the model answers to photographs.
+func (w *weighing) measure(ctx context.Context, photos []Labelled) error {
+	read, kept, err := w.read(photos)
+	if err != nil || kept == 0 {
+		return err
+	}
+	for _, f := range w.alive {
+		for b := range slices.Chunk(read[w.Feeds[f].Size], w.batch) {
+			rows, err := w.answers(ctx, w.Feeds[f], b)
+			if err != nil {
+				return err
+			}
+			w.evidence.Add(f, rows...)
+		}
+		w.done += kept
+	}
+	if w.Progress != nil {
+		w.Progress(w.done, max(w.done, w.most))
+	}
+	return nil
+}
+
+// read reads photographs at the sizes of the feeds, and returns how many can be read.
+func (w *weighing) read(photos []Labelled) (read map[picture.Size][][]byte, kept int, err error) {
+	read = map[picture.Size][][]byte{}
+	first := w.Feeds[w.alive[0]].Size
+	for _, p := range photos {
+		b, err := p.Image(first)
+		if err != nil {
+			w.unreadable++
+			w.unread = cmp.Or(w.unread, err)
+			continue
+		}
+		kept++
+		read[first] = append(read[first], b)
+		for _, f := range w.alive {
+			if size := w.Feeds[f].Size; len(read[size]) < kept {
+				if b, err = p.Image(size); err != nil {
+					return nil, 0, err
+				}
+				read[size] = append(read[size], b)
+			}
+		}
+		w.evidence.Groups = append(w.evidence.Groups, p.Group)
+		for i, l := range p.Labels {
+			w.evidence.Numberings[i] = append(w.evidence.Numberings[i], l)
+		}
+	}
+	return read, kept, nil
+}
+
+// dropHopeless ends feeds that are far behind by the evidence so far.
+func (w *weighing) dropHopeless() {
+	e := w.evidence
+	if len(e.Groups) == 0 {
+		return
+	}
+	v := e.verdict(w.Question)
+	behind := map[int]float64{}
+	for _, h := range v.Hypotheses {
+		if b, ok := behind[h.Feed]; !ok || h.Behind < b {
+			behind[h.Feed] = h.Behind
+		}
+	}
+	w.alive = slices.DeleteFunc(w.alive, func(f int) bool {
+		ends := behind[f] > hopeless && v.others[f] > hopeless
+		if ends { // it answers to no later images, so what it has answered decides
+			e.fed[f].behind = behind[f]
+		}
+		return ends
+	})
 }
 
 // verdict weighs all hypotheses by the answers so far.
