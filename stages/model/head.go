@@ -18,6 +18,21 @@ type head struct {
 	independent bool
 }
 
+// An activation ends the search for a head.
+type activation struct {
+	least, most int  // logarithms, less exponentials, that may follow it
+	independent bool // each class has its own
+	quantised   bool // its input isn't floating-point
+}
+
+var activations = map[string]activation{
+	"Softmax":        {most: 1},
+	"Sigmoid":        {most: 1, independent: true},
+	"LogSoftmax":     {least: -1},
+	"QLinearSoftmax": {quantised: true},
+	"QLinearSigmoid": {quantised: true, independent: true},
+}
+
 // headOf traces a model's output back to the activation that computes it, through operators that preserve
 // probabilities: reshapes, permutations, type conversions, rounding, clipping and logarithms.
 func headOf(m *onnx.Model, output string) head {
@@ -35,53 +50,57 @@ func headOf(m *onnx.Model, output string) head {
 		}
 		n := onnx.Node{NodeProto: proto}
 		output = n.In(0)
-		switch n.OpType {
-		case "Softmax", "Sigmoid":
-			if logs == 0 || logs == 1 {
-				return head{op: n.OpType, logits: output, independent: n.OpType == "Sigmoid"}
+		if a, ok := activations[n.OpType]; ok {
+			h := head{op: n.OpType, independent: a.independent}
+			if logs < a.least || logs > a.most {
+				return head{}
 			}
-			return head{}
-		case "LogSoftmax":
-			if logs == 0 || logs == -1 {
-				return head{op: n.OpType, logits: output}
+			if !a.quantised {
+				h.logits = output
 			}
-			return head{}
-		case "QLinearSoftmax", "QLinearSigmoid":
-			if logs == 0 {
-				return head{op: n.OpType, independent: n.OpType == "QLinearSigmoid"}
-			}
-			return head{}
-		case "Log":
+			return h
+		}
+		switch {
+		case n.OpType == "Log":
 			logs++
-		case "Exp":
+		case n.OpType == "Exp":
 			logs--
-		case "Div": // Exp divided by its sum: a softmax written without the operator
-			e, sum := onnx.Node{NodeProto: makers[output]}, onnx.Node{NodeProto: makers[n.In(1)]}
-			if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != output || logs < 0 ||
-				logs > 1 {
-				return head{}
-			}
-			if shift := (onnx.Node{NodeProto: makers[e.In(0)]}); shift.GetOpType() == "Sub" &&
-				makers[shift.In(1)] != nil && makers[shift.In(1)].OpType != "Constant" {
-				return head{} // of each image's own, so that the logits stand before it
-			}
-			return head{op: "Softmax", logits: e.In(0)}
-		case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout",
-			"QuantizeLinear", "DequantizeLinear":
-		case "Cast":
-			if !floating(onnxpb.TensorProto_DataType(n.Int("to", 0))) {
-				return head{}
-			}
-		case "Clip":
-			low, high := clipBounds(m, n, makers)
-			if !(low <= probabilityTolerance && high >= 1-probabilityTolerance) {
-				return head{}
-			}
-		default:
+		case n.OpType == "Div" && (logs == 0 || logs == 1):
+			return writtenSoftmax(n, makers)
+		case !preserves(m, n, makers):
 			return head{}
 		}
 	}
 	return head{}
+}
+
+// writtenSoftmax returns the head of Exp divided by its sum: a softmax written without the operator. Where
+// each image subtracts a number of its own before, the logits stand before that.
+func writtenSoftmax(n onnx.Node, makers map[string]*onnxpb.NodeProto) head {
+	e, sum := onnx.Node{NodeProto: makers[n.In(0)]}, onnx.Node{NodeProto: makers[n.In(1)]}
+	if e.GetOpType() != "Exp" || sum.GetOpType() != "ReduceSum" || sum.In(0) != n.In(0) {
+		return head{}
+	}
+	if shift := (onnx.Node{NodeProto: makers[e.In(0)]}); shift.GetOpType() == "Sub" &&
+		makers[shift.In(1)] != nil && makers[shift.In(1)].OpType != "Constant" {
+		return head{}
+	}
+	return head{op: "Softmax", logits: e.In(0)}
+}
+
+// preserves reports whether an operator returns the probabilities that it takes.
+func preserves(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) bool {
+	switch n.OpType {
+	case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "QuantizeLinear",
+		"DequantizeLinear":
+		return true
+	case "Cast":
+		return floating(onnxpb.TensorProto_DataType(n.Int("to", 0)))
+	case "Clip":
+		low, high := clipBounds(m, n, makers)
+		return low <= probabilityTolerance && high >= 1-probabilityTolerance
+	}
+	return false
 }
 
 // clipBounds returns the bounds of a Clip, NaN for a bound that isn't constant.
