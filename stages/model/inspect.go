@@ -150,37 +150,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if in, err := imageInput(m, p); err == nil && ambiguous(in, p) {
 		p.Layout = cmp.Or(x.Declared.Layout, p.Layout)
 	}
-	requested, sizes := p.Size, []picture.Size{p.Size}
-	if x.OpenSize {
-		sizes = nil
-		if !requested.IsZero() {
-			sizes = append(sizes, requested)
-		}
-		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // common sizes
-			sizes = append(sizes, picture.Size{H: side, W: side})
-		}
-	}
-	var out reading
-	var failed error
-	for _, p.Size = range sizes {
-		var err error
-		if out, err = read(ctx, m, p); err == nil && !requested.IsZero() && p.Size != requested {
-			return stages.BadField("size", "size is %v, but the model takes others, such as %v: %w",
-				requested,
-				p.Size, failed)
-		}
-		if err == nil || ctx.Err() != nil {
-			failed = err
-			x.Notes = append(x.Notes, out.notes...)
-			break
-		}
-		if failed == nil {
-			failed = err
-		}
-	}
+	out, err := x.readAtSizes(ctx, m, p)
 	x.Candidates = out.candidates
-	if failed != nil {
-		return failed
+	if err != nil {
+		return err
 	}
 	x.Feed, x.Head, x.Alone = out.Spec, out.head, out.alone
 	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
@@ -200,11 +173,45 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		x.Gradient = err.Error()
 		return nil
 	}
+	x.examine(g, out.Spec, t.batch())
+	return nil
+}
+
+// readAtSizes reads a model that leaves its size open at the requested size, and at common ones until it runs.
+func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
+	requested, sizes := p.Size, []picture.Size{p.Size}
+	if x.OpenSize {
+		sizes = nil
+		if !requested.IsZero() {
+			sizes = append(sizes, requested)
+		}
+		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // common sizes
+			sizes = append(sizes, picture.Size{H: side, W: side})
+		}
+	}
+	var failed error // at the first size
+	for _, p.Size = range sizes {
+		out, err = read(ctx, m, p)
+		switch {
+		case err == nil && !requested.IsZero() && p.Size != requested:
+			return reading{}, stages.BadField("size", "size is %v, but the model takes others, such as %v: %w",
+				requested, p.Size, failed)
+		case err == nil || ctx.Err() != nil:
+			x.Notes = append(x.Notes, out.notes...)
+			return out, err
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return out, failed
+}
+
+// examine describes the graph that gradients are compiled from, for so many images.
+func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
-	_, err = relevance.Attend(g)
+	_, err := relevance.Attend(g)
 	x.tokens = err == nil
-	x.MultiplyAdds = multiplyAdds(g) / int64(t.batch())
+	x.MultiplyAdds = multiplyAdds(g) / int64(batch)
 	shape := lower.LayerShapes(g)
 	list := relevance.Cuts(g)
 	middle, final := relevance.MiddleAndFinal(list)
@@ -212,11 +219,10 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	for _, name := range list {
 		x.Layers = append(x.Layers, *layer(g, shape, name))
 	}
-	if _, err := relevance.Backward(g, map[string]string{out.Spec.Output: out.Spec.Output},
-		[]string{out.Spec.Input}, relevance.Policy{}); err != nil {
+	if _, err := relevance.Backward(g, map[string]string{s.Output: s.Output}, []string{s.Input},
+		relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}
-	return nil
 }
 
 // runsAt reports whether a model has as many classes on images of another size.
