@@ -93,36 +93,13 @@ func matches(value string, v, rows [][]float32, g guarantee, own, log bool, tole
 	for i, row := range v {
 		p[i] = softmaxOrSigmoid(row, own)
 	}
-	answers := make([][]float64, len(rows))
-	if log && g.unit != 0 {
-		m.scale = g.unit
-	}
-	for i, row := range rows {
-		answers[i] = make([]float64, classes)
-		for c, a := range row {
-			answers[i][c] = float64(a)
-			if log {
-				answers[i][c] = math.Exp(float64(a) / m.scale)
-			}
-		}
+	answers, ok := m.probabilities(rows, p, g)
+	if !ok {
+		return m, false
 	}
 	identity := make([]int, classes)
 	for c := range identity {
 		identity[c] = c
-	}
-	if !log {
-		m.scale = g.unit
-		if len(p[0]) == classes && (g.about || m.scale == 0) {
-			m.scale = leastSquares(answers, p)
-		}
-		if !(m.scale > 0) {
-			return m, false
-		}
-		for _, row := range answers {
-			for c := range row {
-				row[c] /= m.scale
-			}
-		}
 	}
 	if len(p[0]) == classes {
 		if m.apart = apart(answers, p, identity); m.apart <= tolerance {
@@ -138,6 +115,40 @@ func matches(value string, v, rows [][]float32, g guarantee, own, log bool, tole
 	}
 	m.apart = apart(answers, p, m.columns)
 	return m, m.apart <= tolerance && told(p, m.columns)
+}
+
+// probabilities returns the probabilities that answers stand for, by the scale that the graph guarantees or
+// else by the one that brings them closest to p, false if that isn't positive.
+func (m *match) probabilities(rows [][]float32, p [][]float64, g guarantee) ([][]float64, bool) {
+	if m.log && g.unit != 0 {
+		m.scale = g.unit
+	}
+	answers := make([][]float64, len(rows))
+	for i, row := range rows {
+		answers[i] = make([]float64, len(row))
+		for c, a := range row {
+			answers[i][c] = float64(a)
+			if m.log {
+				answers[i][c] = math.Exp(float64(a) / m.scale)
+			}
+		}
+	}
+	if m.log {
+		return answers, true
+	}
+	m.scale = g.unit
+	if len(p[0]) == len(answers[0]) && (g.about || m.scale == 0) {
+		m.scale = leastSquares(answers, p)
+	}
+	if !(m.scale > 0) {
+		return nil, false
+	}
+	for _, row := range answers {
+		for c := range row {
+			row[c] /= m.scale
+		}
+	}
+	return answers, true
 }
 
 // softmaxOrSigmoid returns probabilities of logits in double precision.
