@@ -123,42 +123,44 @@ func (d *jpegDecoder) parse(headerOnly bool) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case mark == markDQT:
-			err = d.readQuant(seg)
-		case mark == markDHT:
-			err = d.readHuffman(seg)
-		case mark == markDRI:
-			if len(seg) < 2 {
-				return errTruncated
-			}
-			d.interval = int(seg[0])<<8 | int(seg[1])
-		case mark == markSOF0 || mark == markSOF1 || mark == markSOF2:
-			d.progressive = mark == markSOF2
-			if err = d.readFrame(seg); err == nil && headerOnly {
-				return nil
-			}
-		case mark > markSOF2 && mark <= 0xcf && mark != markJPG && mark != markDAC:
-			return fmt.Errorf("its coding process %d (lossless, hierarchical or arithmetic) isn't supported",
-				mark-markSOF0)
-		case mark == markDNL:
-			return errors.New("its height follows the first scan, which isn't supported")
-		case mark == markSOS:
-			if headerOnly {
-				return errors.New("its first scan comes before the frame header")
-			}
-			err = d.readScan(seg)
-		case mark == markAPP0:
-			d.jfif = d.jfif || len(seg) >= 5 && string(seg[:5]) == "JFIF\x00"
-		case mark == markAPPE:
-			if len(seg) >= 12 && string(seg[:5]) == "Adobe" {
-				d.adobe = int(seg[11])
-			}
-		}
-		if err != nil {
+		if err := d.read(mark, seg); err != nil || headerOnly && d.comps != nil {
 			return err
 		}
 	}
+}
+
+// read reads the segment after a marker.
+func (d *jpegDecoder) read(mark byte, seg []byte) error {
+	switch mark {
+	case markDQT:
+		return d.readQuant(seg)
+	case markDHT:
+		return d.readHuffman(seg)
+	case markDRI:
+		if len(seg) < 2 {
+			return errTruncated
+		}
+		d.interval = int(seg[0])<<8 | int(seg[1])
+	case markSOF0, markSOF1, markSOF2:
+		d.progressive = mark == markSOF2
+		return d.readFrame(seg)
+	case markDNL:
+		return errors.New("its height follows the first scan, which isn't supported")
+	case markSOS:
+		return d.readScan(seg)
+	case markAPP0:
+		d.jfif = d.jfif || len(seg) >= 5 && string(seg[:5]) == "JFIF\x00"
+	case markAPPE:
+		if len(seg) >= 12 && string(seg[:5]) == "Adobe" {
+			d.adobe = int(seg[11])
+		}
+	default:
+		if mark > markSOF2 && mark <= 0xcf && mark != markJPG && mark != markDAC {
+			return fmt.Errorf("its coding process %d (lossless, hierarchical or arithmetic) isn't supported",
+				mark-markSOF0)
+		}
+	}
+	return nil
 }
 
 // finish checks that the image is complete. A sequential file may lack its end marker; a progressive file

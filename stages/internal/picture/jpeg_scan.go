@@ -1,6 +1,9 @@
 package picture
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // A scan is the part of a component's coefficients in one SOS segment: those from start to end in zigzag
 // order, and of these the bits from low up or, if high isn't 0, only bit low.
@@ -9,6 +12,8 @@ type scan struct {
 	start, end int
 	high, low  int
 }
+
+var errScan = errors.New("it has a damaged scan header")
 
 func (d *jpegDecoder) readScan(seg []byte) error {
 	if d.comps == nil {
@@ -25,56 +30,68 @@ func (d *jpegDecoder) readScan(seg []byte) error {
 	if d.scans++; d.scans > maxScans {
 		return errors.New("it has too many scans")
 	}
-	n := int(seg[0])
-	s := scan{start: int(seg[1+2*n]), end: int(seg[2+2*n]), high: int(seg[3+2*n] >> 4),
-		low: int(seg[3+2*n] & 15)}
-	if !d.progressive {
-		s.start, s.end, s.high, s.low = 0, 63, 0, 0
-	}
-	bad := errors.New("it has a damaged scan header")
-	if n < 1 || n > len(d.comps) || s.start > s.end || s.end > 63 || s.low > 13 ||
-		s.high != 0 && s.high != s.low+1 {
-		return bad
-	}
-	if d.progressive && (s.start == 0) != (s.end == 0) || s.start > 0 && n > 1 {
-		return bad
+	s, err := d.scanHeader(seg)
+	if err != nil {
+		return err
 	}
 	blocks := 0
-	for i := range n {
-		c := d.component(seg[1+2*i])
-		if c == nil {
-			return bad
-		}
-		for _, other := range s.comps {
-			if c == other {
-				return bad
-			}
-		}
-		c.dcTab, c.ac = int(seg[2+2*i]>>4), int(seg[2+2*i]&15)
-		if c.dcTab > 3 || c.ac > 3 {
-			return bad
-		}
-		if s.start == 0 && s.high == 0 && d.huff[0][c.dcTab] == nil || s.end > 0 && d.huff[1][c.ac] == nil {
-			return errors.New("a scan uses an undefined Huffman table")
-		}
-		if c.coef == nil {
-			c.coef = make([][64]int16, c.stride*d.mcuy*c.v)
-		}
-		if c.quant == nil {
-			if c.quant = d.quant[c.tq]; c.quant == nil {
-				return errors.New("a scan uses an undefined quantisation table")
-			}
+	for i := range int(seg[0]) {
+		c, err := d.scanComponent(&s, seg[1+2*i], seg[2+2*i])
+		if err != nil {
+			return err
 		}
 		blocks += c.h * c.v
 		s.comps = append(s.comps, c)
 	}
-	if n > 1 && blocks > 10 { // B.2.3
-		return bad
+	if len(s.comps) > 1 && blocks > 10 { // B.2.3
+		return errScan
 	}
 	d.bits = bitReader{b: d.b, pos: d.pos}
-	err := d.units(&s)
+	err = d.units(&s)
 	d.pos = d.bits.pos
 	return err
+}
+
+// scanHeader reads which coefficients a scan has, after its components.
+func (d *jpegDecoder) scanHeader(seg []byte) (scan, error) {
+	n := int(seg[0])
+	if n < 1 || n > len(d.comps) {
+		return scan{}, errScan
+	}
+	if !d.progressive {
+		return scan{end: 63}, nil
+	}
+	s := scan{start: int(seg[1+2*n]), end: int(seg[2+2*n]), high: int(seg[3+2*n] >> 4),
+		low: int(seg[3+2*n] & 15)}
+	if s.start > s.end || s.end > 63 || s.low > 13 || s.high != 0 && s.high != s.low+1 ||
+		(s.start == 0) != (s.end == 0) || s.start > 0 && n > 1 {
+		return scan{}, errScan
+	}
+	return s, nil
+}
+
+// scanComponent returns the component with an id, which a scan codes by the Huffman tables that one byte names.
+func (d *jpegDecoder) scanComponent(s *scan, id, tables byte) (*component, error) {
+	c := d.component(id)
+	if c == nil || slices.Contains(s.comps, c) {
+		return nil, errScan
+	}
+	c.dcTab, c.ac = int(tables>>4), int(tables&15)
+	if c.dcTab > 3 || c.ac > 3 {
+		return nil, errScan
+	}
+	if s.start == 0 && s.high == 0 && d.huff[0][c.dcTab] == nil || s.end > 0 && d.huff[1][c.ac] == nil {
+		return nil, errors.New("a scan uses an undefined Huffman table")
+	}
+	if c.coef == nil {
+		c.coef = make([][64]int16, c.stride*d.mcuy*c.v)
+	}
+	if c.quant == nil {
+		if c.quant = d.quant[c.tq]; c.quant == nil {
+			return nil, errors.New("a scan uses an undefined quantisation table")
+		}
+	}
+	return c, nil
 }
 
 func (d *jpegDecoder) component(id byte) *component {
