@@ -78,6 +78,38 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if err != nil {
 		return err
 	}
+	if err := s.look(ctx, u, model, images, look); err != nil {
+		return err
+	}
+	if err := s.measure(ctx, u, model, look); err != nil {
+		return err
+	}
+	given := modelAs
+	for _, path := range []*string{&modelAs, &imagesAs, &s.Folder.Masks, &s.Folder.Boxes} {
+		if *path, err = seenFrom(dir, *path); err != nil {
+			return environment(err)
+		}
+	}
+	s.Model.File, s.Images = given, imagesAs
+	s.Stanza = indent(s.Model.StanzaAt(*look, modelAs), "  ")
+	s.budget()
+	if s.NamesFile, err = s.namesFrom(dir); err != nil {
+		return err
+	}
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	if err := s.create(dir, s.Name+".yaml", text); err != nil {
+		return err
+	}
+	s.report(u)
+	return nil
+}
+
+// look inspects the model and looks into the folder of images. Of several outputs it takes the one that has
+// the classes of the images.
+func (s *starter) look(ctx context.Context, u *ui, model, images string, look *registry.Look) error {
 	folder, failed := registry.LookInto(images)
 	var parts *registry.NestedError
 	if failed != nil && !errors.As(failed, &parts) {
@@ -94,8 +126,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 				return err
 			}
 			fmt.Fprintf(u.out, "output %s: the only one with a number for each of the %d classes of the "+
-				"images\n", output,
-				folder.Classes)
+				"images\n", output, folder.Classes)
 		}
 	}
 	if x.Problem != "" {
@@ -114,34 +145,16 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 		u.warn("not used: " + text)
 	}
 	s.Model, s.Folder = x, folder
-	if err := s.measure(ctx, u, model, look); err != nil {
-		return err
-	}
-	x, folder = s.Model, s.Folder
-	given := modelAs
-	for _, path := range []*string{&modelAs, &imagesAs, &folder.Masks, &folder.Boxes} {
-		if *path, err = seenFrom(dir, *path); err != nil {
-			return environment(err)
-		}
-	}
-	x.File = given
-	s.Model, s.Folder, s.Images = x, folder, imagesAs
-	s.Stanza = indent(x.StanzaAt(*look, modelAs), "  ")
-	s.budget()
-	if s.NamesFile, err = s.namesFrom(dir); err != nil {
-		return err
-	}
+	return nil
+}
+
+// text fills the template.
+func (s *starter) text() ([]byte, error) {
 	t := template.New("starter").Funcs(template.FuncMap{"quote": registry.Quote,
 		"list": func(words []string) string { return strings.Join(words, ", ") }})
 	var b bytes.Buffer
-	if err := template.Must(t.Parse(starterText)).Execute(&b, &s); err != nil {
-		return err
-	}
-	if err := s.create(dir, s.Name+".yaml", b.Bytes()); err != nil {
-		return err
-	}
-	s.report(u)
-	return nil
+	err := template.Must(t.Parse(starterText)).Execute(&b, s)
+	return b.Bytes(), err
 }
 
 // suitable returns the only output with this number of classes, "" if there are none or several.
