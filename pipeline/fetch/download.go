@@ -106,38 +106,21 @@ func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	}
 	defer f.Close()
 	w := d.begun(f)
-	header := http.Header{}
-	if w.from > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", w.from))
-		if w.etag != "" {
-			header.Set("If-Range", w.etag)
-		}
-	} else if w.unless = d.unless; w.unless != "" {
-		header.Set("If-None-Match", w.unless)
+	if w.from == 0 {
+		w.unless = d.unless
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(d.stall, func() { cancel(errStalled) })
 	defer stalled.Stop()
-	r, err := d.request(ctx, http.MethodGet, d.address, header)
+	r, err := d.request(ctx, http.MethodGet, d.address, w.header())
 	if err != nil {
 		return false, stall(err)
 	}
 	defer r.Body.Close()
-	told := r.metadata.digest
-	p, err := w.judge(r, d.address.Pinned() || told != "")
-	if err == errOther {
-		return false, d.restart(f, err)
-	} else if err != nil {
+	p, err := d.accept(f, w, r)
+	if err != nil {
 		return false, err
-	}
-	packed := d.address.unpacks()
-	if told != "" && !packed && d.address.Pinned() && told != d.address.digest {
-		return false, &changedError{is: told, want: d.address.digest}
-	}
-	d.etag, d.commit = p.etag, r.commit
-	if p.total > d.most {
-		return false, d.tooLarge()
 	}
 	h := sha256.New()
 	if p.from == 0 {
@@ -150,23 +133,52 @@ func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	}
 	n, err := d.receive(io.MultiWriter(f, h), r.Body, p, stalled)
 	arrived := p.from + n
-	switch {
-	case err == nil && p.to >= 0 && arrived != p.to, err == nil && p.total >= 0 && arrived < p.total:
-		err = &transientError{error: io.ErrUnexpectedEOF}
-	case err == nil && p.total >= 0 && arrived > p.total:
-		err = d.restart(f, errOther)
-	case err == nil:
-		err = d.finish(f, h, told)
-		if changed := (*changedError)(nil); errors.As(err, &changed) && p.from > 0 {
-			err = d.restart(f, err) // part may be of another version
-		} else if changed != nil {
-			d.drop()
-		}
+	if err == nil {
+		err = d.complete(f, h, p, arrived, r.metadata.digest)
 	}
 	if err != nil && context.Cause(ctx) != nil {
 		err = stall(context.Cause(ctx))
 	}
 	return n > 0 && arrived > w.from, err
+}
+
+// accept returns the piece of the file that an answer has, if it can be the rest of the part.
+func (d *download) accept(f *os.File, w wish, r *answer) (piece, error) {
+	digest := r.metadata.digest
+	p, err := w.judge(r, d.address.Pinned() || digest != "")
+	if err == errOther {
+		return p, d.restart(f, err)
+	} else if err != nil {
+		return p, err
+	}
+	if digest != "" && !d.address.unpacks() && d.address.Pinned() && digest != d.address.digest {
+		return p, &changedError{is: digest, want: d.address.digest}
+	}
+	d.etag, d.commit = p.etag, r.commit
+	if p.total > d.most {
+		return p, d.tooLarge()
+	}
+	return p, nil
+}
+
+// complete finishes the file if as many bytes as it has arrived. A part that has another digest than the file
+// may have been of another version, and is forgotten.
+func (d *download) complete(f *os.File, h hash.Hash, p piece, arrived int64, digest string) error {
+	switch {
+	case p.to >= 0 && arrived != p.to, p.total >= 0 && arrived < p.total:
+		return &transientError{error: io.ErrUnexpectedEOF}
+	case p.total >= 0 && arrived > p.total:
+		return d.restart(f, errOther)
+	}
+	err := d.finish(f, h, digest)
+	if !errors.As(err, new(*changedError)) {
+		return err
+	}
+	if p.from > 0 {
+		return d.restart(f, err)
+	}
+	d.drop()
+	return err
 }
 
 // stall makes the end of a silent connection a transient error.

@@ -17,6 +17,21 @@ type wish struct {
 	unless string // an ETag: the version of the existing file
 }
 
+// header asks for the bytes that aren't here, or for another version of the file.
+func (w wish) header() http.Header {
+	h := http.Header{}
+	switch {
+	case w.from > 0:
+		h.Set("Range", fmt.Sprintf("bytes=%d-", w.from))
+		if w.etag != "" {
+			h.Set("If-Range", w.etag)
+		}
+	case w.unless != "":
+		h.Set("If-None-Match", w.unless)
+	}
+	return h
+}
+
 // A piece is the part of a file that an answer contains: bytes of one version, from an offset on.
 type piece struct {
 	from, to int64 // to is −1 if the answer doesn't say where it ends
@@ -40,26 +55,11 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 	case http.StatusOK:
 		p = piece{0, r.ContentLength, r.ContentLength, etag}
 	case http.StatusPartialContent:
-		m := contentRange.FindStringSubmatch(r.Header.Get("Content-Range"))
-		if m == nil {
-			return p, errOther
-		}
-		first, _ := strconv.ParseInt(m[1], 10, 64)
-		last, _ := strconv.ParseInt(m[2], 10, 64)
-		total, _ := strconv.ParseInt(m[3], 10, 64)
-		p = piece{first, last + 1, total, etag}
-		switch {
-		case w.from == 0 || first != w.from || last < first || last >= total,
-			r.ContentLength >= 0 && r.ContentLength != last+1-first,
-			w.total >= 0 && total != w.total,
-			w.etag != "" && etag != w.etag && (etag != "" || !digestTells):
-			return p, errOther
+		if p, err = w.rest(r, digestTells); err != nil {
+			return p, err
 		}
 	case http.StatusNotModified:
-		if w.unless == "" || w.from > 0 || etag != "" && opaque(etag) != opaque(w.unless) {
-			return p, errors.New("the server says that the file is unchanged, though no version was named")
-		}
-		return p, errUnchanged
+		return p, w.unchanged(etag)
 	case http.StatusRequestedRangeNotSatisfiable:
 		if w.from > 0 {
 			return p, errOther
@@ -86,6 +86,34 @@ func (w wish) judge(r *answer, digestTells bool) (p piece, err error) {
 		return p, errNoLength
 	}
 	return p, nil
+}
+
+// rest returns the piece of an answer that has the part of the file that was asked for.
+func (w wish) rest(r *answer, digestTells bool) (piece, error) {
+	m := contentRange.FindStringSubmatch(r.Header.Get("Content-Range"))
+	if m == nil {
+		return piece{}, errOther
+	}
+	first, _ := strconv.ParseInt(m[1], 10, 64)
+	last, _ := strconv.ParseInt(m[2], 10, 64)
+	total, _ := strconv.ParseInt(m[3], 10, 64)
+	p := piece{first, last + 1, total, r.Header.Get("ETag")}
+	switch {
+	case w.from == 0 || first != w.from || last < first || last >= total,
+		r.ContentLength >= 0 && r.ContentLength != last+1-first,
+		w.total >= 0 && total != w.total,
+		w.etag != "" && p.etag != w.etag && (p.etag != "" || !digestTells):
+		return p, errOther
+	}
+	return p, nil
+}
+
+// unchanged is the error of an answer that the file hasn't changed: errUnchanged if that was asked.
+func (w wish) unchanged(etag string) error {
+	if w.unless == "" || w.from > 0 || etag != "" && opaque(etag) != opaque(w.unless) {
+		return errors.New("the server says that the file is unchanged, though no version was named")
+	}
+	return errUnchanged
 }
 
 var errNoLength = errors.New("the server sends neither the file's length nor its end")
