@@ -40,94 +40,118 @@ func (l *Liar) Log() string {
 func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	pick := func(n int) bool { return l.mayBe > 0 && l.r.IntN(n) == 0 }
-	version := len(l.Versions) - 1
-	if l.mayBe > 0 {
-		version = l.r.IntN(len(l.Versions))
+	p := l.part(r)
+	p.header = w.Header()
+	p.header.Set("ETag", p.tag())
+	if p.status == http.StatusPartialContent {
+		p.header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", p.from, p.to-1, p.total))
 	}
-	b := l.Versions[version]
-	tag := fmt.Sprintf(`"version-%d"`, version)
-	from, to, status := 0, len(b), http.StatusOK
-	asked, ranged := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
-	if n, err := strconv.Atoi(strings.TrimSuffix(asked, "-")); ranged && err == nil && n < len(b) &&
-		(r.Header.Get("If-Range") == "" || r.Header.Get("If-Range") == tag || pick(2)) {
-		from, status = n, http.StatusPartialContent
-	}
-	if pick(4) {
-		status = []int{200, 206, 206, 304, 416, 503}[l.r.IntN(6)]
-	}
-	if status == http.StatusPartialContent {
-		if pick(3) { // shorter than requested
-			to = from + l.r.IntN(to-from) + 1
-		}
-		if pick(4) { // from another offset
-			from = l.r.IntN(to)
-		}
-	} else {
-		from, to = 0, len(b)
-	}
-	body := b[from:to]
-	h := w.Header()
-	h.Set("ETag", tag)
-	if status == http.StatusPartialContent {
-		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(b)))
-	}
-	for range 2 { // what is missing or wrong in it
-		if !pick(3) {
-			continue
-		}
-		switch l.r.IntN(8) {
-		case 0:
-			h.Del("ETag")
-		case 1:
-			h.Set("ETag", "W/"+tag)
-		case 2:
-			h.Del("Content-Range")
-		case 3:
-			if status == http.StatusPartialContent {
-				h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/*", from, to-1))
-			}
-		case 4:
-			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to+l.r.IntN(9), len(b)+l.r.IntN(5)))
-		case 5:
-			if status == http.StatusOK {
-				var z bytes.Buffer
-				g := gzip.NewWriter(&z)
-				g.Write(body)
-				g.Close()
-				body = z.Bytes()
-				h.Set("Content-Encoding", "gzip")
-			}
-		case 6:
-			h.Set("Content-Type", "multipart/byteranges; boundary=x")
-		case 7:
-			if l.Forges {
-				h.Set("ETag", fmt.Sprintf(`"version-%d"`, l.r.IntN(len(l.Versions))))
-				body = bytes.Clone(body)
-				if len(body) > 0 {
-					body[l.r.IntN(len(body))] ^= 1
-				}
-			}
+	for range 2 {
+		if l.pick(3) {
+			l.spoil(&p)
 		}
 	}
-	sent := len(body)
-	if pick(3) {
-		sent = l.r.IntN(len(body) + 1)
+	sent := len(p.body)
+	if l.pick(3) {
+		sent = l.r.IntN(len(p.body) + 1)
 	}
-	if !pick(3) {
-		h.Set("Content-Length", strconv.Itoa(len(body)))
+	if !l.pick(3) {
+		p.header.Set("Content-Length", strconv.Itoa(len(p.body)))
 	}
 	l.mayBe--
+	asked := strings.TrimPrefix(r.Header.Get("Range"), "bytes=")
 	l.log = append(l.log, fmt.Sprintf("%s %s If-Range %s → %d, version %d [%d,%d), %d bytes of %d, %v",
-		r.Method,
-		asked, r.Header.Get("If-Range"), status, version, from, to, sent, len(body), h))
-	w.WriteHeader(status)
-	if status == http.StatusNotModified {
+		r.Method, asked, r.Header.Get("If-Range"), p.status, p.version, p.from, p.to, sent, len(p.body),
+		p.header))
+	w.WriteHeader(p.status)
+	if p.status == http.StatusNotModified {
 		return
 	}
-	w.Write(body[:sent])
-	if sent < len(body) {
+	w.Write(p.body[:sent])
+	if sent < len(p.body) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// pick reports, in one of n cases, that something is wrong about the answer.
+func (l *Liar) pick(n int) bool { return l.mayBe > 0 && l.r.IntN(n) == 0 }
+
+// A lie is an answer.
+type lie struct {
+	version, from, to, total int // bytes from from to to of a version that has total
+	status                   int
+	header                   http.Header
+	body                     []byte
+}
+
+func (p *lie) tag() string { return fmt.Sprintf(`"version-%d"`, p.version) }
+
+// part chooses the version, the status and the bytes of an answer.
+func (l *Liar) part(r *http.Request) lie {
+	p := lie{version: len(l.Versions) - 1, status: http.StatusOK}
+	if l.mayBe > 0 {
+		p.version = l.r.IntN(len(l.Versions))
+	}
+	b := l.Versions[p.version]
+	p.to, p.total = len(b), len(b)
+	asked, ranged := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	if n, err := strconv.Atoi(strings.TrimSuffix(asked, "-")); ranged && err == nil && n < len(b) &&
+		(r.Header.Get("If-Range") == "" || r.Header.Get("If-Range") == p.tag() || l.pick(2)) {
+		p.from, p.status = n, http.StatusPartialContent
+	}
+	if l.pick(4) {
+		p.status = []int{200, 206, 206, 304, 416, 503}[l.r.IntN(6)]
+	}
+	if p.status == http.StatusPartialContent {
+		if l.pick(3) { // shorter than requested
+			p.to = p.from + l.r.IntN(p.to-p.from) + 1
+		}
+		if l.pick(4) { // from another offset
+			p.from = l.r.IntN(p.to)
+		}
+	} else {
+		p.from, p.to = 0, len(b)
+	}
+	p.body = b[p.from:p.to]
+	return p
+}
+
+// spoil leaves out something of an answer, or makes it wrong.
+func (l *Liar) spoil(p *lie) {
+	h := p.header
+	switch l.r.IntN(8) {
+	case 0:
+		h.Del("ETag")
+	case 1:
+		h.Set("ETag", "W/"+p.tag())
+	case 2:
+		h.Del("Content-Range")
+	case 3:
+		if p.status == http.StatusPartialContent {
+			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/*", p.from, p.to-1))
+		}
+	case 4:
+		h.Set("Content-Range",
+			fmt.Sprintf("bytes %d-%d/%d", p.from, p.to+l.r.IntN(9), p.total+l.r.IntN(5)))
+	case 5:
+		if p.status == http.StatusOK {
+			var z bytes.Buffer
+			g := gzip.NewWriter(&z)
+			g.Write(p.body)
+			g.Close()
+			p.body = z.Bytes()
+			h.Set("Content-Encoding", "gzip")
+		}
+	case 6:
+		h.Set("Content-Type", "multipart/byteranges; boundary=x")
+	case 7:
+		if l.Forges {
+			h.Set("ETag", fmt.Sprintf(`"version-%d"`, l.r.IntN(len(l.Versions))))
+			p.body = bytes.Clone(p.body)
+			if len(p.body) > 0 {
+				p.body[l.r.IntN(len(p.body))] ^= 1
+			}
+		}
 	}
 }
