@@ -90,7 +90,8 @@ func (s *sharedPass) groupPasses(ctx context.Context) {
 	s.places = make([][]passPlace, len(s.users))
 	for u := range s.users {
 		for _, pass := range s.users[u].passes {
-			k := slices.IndexFunc(s.groups, func(g *passGroup) bool { return g.admits(ctx, s.Env, s.net, pass) })
+			k := slices.IndexFunc(s.groups,
+				func(g *passGroup) bool { return g.admits(ctx, s.Env, s.net, pass) })
 			if k < 0 {
 				s.groups, k = append(s.groups, &passGroup{}), len(s.groups)
 			}
@@ -159,7 +160,8 @@ func (s *sharedPass) collect(g *passGroup, i, row int, results [][]passResult) e
 				return err
 			}
 			if overwritten {
-				r.Gradient, r.Value, r.Seed = slices.Clone(r.Gradient), slices.Clone(r.Value), slices.Clone(r.Seed)
+				r.Gradient, r.Value = slices.Clone(r.Gradient), slices.Clone(r.Value)
+				r.Seed = slices.Clone(r.Seed)
 			}
 			results[u][k] = r
 		}

@@ -177,7 +177,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	return nil
 }
 
-// readAtSizes reads a model that leaves its size open at the requested size, and at common ones until it runs.
+// readAtSizes reads a model that leaves its size open at the requested size, and at common ones until one
+// runs.
 func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
 	requested, sizes := p.Size, []picture.Size{p.Size}
 	if x.OpenSize {
@@ -194,8 +195,8 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 		out, err = read(ctx, m, p)
 		switch {
 		case err == nil && !requested.IsZero() && p.Size != requested:
-			return reading{}, stages.BadField("size", "size is %v, but the model takes others, such as %v: %w",
-				requested, p.Size, failed)
+			return reading{}, stages.BadField("size",
+				"size is %v, but the model takes others, such as %v: %w", requested, p.Size, failed)
 		case err == nil || ctx.Err() != nil:
 			x.Notes = append(x.Notes, out.notes...)
 			return out, err

@@ -118,7 +118,7 @@ func matches(value string, v, rows [][]float32, g guarantee, own, log bool, tole
 }
 
 // probabilities returns the probabilities that answers stand for, by the scale that the graph guarantees or
-// else by the one that brings them closest to p, false if that isn't positive.
+// else by the one with which they are closest to p, false if that isn't positive.
 func (m *match) probabilities(rows [][]float32, p [][]float64, g guarantee) ([][]float64, bool) {
 	if m.log && g.unit != 0 {
 		m.scale = g.unit

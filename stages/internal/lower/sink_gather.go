@@ -163,8 +163,8 @@ func (s *sinking) through(n onnx.Node, p selection) ([]*selection, bool) {
 	return nil, false
 }
 
-// elementwise returns what n, which treats every number alike, needs of its inputs, false if one is a constant
-// with the axis of the selection.
+// elementwise returns what n, which treats every number alike, needs of its inputs, false if one is a
+// constant with the axis of the selection.
 func (s *sinking) elementwise(n onnx.Node, p selection) ([]*selection, bool) {
 	needs := make([]*selection, len(n.Input))
 	rank := len(s.Shape(n.Output[0]))

@@ -70,7 +70,7 @@ func (d *jpegDecoder) scanHeader(seg []byte) (scan, error) {
 	return s, nil
 }
 
-// scanComponent returns the component with an id, which a scan codes by the Huffman tables that one byte names.
+// scanComponent returns the component with an id, which a scan codes by the Huffman tables that a byte names.
 func (d *jpegDecoder) scanComponent(s *scan, id, tables byte) (*component, error) {
 	c := d.component(id)
 	if c == nil || slices.Contains(s.comps, c) {

@@ -215,7 +215,8 @@ func definedBy(g *onnx.Graph, n onnx.Node, v Value) int {
 	return -1
 }
 
-// unpooled returns the only axis after the first that isn't pooled, -1 if others aren't either, or if none is.
+// unpooled returns the only axis after the first that isn't pooled, -1 if there are several, or if none is
+// pooled.
 func unpooled(axes []int, rank int) int {
 	pooled := make([]bool, rank)
 	for _, a := range axes {

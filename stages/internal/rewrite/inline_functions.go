@@ -160,8 +160,8 @@ func (l *inliner) body(n *onnxpb.NodeProto, f *onnxpb.FunctionProto) ([]*onnxpb.
 	return append(body, through...), nil
 }
 
-// nameOutputs adds the names that a call gives to the outputs of a function, and returns nodes for inputs that
-// are outputs. The call may take fewer outputs than there are.
+// nameOutputs adds the names that a call gives to the outputs of a function, and returns nodes for inputs
+// that are outputs. The call may take fewer outputs than there are.
 func nameOutputs(names map[string]string, outputs, called []string) (through []*onnxpb.NodeProto) {
 	for i, to := range called {
 		if to == "" {

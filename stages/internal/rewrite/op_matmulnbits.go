@@ -89,7 +89,7 @@ func (s nbits) at(bytes []int64, i int) float32 {
 	return float32(bytes[i/each] >> (i % each * s.bits) & (1<<s.bits - 1))
 }
 
-// zeroPoints returns the function of the zero of a block of a row: a float for each, or packed as weights are.
+// zeroPoints returns a function of the zero of a row's block: a float for each, or packed as weights are.
 func (e *edit) zeroPoints(name string, s nbits) (func(row, block int) float32, error) {
 	if name == "" {
 		middle := float32(int(1) << (s.bits - 1))
