@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -46,7 +45,7 @@ type NamedRules struct {
 
 // refuseTwo refuses a rule for first layers together with a preset that has one.
 func (r NamedRules) refuseTwo(p Relevant) error {
-	if r.First != "same" && (strings.HasSuffix(r.Rules, "-flat") || strings.HasSuffix(r.Rules, "-box")) {
+	if of, ok := presets[r.Rules]; ok && of.first != "same" && r.First != "same" {
 		return stages.BadField("first", "first: rules %s have a rule for first layers", r.Rules)
 	}
 	return p.Tapped.Validate()
@@ -96,25 +95,14 @@ func (p CLRPParams) propagation(n *program.Net) propagation {
 
 // named returns the composite of one rule for all layers but the first, or the preset called name.
 func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance.LRP {
-	s := float32(p.Stabiliser)
-	var rule relevance.LayerRule
-	switch name {
-	case "z-plus":
-		rule = relevance.ZPlus(s)
-	case "epsilon":
-		rule = relevance.Epsilon(1e-6)
-	case "gamma":
-		rule = relevance.Gamma(0.25, s)
-	case "alpha2-beta1":
-		rule = relevance.AlphaBeta(2, 1, s)
-	default:
-		c := p.preset(n, name, 1e-6, 0.25)
-		if first.First != "same" {
-			c.First = first.rule(n, s)
-		}
-		return c
+	of, ok := presets[name]
+	if !ok {
+		of = preset{name, name, "same"}
 	}
-	return p.composite(rule, rule, first.rule(n, s))
+	if first.First != "same" {
+		of.first = first.First
+	}
+	return p.rules(n, of, 1e-6, 0.25)
 }
 
 // against returns a function that writes the weights of a target's class and of each other class.

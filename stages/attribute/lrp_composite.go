@@ -37,23 +37,30 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 })
 
 func (p LRPCompositeParams) propagation(n *program.Net) propagation {
-	c := p.preset(n, p.Preset, p.Epsilon, p.Gamma)
+	c := p.rules(n, presets[p.Preset], p.Epsilon, p.Gamma)
 	return propagation{rules: c.Policy(), start: p.start()}
 }
 
-// preset returns the composite called name for a net.
-func (p Relevant) preset(n *program.Net, name string, epsilon, gamma float64) relevance.LRP {
+// A preset is the names of rules: of Conv layers, of other layers with weights, and of the layers that read
+// the image.
+type preset struct{ conv, dense, first string }
+
+var presets = map[string]preset{
+	"epsilon-plus":              {"z-plus", "epsilon", "same"},
+	"epsilon-plus-flat":         {"z-plus", "epsilon", "flat"},
+	"epsilon-alpha2-beta1":      {"alpha2-beta1", "epsilon", "same"},
+	"epsilon-alpha2-beta1-flat": {"alpha2-beta1", "epsilon", "flat"},
+	"epsilon-gamma-box":         {"gamma", "epsilon", "box"},
+}
+
+// rules returns the composite of a preset for a net.
+func (p Relevant) rules(n *program.Net, of preset, epsilon, gamma float64) relevance.LRP {
 	s := float32(p.Stabiliser)
-	c := p.composite(relevance.ZPlus(s), relevance.Epsilon(float32(epsilon)), relevance.LayerRule{})
-	switch name {
-	case "epsilon-plus-flat":
-		c.First = relevance.Flat(s)
-	case "epsilon-alpha2-beta1":
-		c.Conv = relevance.AlphaBeta(2, 1, s)
-	case "epsilon-alpha2-beta1-flat":
-		c.Conv, c.First = relevance.AlphaBeta(2, 1, s), relevance.Flat(s)
-	case "epsilon-gamma-box":
-		c.Conv, c.First = relevance.Gamma(float32(gamma), s), relevance.Box(n.InputBounds(s))
+	named := map[string]relevance.LayerRule{
+		"z-plus":       relevance.ZPlus(s),
+		"epsilon":      relevance.Epsilon(float32(epsilon)),
+		"gamma":        relevance.Gamma(float32(gamma), s),
+		"alpha2-beta1": relevance.AlphaBeta(2, 1, s),
 	}
-	return c
+	return p.composite(named[of.conv], named[of.dense], FirstLayer{of.first}.rule(n, s))
 }
