@@ -5,7 +5,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // IntegratedGradientsParams are the parameters of [IntegratedGradients].
@@ -54,36 +53,22 @@ func (p IntegratedGradientsParams) check(wired func(string) bool) error {
 }
 
 func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
-	if err != nil {
-		return err
-	}
 	at, weights := quadrature(p.Rule, p.Steps)
-	path, err := n.Path(ctx, e.Slot, q, n.Fit(len(at), e.Batch))
+	ends := []float64{0, 1} // whose outputs need no backward pass
+	s, err := p.straight(ctx, e, n, p.Baseline, len(at), len(ends))
 	if err != nil {
 		return err
 	}
-	// The outputs at both ends need no backward pass.
-	ends := []float64{0, 1}
-	line, err := n.Line(ctx, e.Slot, q.Layer, n.Fit(len(ends), e.Batch))
-	if err != nil {
-		return err
-	}
-	x, err := p.ends(ctx, e, n, p.Baseline)
-	if err != nil {
-		return err
-	}
-	for i, to := range x.to {
+	for i := range e.Len() {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		line.Set(x.from.of(i), to, x.images[i])
-		responses, err := p.responses(ctx, n, line, ends, t)
+		responses, err := s.responses(ctx, i, t, ends)
 		if err != nil {
 			return err
 		}
-		values, err := integral(ctx, path, t, x.from.of(i), to, x.images[i], at, weights)
+		values, err := s.integral(ctx, i, t, at, weights)
 		if err != nil {
 			return err
 		}
@@ -94,27 +79,9 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 		e.Put("completeness", i, stages.Scalar(excess))
 		warnIncomplete(e, i, excess, responses[1], responses[0], "more steps reduce the error, unless the "+
 			"model jumps, as at Round, Floor and the masks of comparisons")
-		if err := p.put(e, i, n, values, path.Shape()); err != nil {
+		if err := p.put(e, i, n, values, s.path.Shape()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// integral returns the weighted sum of the derivatives along the path from one value of a layer to another,
-// times the difference of these.
-func integral(ctx context.Context, path program.Path, t program.Target, from, to, image []float32, at,
-	weights []float64) ([]float64, error) {
-	path.Set(t, from, to, image)
-	for k := 0; k < len(at); k += path.Batch {
-		last := min(k+path.Batch, len(at))
-		if err := path.Run(ctx, at[k:last], weights[k:last]); err != nil {
-			return nil, err
-		}
-	}
-	values := make([]float64, len(to))
-	for k, sum := range path.Sum() {
-		values[k] = float64(sum) * (float64(to[k]) - float64(from[k]))
-	}
-	return values, nil
 }

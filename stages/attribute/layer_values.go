@@ -84,21 +84,6 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	return x, nil
 }
 
-// responses returns the explained output at positions of a line, which is set.
-func (p Tapped) responses(ctx context.Context, n *program.Net, line program.Line, at []float64,
-	t program.Target) ([]float64, error) {
-	out := make([]float64, 0, len(at))
-	for some := range slices.Chunk(at, line.Batch) {
-		if err := line.Run(ctx, some); err != nil {
-			return nil, err
-		}
-		for row := range some {
-			out = append(out, p.response(n, line.Row(row), t))
-		}
-	}
-	return out, nil
-}
-
 // normalised returns the normalised images of all items on a port.
 func normalised(port string, e *stages.Env, n *program.Net) ([][]float32, error) {
 	images := make([][]float32, e.Len())

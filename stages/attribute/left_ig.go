@@ -6,7 +6,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // LeftIGParams are the parameters of [LeftIG].
@@ -42,41 +41,27 @@ code of MAS computes it.`,
 })
 
 func (p LeftIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
-	if err != nil {
-		return err
-	}
 	at, _ := quadrature("linspace-mean", p.Steps)
-	batch := n.Fit(len(at), e.Batch)
-	line, err := n.Line(ctx, e.Slot, q.Layer, batch)
+	s, err := p.straight(ctx, e, n, p.Baseline, len(at), len(at))
 	if err != nil {
 		return err
 	}
-	path, err := n.Path(ctx, e.Slot, q, batch)
-	if err != nil {
-		return err
-	}
-	x, err := p.ends(ctx, e, n, p.Baseline)
-	if err != nil {
-		return err
-	}
-	for i, to := range x.to {
+	for i := range e.Len() {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		line.Set(x.from.of(i), to, x.images[i])
-		responses, err := p.responses(ctx, n, line, at, t)
+		responses, err := s.responses(ctx, i, t, at)
 		if err != nil {
 			return err
 		}
 		count := p.cut(responses)
 		weights := slices.Repeat([]float64{1 / float64(count)}, count)
-		values, err := integral(ctx, path, t, x.from.of(i), to, x.images[i], at[:count], weights)
+		values, err := s.integral(ctx, i, t, at[:count], weights)
 		if err != nil {
 			return err
 		}
-		if err := p.put(e, i, n, values, path.Shape()); err != nil {
+		if err := p.put(e, i, n, values, s.path.Shape()); err != nil {
 			return err
 		}
 	}
