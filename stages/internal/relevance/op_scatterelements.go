@@ -14,23 +14,15 @@ var opScatterElements = &Op{
 		shape, put := b.Shape(n.Input[0]), b.Shape(n.Input[2])
 		axis := b.axis(n, 0, len(shape))
 		at := b.constInts(n, 1)
-		kept := dy[0]
-		switch by := n.Text("reduction", "none"); {
-		case at == nil:
+		along := onnx.Attr{Name: "axis", Value: axis}
+		if at == nil || !b.scatters(n, func() []int { return targets(put, at, axis, shape[axis]) }) {
 			return nil
-		case by == "add":
-		case by != "none":
-			b.Fail(n, "its reduction %s isn't supported", by)
-			return nil
-		case twice(targets(put, at, axis, shape[axis])):
-			b.Fail(n, "its indices aren't unique")
-			return nil
-		default:
-			kept = b.Emit("ScatterElements", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)},
-				onnx.Attr{Name: "axis", Value: axis})
 		}
-		return []Value{kept, "",
-			b.Emit("GatherElements", put, []Value{dy[0], n.Input[1]}, onnx.Attr{Name: "axis", Value: axis})}
+		kept := dy[0]
+		if n.Text("reduction", "none") == "none" {
+			kept = b.Emit("ScatterElements", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)}, along)
+		}
+		return []Value{kept, "", b.Emit("GatherElements", put, []Value{dy[0], n.Input[1]}, along)}
 	},
 	Examples: []Example{
 		{Name: "put", Inputs: [][]int{{3, 4}, nil, {3, 2}},
@@ -59,6 +51,22 @@ func targets(put, at []int, axis, d int) []int {
 		}
 	}
 	return out
+}
+
+// scatters reports whether a node adds elements to others, or replaces each at most once; it fails for other
+// nodes. places returns the flat index that each replaces.
+func (b *Builder) scatters(n onnx.Node, places func() []int) bool {
+	switch by := n.Text("reduction", "none"); {
+	case by == "add":
+		return true
+	case by != "none":
+		b.Fail(n, "its reduction %s isn't supported", by)
+	case twice(places()):
+		b.Fail(n, "its indices aren't unique")
+	default:
+		return true
+	}
+	return false
 }
 
 // twice reports whether an index occurs more than once.

@@ -9,18 +9,11 @@ var opScatterND = &Op{
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		shape, put := b.Shape(n.Input[0]), b.Shape(n.Input[2])
 		at := b.constInts(n, 1)
+		if at == nil || !b.scatters(n, func() []int { return parts(shape, b.Shape(n.Input[1]), at) }) {
+			return nil
+		}
 		kept := dy[0]
-		switch by := n.Text("reduction", "none"); {
-		case at == nil:
-			return nil
-		case by == "add":
-		case by != "none":
-			b.Fail(n, "its reduction %s isn't supported", by)
-			return nil
-		case twice(parts(shape, b.Shape(n.Input[1]), at)):
-			b.Fail(n, "its indices aren't unique")
-			return nil
-		default:
+		if n.Text("reduction", "none") == "none" {
 			kept = b.Emit("ScatterND", shape, []Value{dy[0], n.Input[1], b.Zeros(put...)})
 		}
 		return []Value{kept, "", b.Emit("GatherND", put, []Value{dy[0], n.Input[1]})}
