@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // Indicators are a list with a column for each class, 1 for images that show it, as in CheXpert and CelebA.
@@ -56,8 +58,8 @@ func readIndicators(file string, b []byte) (*indicators, error) {
 		x.told = append(x.told, fmt.Sprintf("%s: %d values are −1, and taken for no label", base, negative))
 	}
 	if len(x.others) > 0 {
-		x.told = append(x.told, fmt.Sprintf("%s: %s not read: %s", base, counted(len(x.others), "column"),
-			someOf(x.others)))
+		columns := english.Count(len(x.others), "column")
+		x.told = append(x.told, fmt.Sprintf("%s: %s not read: %s", base, columns, someOf(x.others)))
 	}
 	return x, nil
 }

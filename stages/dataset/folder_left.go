@@ -142,11 +142,3 @@ func others(t tally) string {
 	}
 	return ": only " + t.String()
 }
-
-// counted returns a number of things: "1 file", "2 files".
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/archive"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
@@ -92,12 +93,12 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 	if unread := w.left.of(true); len(unread) > 0 {
 		n := unread.total()
 		told = append(told, fmt.Sprintf("left out, as their format isn't read: %d of %s in %q: %s", n,
-			counted(n+unlisted+len(used), "picture"), folder, unread))
+			english.Count(n+unlisted+len(used), "picture"), folder, unread))
 	}
 	if unlisted > 0 {
 		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q",
 			filepath.Base(p.List),
-			unlisted, counted(unlisted+len(used), "image"), folder))
+			unlisted, english.Count(unlisted+len(used), "image"), folder))
 	}
 	find := &finder{folder: p.Path}
 	for _, n := range append(texts, p.nextTo(known)...) {
@@ -113,8 +114,8 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 		}
 	}
 	if others := w.left.of(false); len(others) > 0 {
-		told = append(told, fmt.Sprintf("%s in %q, no images: %s", counted(others.total(), "file"), folder,
-			others))
+		files := english.Count(others.total(), "file")
+		told = append(told, fmt.Sprintf("%s in %q, no images: %s", files, folder, others))
 	}
 	for _, kind := range []struct{ folder, suffix, what string }{
 		{p.Masks, p.MaskSuffix, "masks"}, {p.Boxes, extXML, "boxes"},
@@ -150,7 +151,8 @@ func (p FolderParams) unusedIn(folder, suffix, what string, used map[string]bool
 	if n == 0 || err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d of %s in the folder of %s without an image", n, counted(all, "file"), what), nil
+	return fmt.Sprintf("%d of %s in the folder of %s without an image", n, english.Count(all, "file"),
+		what), nil
 }
 
 // mayList reports whether a file may be a list of images, by its name.

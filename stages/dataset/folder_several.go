@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // An image with several labels has an item for each of them, named after the image and the label:
@@ -61,10 +62,10 @@ func severalLabels(list string, entries []entry, known []string) (all, none []en
 		return nil, nil, true, nil, fmt.Errorf("%s gives no image a label", list)
 	}
 	told = append(told, fmt.Sprintf("%s: %d of %s have several labels, and an item for each: %d items", base,
-		many, counted(len(of), "image"), len(all)))
+		many, english.Count(len(of), "image"), len(all)))
 	if len(none) > 0 {
 		told = append(told, fmt.Sprintf("%s: left out, as they have no label: %d of %s", base, len(none),
-			counted(len(of), "image")))
+			english.Count(len(of), "image")))
 	}
 	return all, none, true, told, nil
 }

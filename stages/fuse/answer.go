@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -35,7 +36,8 @@ func answer(c *contest, r result) string {
 		return fmt.Sprintf("All %d methods come out equal %s.%s\n", len(best), where, c.remarks())
 	case len(best) > 1:
 		s = append(s, fmt.Sprintf("%s share the first place of %d: each wins %s of %.0f pairwise "+
-			"comparisons (κ = %.2f) %s.", list(best), len(c.methods), half(won), all, r.Kappa[first], where))
+			"comparisons (κ = %.2f) %s.", english.And(best), len(c.methods), half(won), all, r.Kappa[first],
+			where))
 	default:
 		second := r.order[1]
 		wonToo, allToo := r.won(second)
@@ -94,7 +96,7 @@ func (c *contest) doubt(r result) string {
 	case 1:
 		return s + others[0] + " may come first as well."
 	}
-	return s + list(others) + " may come first as well."
+	return s + english.And(others) + " may come first as well."
 }
 
 // dissent names the cases in which other methods than the winner have the best mean.
@@ -218,10 +220,6 @@ func ofAll(won, all, usual float64) string {
 		return half(won)
 	}
 	return fmt.Sprintf("%s of %.0f", half(won), all)
-}
-
-func list(names []string) string {
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 func some(names []string) string {

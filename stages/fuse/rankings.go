@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -159,7 +160,7 @@ func comparedAnswer(c *contest, all []fusion, exact bool) string {
 		}
 		text := best[0]
 		if len(best) > 1 {
-			text = list(best)
+			text = english.And(best)
 		}
 		if i := slices.Index(firsts, text); i >= 0 {
 			fused[i] += ", " + f.label

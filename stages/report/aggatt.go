@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/metric"
 )
 
@@ -196,8 +197,8 @@ func (p AggAttParams) aggregate(ctx context.Context, e *stages.Env, d stages.Dat
 		i++
 	}
 	if n := len(a.order); n < len(binEnds) {
-		return nil, fmt.Errorf("%s with a score for cell %d: each of the %d bins needs one", count(n, "map"),
-			p.Cell, len(binEnds))
+		return nil, fmt.Errorf("%s with a score for cell %d: each of the %d bins needs one",
+			english.Count(n, "map"), p.Cell, len(binEnds))
 	}
 	sorted(a.order)
 	a.bins = binsOf(len(a.order))
@@ -401,7 +402,7 @@ func (p AggAttParams) caption(rows []*aggregate) string {
 		"middle map of the best and of the worst bin. Bins end at 2, 5, 50, 95, 98 and 100 %%, rounded down "+
 		"to whole maps with at least one in each: %s.", p.Cell, shown, strings.Join(sizes, "; "))
 	if left > 0 {
-		text += fmt.Sprintf(" %s without a score left out.", count(left, "map"))
+		text += fmt.Sprintf(" %s without a score left out.", english.Count(left, "map"))
 	}
 	if p.Title != "" {
 		text = p.Title + ": " + strings.ToLower(text[:1]) + text[1:]

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // aggColours is the number of steps of the colour map, odd so that white is one of them.
@@ -39,7 +40,7 @@ func aggColumns(photos bool) []aggColumn {
 	list := ends("best", func(a *aggregate) *example { return &a.best })
 	for k, name := range binNames {
 		list = append(list, aggColumn{name, func(p *aggPanel, a *aggregate) {
-			p.tile(a, a.maps[k], a.scale, count(a.bins[k+1]-a.bins[k], "map"))
+			p.tile(a, a.maps[k], a.scale, english.Count(a.bins[k+1]-a.bins[k], "map"))
 		}})
 	}
 	return append(list, ends("worst", func(a *aggregate) *example { return &a.worst })...)

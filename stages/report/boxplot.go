@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // BoxplotParams are the parameters of [Boxplot].
@@ -171,7 +172,7 @@ func (d *boxDrawing) box(c *cell) ([]float64, error) {
 
 // caption says what is drawn, and which cells the experiment lacks.
 func (d *boxDrawing) caption(lacks []string) string {
-	text := "Scores over " + count(d.most, "image")
+	text := "Scores over " + english.Count(d.most, "image")
 	if d.least < d.most {
 		text = fmt.Sprintf("Scores over %d to %d images", d.least, d.most)
 	}
@@ -189,7 +190,7 @@ func (d *boxDrawing) caption(lacks []string) string {
 		}
 	}
 	if d.leftOut > 0 {
-		text += fmt.Sprintf("; %s undefined or infinite left out", count(d.leftOut, "score"))
+		text += fmt.Sprintf("; %s undefined or infinite left out", english.Count(d.leftOut, "score"))
 	}
 	return text + "."
 }

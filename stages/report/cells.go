@@ -10,7 +10,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -54,12 +53,4 @@ func columnLabel(e *stages.Env, axes, ids []string) string {
 		return label
 	}
 	return ""
-}
-
-// count formats a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/interval"
 )
 
@@ -94,7 +95,7 @@ func hidden(k *chart.Curves) (notes []string) {
 	}) {
 		note := pair[1] + " lies on " + pair[0]
 		if n := on[pair]; len(k.Panels) > 1 && n < len(k.Panels) {
-			note += fmt.Sprintf(" in %s of %d", count(n, "panel"), len(k.Panels))
+			note += fmt.Sprintf(" in %s of %d", english.Count(n, "panel"), len(k.Panels))
 		}
 		notes = append(notes, note)
 	}
@@ -178,7 +179,7 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []str
 			least, most, skipped = min(least, len(s.items)), max(most, len(s.items)), skipped+s.skipped
 		}
 	}
-	over := count(most, "image")
+	over := english.Count(most, "image")
 	if least != most {
 		over = fmt.Sprintf("%d to %d images", least, most)
 	}
@@ -205,7 +206,7 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []str
 		text += "; " + strings.Join(hidden, ", ")
 	}
 	if skipped > 0 {
-		text += fmt.Sprintf("; %s not finite left out", count(skipped, "curve"))
+		text += fmt.Sprintf("; %s not finite left out", english.Count(skipped, "curve"))
 	}
 	return text + "."
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // HeatmapParams are the parameters of [Heatmap].
@@ -115,7 +116,7 @@ func runHeatmap(_ context.Context, p HeatmapParams, e *stages.Env) error {
 		caption += "; " + inBands(p.Bands, h.counts, len(t.Rows)-h.undefined)
 	}
 	if h.undefined > 0 {
-		caption += fmt.Sprintf("; %s undefined", count(h.undefined, "cell"))
+		caption += fmt.Sprintf("; %s undefined", english.Count(h.undefined, "cell"))
 	}
 	setFigure(e, m.Figure(), caption+".")
 	return nil
@@ -276,5 +277,5 @@ func inBands(bands []float64, counts []int, n int) string {
 			parts = append(parts, fmt.Sprintf("%d at most %s", counts[k], limit(bands[0])))
 		}
 	}
-	return "of " + count(n, "number") + " " + strings.Join(parts, ", ")
+	return "of " + english.Count(n, "number") + " " + strings.Join(parts, ", ")
 }

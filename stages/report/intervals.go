@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/chart"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // IntervalsParams are the parameters of [Intervals].
@@ -77,7 +78,7 @@ func runIntervals(_ context.Context, p IntervalsParams, e *stages.Env) error {
 		caption = v.Title + ": " + caption
 	}
 	if missing > 0 {
-		caption += fmt.Sprintf("; %s undefined", count(missing, "row"))
+		caption += fmt.Sprintf("; %s undefined", english.Count(missing, "row"))
 	}
 	setFigure(e, v.Figure(), caption+".")
 	return nil

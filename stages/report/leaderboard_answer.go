@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -17,7 +18,7 @@ func (b *board) answer() string {
 	}
 	if b.ranked == 0 {
 		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
-			"direction for the same images.\n", count(len(b.cases), "case"), len(b.competitors))
+			"direction for the same images.\n", english.Count(len(b.cases), "case"), len(b.competitors))
 	}
 	s := []string{b.ranking() + "."}
 	if slices.Max(b.mean) > b.mean[b.order[0]] {
@@ -85,7 +86,7 @@ func (b *board) neighbours() string {
 		}
 	}
 	if more > 0 {
-		pairs = append(pairs, count(more, "further pair"))
+		pairs = append(pairs, english.Count(more, "further pair"))
 	}
 	where := ""
 	if b.ranked > 1 {
@@ -156,7 +157,7 @@ func (b *board) leads() []string {
 			verdict = "confirmed"
 		}
 		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g] over %s, %s (p = %.2g, n = %d).",
-			in, b.names[second], lead, low, high, count(len(m.shared[first]), "image"), verdict,
+			in, b.names[second], lead, low, high, english.Count(len(m.shared[first]), "image"), verdict,
 			m.p[first][second], n))
 	}
 	if b.ranked > detailed {
@@ -170,7 +171,7 @@ func (b *board) leads() []string {
 	}
 	switch least := stat.LeastPairs(level / float64(pairs)); {
 	case most < least:
-		images := count(most, "image")
+		images := english.Count(most, "image")
 		if fewest < most {
 			images = fmt.Sprintf("%d to %s", fewest, images)
 		}
@@ -178,7 +179,7 @@ func (b *board) leads() []string {
 			"%d.", images, least))
 	case fewest < least:
 		s = append(s, fmt.Sprintf("In a case with %s no difference can be confirmed, however large: it "+
-			"takes at least %d.", count(fewest, "image"), least))
+			"takes at least %d.", english.Count(fewest, "image"), least))
 	}
 	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
 		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // maxImages is the largest number of images in a sheet.
@@ -73,7 +74,7 @@ func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, 
 			}
 			list = append(list, choice{id: id})
 		}
-		return list, count(len(list), "chosen image"), nil
+		return list, english.Count(len(list), "chosen image"), nil
 	case p.Best+p.Worst > 0:
 		return p.extremes(ctx, e, all)
 	}
@@ -98,7 +99,7 @@ func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, 
 			}
 		}
 	}
-	words = "the first " + count(len(list), "image")
+	words = "the first " + english.Count(len(list), "image")
 	if p.PerClass > 0 {
 		words += fmt.Sprintf(" with at most %d of a class", p.PerClass)
 	}
@@ -196,7 +197,7 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 			ends = append(ends, fmt.Sprintf("the %d %s", end.n, end.name))
 		}
 	}
-	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), count(scored, "image"))
+	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), english.Count(scored, "image"))
 	if undefined > 0 {
 		words += fmt.Sprintf(" (%d without a score left out)", undefined)
 	}

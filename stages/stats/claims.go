@@ -5,11 +5,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // told sets the outputs claims and answer to what became of claims. Without them the answer names the largest
@@ -64,9 +63,9 @@ func extremes(r *claims.Results, name string, digits int) string {
 	case high < 0:
 		return "No " + name + " is defined."
 	case len(r.Values) == 1:
-		return fmt.Sprintf("%s is %s.", upper(name), at(high))
+		return fmt.Sprintf("%s is %s.", english.Upper(name), at(high))
 	}
-	return fmt.Sprintf("%s is largest with %s and smallest with %s.", upper(name), at(high), at(low))
+	return fmt.Sprintf("%s is largest with %s and smallest with %s.", english.Upper(name), at(high), at(low))
 }
 
 // called returns what ids are called.
@@ -78,9 +77,4 @@ func called(r *claims.Results, ids []string) []string {
 		}
 	}
 	return out
-}
-
-func upper(s string) string {
-	first, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(first)) + s[size:]
 }

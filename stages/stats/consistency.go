@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -210,9 +211,9 @@ func consistencyTable(c *scores.Contest, between []string, pairs []pairOfCases) 
 // axis.
 func consistencyAnswer(c *scores.Contest, between []string, pairs []pairOfCases) string {
 	if len(pairs) == 0 {
-		return "No two cases differ in " + list(between) + " alone: there is nothing to compare.\n"
+		return "No two cases differ in " + english.And(between) + " alone: there is nothing to compare.\n"
 	}
-	text := fmt.Sprintf("The rankings of %s agree %s.", count(len(c.Competitors), c.Axis),
+	text := fmt.Sprintf("The rankings of %s agree %s.", english.Count(len(c.Competitors), c.Axis),
 		strengths(pairs, "of cases "))
 	if len(between) > 1 {
 		for _, axis := range between {

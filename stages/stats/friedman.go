@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -66,7 +67,7 @@ func (p FriedmanParams) few(in map[string]stages.Amount) error {
 		least++
 	}
 	return fmt.Errorf("with %s of %d competitors no mean ranks can be told apart at α = %g: it takes %d",
-		count(n, "block"), k, p.Alpha, least)
+		english.Count(n, "block"), k, p.Alpha, least)
 }
 
 func runFriedman(ctx context.Context, p FriedmanParams, e *stages.Env) error {
@@ -162,7 +163,7 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 		s = append(s, fmt.Sprintf("All %d have equal scores on every image.", len(order)))
 	default:
 		first := order[0]
-		where := count(t.Blocks, "image")
+		where := english.Count(t.Blocks, "image")
 		if cases > 1 {
 			where = fmt.Sprintf("%d blocks (images in %d cases)", t.Blocks, cases)
 		}
@@ -179,7 +180,7 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 			for _, i := range g {
 				names = append(names, name(i))
 			}
-			groups = append(groups, list(names))
+			groups = append(groups, english.And(names))
 		}
 		if len(groups) == 0 {
 			s = append(s, fmt.Sprintf("Every two can be told apart (Nemenyi, α = %g, critical difference "+

@@ -32,22 +32,6 @@ func competitors(a stages.Amount, axis string) (n int) {
 	return n
 }
 
-// count formats a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// list joins names as a sentence does.
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
 // but returns the ids of all axes but one, whose ids have no number of their own.
 func but(ids map[string][]string, axis string) map[string][]string {
 	others := maps.Clone(ids)

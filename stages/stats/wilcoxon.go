@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -77,7 +78,7 @@ func (p WilcoxonParams) few(in map[string]stages.Amount) error {
 	}
 	if n, least := in["scores"].Items, stat.LeastPairs(level); n < least {
 		return fmt.Errorf("with %s no difference can be confirmed at α = %g, however large: it takes %d",
-			count(n, "image"), p.Alpha, least)
+			english.Count(n, "image"), p.Alpha, least)
 	}
 	return nil
 }
@@ -243,10 +244,10 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 	case few == all:
 		s = append(s, fmt.Sprintf("The reference has the better mean in %d of %s, none of which can be "+
 			"confirmed with so few images, however large the difference: it takes at least %d %s.", ahead,
-			count(all, "comparison"), least, method))
+			english.Count(all, "comparison"), least, method))
 	default:
 		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed %s.", confirmed,
-			count(all, "difference"), are(confirmed), method))
+			english.Count(all, "difference"), english.Are(confirmed), method))
 		if few > 0 {
 			s = append(s, fmt.Sprintf("%d can't be, however large: the fewest images of one are %d, and it "+
 				"takes at least %d.", few, fewest, least))
@@ -290,7 +291,7 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	}
 	var parts []string
 	if len(better) > 0 {
-		parts = append(parts, shorter(better, "others")+" "+are(len(better))+" better")
+		parts = append(parts, shorter(better, "others")+" "+english.Are(len(better))+" better")
 	}
 	if len(worse) > 0 {
 		parts = append(parts, "it is better than "+shorter(worse, "others"))
@@ -309,14 +310,7 @@ func shorter(names []string, noun string) string {
 	if len(names) > 4 {
 		return fmt.Sprintf("%d %s", len(names), noun)
 	}
-	return list(names)
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
+	return english.And(names)
 }
 
 // images describes the number of images that the comparisons have.
@@ -328,7 +322,7 @@ func (p WilcoxonParams) images(tested []testedCase) string {
 		}
 	}
 	if low == high {
-		return count(low, "image")
+		return english.Count(low, "image")
 	}
 	return fmt.Sprintf("%d to %d images", low, high)
 }
@@ -340,7 +334,7 @@ func excluded(left, unscored []string) (s []string) {
 			strings.Join(left, "; ")))
 	}
 	if len(unscored) > 0 {
-		s = append(s, fmt.Sprintf("Without a defined score: %s.", list(unscored)))
+		s = append(s, fmt.Sprintf("Without a defined score: %s.", english.And(unscored)))
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -129,7 +130,7 @@ func (o *Outcomes) sentence(w Words, claims []outcome) []string {
 	}
 	text := fmt.Sprintf("%s in **%d of %d** %s%s", says, v.good, v.tests, tests, by)
 	if v.compared && v.good > 0 && o.possible() {
-		text += fmt.Sprintf("; %d %s confirmed", v.sure, are(v.sure))
+		text += fmt.Sprintf("; %d %s confirmed", v.sure, english.Are(v.sure))
 	}
 	if v.against > 0 {
 		text += fmt.Sprintf("; in %d the opposite is", v.against)
@@ -147,7 +148,7 @@ func (o *Outcomes) statement(w Words, claims []outcome, v *verdicts) (says, not,
 	where := o.where(first.Where)
 	if first.threshold {
 		side := map[Relation]string{Larger: "above ", Smaller: "below "}[first.Relation] + first.Rivals[0]
-		subject := upper(first.Subject)
+		subject := english.Upper(first.Subject)
 		return subject + " is " + side + where, subject + " isn't " + side + where, ""
 	}
 	verb, whose := w.Verb, "their"
@@ -166,9 +167,9 @@ func (o *Outcomes) statement(w Words, claims []outcome, v *verdicts) (says, not,
 	if w.Name != "" {
 		by = ", by " + w.Name
 	}
-	subjects, more := list(v.subjects), w.more(first.Relation, first.direction)
-	says = fmt.Sprintf("%s %s %s than %s%s", subjects, verb, more, list(rivals), where)
-	not = fmt.Sprintf("%s %s %s %s than %s%s", subjects, negated(verb), w.Verb, more, alternatives(rivals),
+	subjects, more := english.And(v.subjects), w.more(first.Relation, first.direction)
+	says = fmt.Sprintf("%s %s %s than %s%s", subjects, verb, more, english.And(rivals), where)
+	not = fmt.Sprintf("%s %s %s %s than %s%s", subjects, negated(verb), w.Verb, more, english.Or(rivals),
 		where)
 	return says, not, by
 }
@@ -199,7 +200,7 @@ func (o *Outcomes) method(w Words) (s []string) {
 	if !o.possible() {
 		n, least := o.images(), stat.LeastPairs(o.least())
 		return append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
-			"least %d; the counts are of directions alone.", count(n, w.Of), least))
+			"least %d; the counts are of directions alone.", english.Count(n, w.Of), least))
 	}
 	correction := "uncorrected"
 	if o.results.Holm && o.tests > 1 {
@@ -299,7 +300,7 @@ func (o *Outcomes) allBut(c *outcome) []string {
 	case len(others) == 0:
 		return []string{"every other " + c.axis}
 	case len(others) <= named:
-		return []string{"every other " + c.axis + " but " + list(others)}
+		return []string{"every other " + c.axis + " but " + english.And(others)}
 	}
 	return []string{fmt.Sprintf("%d others", len(c.Rivals))}
 }
@@ -335,7 +336,7 @@ func (o *Outcomes) where(all []Condition) string {
 		for _, id := range w.IDs {
 			ids = append(ids, o.results.label(w.Axis, id))
 		}
-		s = append(s, w.Axis+" "+list(ids))
+		s = append(s, w.Axis+" "+english.And(ids))
 	}
 	if s == nil {
 		return ""
@@ -365,13 +366,6 @@ func negated(verb string) string {
 	return "don't"
 }
 
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 func add(list []string, s string) []string {
 	for _, t := range list {
 		if t == s {
@@ -380,26 +374,6 @@ func add(list []string, s string) []string {
 	}
 	return append(list, s)
 }
-
-func list(names []string) string { return joined(names, " and ") }
-
-func alternatives(names []string) string { return joined(names, " or ") }
-
-func joined(names []string, last string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func some(names []string) string {
 	if len(names) <= named {

@@ -1,0 +1,45 @@
+// Package english has the grammar of sentences that stages write: numbers with their nouns, and lists of
+// names.
+package english
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Count returns a number with its noun: "1 image", "2 images".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Are returns the verb of n things: "is" of one.
+func Are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// And lists names: "a, b and c".
+func And(names []string) string { return joined(names, " and ") }
+
+// Or lists alternatives: "a, b or c".
+func Or(names []string) string { return joined(names, " or ") }
+
+func joined(names []string, last string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
+}
+
+// Upper returns a text that begins with a capital letter.
+func Upper(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
