@@ -46,7 +46,7 @@ Duan et al., ECCV 2024.`,
 			Doc: "for every pair of methods, how often one beats the other"},
 		{Name: "cases", Type: stages.TableType, Doc: "mean and rank of every method in every case"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: MetaRankParams{Params: defaults(), Resamples: 1000},
 	Variants: []stages.Variant{{
@@ -56,9 +56,7 @@ Duan et al., ECCV 2024.`,
 			"smoothing: laplace can't give",
 		Golden: "meta_rank",
 	}},
-	Facts: func(MetaRankParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
+	Facts: claims.AnswerFacts[MetaRankParams],
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {

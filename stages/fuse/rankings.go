@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
@@ -36,12 +37,10 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods in Meta-Rank's order: their rank by every fusion, and its numbers"},
 		{Name: "agreement", Type: stages.TableType, Doc: "Kendall's τ-b of every two fusions"},
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: RankingsParams{defaults()},
-	Facts: func(RankingsParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
+	Facts:    claims.AnswerFacts[RankingsParams],
 	Run: func(ctx context.Context, p RankingsParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {

@@ -63,7 +63,7 @@ image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 			Doc: "one row per competitor, best first; one column per case"},
 		{Name: "details", Type: stages.TableType, Doc: "one row per case and competitor"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: LeaderboardParams{Rank: "method", Correction: holm},
 	Run:      runLeaderboard,

@@ -60,9 +60,7 @@ isn't confirmed, nowhere if every difference is:
 		{Name: "answer", Type: stages.Text,
 			Doc: "what became of claims, in words; empty, and not published, without claims"},
 	},
-	Facts: func(TableParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
+	Facts:    claims.AnswerFacts[TableParams],
 	Defaults: TableParams{Statistic: "mean", Correction: holm},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {

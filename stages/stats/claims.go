@@ -24,6 +24,21 @@ func told(e *stages.Env, l claims.List, r *claims.Results, number stages.Column,
 	return nil
 }
 
+// toldBefore sets the outputs claims and answer to what became of claims, which the answer has before a text.
+func toldBefore(e *stages.Env, l claims.List, r *claims.Results, number stages.Column, w claims.Words,
+	text string) error {
+	o, err := r.Test(l)
+	if err != nil {
+		return err
+	}
+	if first := o.Answer(w); first != "" {
+		text = first + "\n\n" + text
+	}
+	e.Set("claims", o.Table(number, 0).Encode())
+	e.Set("answer", []byte(text))
+	return nil
+}
+
 // answered tests claims and tells their outcomes; without claims it names the largest and the smallest
 // number.
 func answered(r *claims.Results, l claims.List, w claims.Words) (*claims.Outcomes, string, error) {

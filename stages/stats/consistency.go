@@ -70,12 +70,10 @@ Duan et al., ECCV 2024, figure 3.`,
 		{Name: "table", Type: stages.TableType,
 			Doc: "a row for every two cases: the ids of one, and under against those of the other"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
-	Facts: func(ConsistencyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
-	Run: runConsistency,
+	Facts: claims.AnswerFacts[ConsistencyParams],
+	Run:   runConsistency,
 })
 
 func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) error {
@@ -104,19 +102,9 @@ func runConsistency(ctx context.Context, p ConsistencyParams, e *stages.Env) err
 	for i, row := range table.Rows {
 		found.Add(row.Keys, pairs[i].rho)
 	}
-	outcomes, err := found.Test(p.List)
-	if err != nil {
-		return err
-	}
-	text := consistencyAnswer(c, between, pairs)
-	if first := outcomes.Answer(claims.Words{Verb: "have", More: "a larger correlation", Digits: 2,
-		Tests: "pairs of cases"}); first != "" {
-		text = first + "\n\n" + text
-	}
 	e.Set("table", table.Encode())
-	e.Set("claims", outcomes.Table(table.Numbers[0], 0).Encode())
-	e.Set("answer", []byte(text))
-	return nil
+	words := claims.Words{Verb: "have", More: "a larger correlation", Digits: 2, Tests: "pairs of cases"}
+	return toldBefore(e, p.List, found, table.Numbers[0], words, consistencyAnswer(c, between, pairs))
 }
 
 // A pairOfCases is two cases with the agreement of their rankings.

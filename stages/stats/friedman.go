@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
@@ -42,14 +43,12 @@ Friedman, JASA 1937; Demšar, JMLR 2006.`,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per competitor, best mean rank first"},
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: FriedmanParams{Alpha: 0.05},
-	Facts: func(FriedmanParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
-	Run:   runFriedman,
-	Hooks: func(p FriedmanParams) stages.Hooks { return stages.Hooks{Few: p.few} },
+	Facts:    claims.AnswerFacts[FriedmanParams],
+	Run:      runFriedman,
+	Hooks:    func(p FriedmanParams) stages.Hooks { return stages.Hooks{Few: p.few} },
 })
 
 func (p FriedmanParams) few(in map[string]stages.Amount) error {

@@ -46,7 +46,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "mean ρ, images, undefined scores"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: ICRParams{Variant: paper},
 	Variants: []stages.Variant{{
@@ -57,9 +57,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 			"images agree, even if the two metrics don't; both has the two side by side",
 		Golden: "irr_icr",
 	}},
-	Facts: func(ICRParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
+	Facts: claims.AnswerFacts[ICRParams],
 	Run: func(ctx context.Context, p ICRParams, e *stages.Env) error {
 		c, err := p.contest(ctx, e, p.Rate)
 		if err != nil {

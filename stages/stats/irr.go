@@ -70,7 +70,7 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 			Doc: "α, for report/table: an item for each combination; of both that of the ranks"},
 		{Name: "table", Type: stages.TableType, Doc: "α, images, undefined scores"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: IRRParams{Level: string(stat.IntervalLevel), Variant: paper},
 	Variants: []stages.Variant{{

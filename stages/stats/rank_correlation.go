@@ -45,12 +45,10 @@ has the same score everywhere. Spearman 1904.`,
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
-	Facts: func(RankCorrelationParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
-	Run: runRankCorrelation,
+	Facts: claims.AnswerFacts[RankCorrelationParams],
+	Run:   runRankCorrelation,
 })
 
 func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.Env) error {
@@ -105,17 +103,7 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	for _, row := range t.Rows {
 		found.Add(row.Keys, float64(row.Numbers[1]))
 	}
-	outcomes, err := found.Test(p.List)
-	if err != nil {
-		return err
-	}
-	text := strings.Join(answers, " ") + "\n"
-	if first := outcomes.Answer(claims.Words{Verb: "have", Digits: 2,
-		More: "a larger correlation with " + c.Names[reference]}); first != "" {
-		text = first + "\n\n" + text
-	}
 	e.Set("table", t.Encode())
-	e.Set("claims", outcomes.Table(t.Numbers[1], 0).Encode())
-	e.Set("answer", []byte(text))
-	return nil
+	words := claims.Words{Verb: "have", More: "a larger correlation with " + c.Names[reference], Digits: 2}
+	return toldBefore(e, p.List, found, t.Numbers[1], words, strings.Join(answers, " ")+"\n")
 }

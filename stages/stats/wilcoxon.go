@@ -61,14 +61,12 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm"},
-	Facts: func(WilcoxonParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
-	Run:   runWilcoxon,
-	Hooks: func(p WilcoxonParams) stages.Hooks { return stages.Hooks{Few: p.few} },
+	Facts:    claims.AnswerFacts[WilcoxonParams],
+	Run:      runWilcoxon,
+	Hooks:    func(p WilcoxonParams) stages.Hooks { return stages.Hooks{Few: p.few} },
 })
 
 func (p WilcoxonParams) few(in map[string]stages.Amount) error {

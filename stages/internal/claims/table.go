@@ -12,6 +12,14 @@ var Port = stages.Port{Name: "claims", Type: stages.Claims,
 	Doc: "one row per claim: in how many tests it holds, and number, rival's number and p of the test in " +
 		"which it fails most, or holds least; empty, and not published, without claims"}
 
+// AnswerPort is the output that says in words what a stage has found, what became of claims among it.
+var AnswerPort = stages.Port{Name: "answer", Type: stages.Text, Doc: "the result in words"}
+
+// AnswerFacts are the facts of a stage whose output is an answer: it is Markdown.
+func AnswerFacts[P any](P, map[string]stages.Facts) (map[string]stages.Facts, error) {
+	return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
+}
+
 // Table has a row for every claim; without claims it is empty. number describes the numbers that are
 // compared, and pTolerance is within which p-values count as reproduced.
 func (o *Outcomes) Table(number stages.Column, pTolerance float64) stages.Table {
