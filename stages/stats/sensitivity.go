@@ -57,7 +57,7 @@ modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "sensitivity, area, images, undefined curves"},
 		claims.Port,
-		{Name: "answer", Type: stages.Text, Doc: "the result in words"},
+		claims.AnswerPort,
 	},
 	Defaults: SensitivityParams{Response: "share", Variant: paper},
 	Variants: []stages.Variant{{
@@ -66,10 +66,8 @@ modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
 			"more than their number, so that SIC's sensitivity is 4/5 of what it should be",
 		Golden: "sensitivity",
 	}},
-	Facts: func(SensitivityParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"answer": {"ext": "md"}}, nil
-	},
-	Run: runSensitivity,
+	Facts: claims.AnswerFacts[SensitivityParams],
+	Run:   runSensitivity,
 })
 
 // distanceTolerance is by how many percent of the area a distance may differ on another machine.
@@ -140,56 +138,76 @@ type modified struct {
 	facts     stages.Facts
 }
 
-// meanCurves averages the curves of each cell over the images that have one in every cell.
+// meanCurves averages the curves of each cell over the images that have one in every cell. It reads all
+// curves twice: first which of them are defined.
 func meanCurves(ctx context.Context, cells []stages.Data, response string) (m modified, err error) {
 	m.facts = cells[0].Facts
 	if m.facts["shares"] != "" {
 		return m, fmt.Errorf("the points of the curves lie at unequal distances")
 	}
+	r := curveReader{response: response}
 	defined := map[string]int{} // how many cells have a curve of an image
-	points := 0
-	for pass := range 2 {
-		for _, d := range cells {
-			var sum []float64
-			for item, err := range d.All(ctx) {
-				if err != nil {
-					return m, err
-				}
-				curve, err := metric.Response(d.Facts, item.Data, response)
-				if err == nil && points > 0 && len(curve) != points {
-					err = fmt.Errorf("the curve has %d points, and others %d", len(curve), points)
-				}
-				if err != nil {
-					return m, fmt.Errorf("item %q: %w", item.ID, err)
-				}
-				points = len(curve)
-				switch {
-				case pass == 0 && slices.ContainsFunc(curve, math.IsNaN):
-					m.undefined++
-				case pass == 0:
-					defined[item.ID]++
-				case defined[item.ID] == len(cells):
-					if sum == nil {
-						sum = make([]float64, points)
-					}
-					for k, y := range curve {
-						sum[k] += y
-					}
-				}
+	for _, d := range cells {
+		err := r.each(ctx, d, func(id string, curve []float64) {
+			if slices.ContainsFunc(curve, math.IsNaN) {
+				m.undefined++
+			} else {
+				defined[id]++
 			}
-			if pass == 1 {
-				m.curves = append(m.curves, m.mean(sum))
-			}
-		}
-		if pass == 0 {
-			for _, n := range defined {
-				if n == len(cells) {
-					m.images++
-				}
-			}
+		})
+		if err != nil {
+			return m, err
 		}
 	}
+	for _, n := range defined {
+		if n == len(cells) {
+			m.images++
+		}
+	}
+	for _, d := range cells {
+		var sum []float64
+		err := r.each(ctx, d, func(id string, curve []float64) {
+			if defined[id] < len(cells) {
+				return
+			}
+			if sum == nil {
+				sum = make([]float64, len(curve))
+			}
+			for k, y := range curve {
+				sum[k] += y
+			}
+		})
+		if err != nil {
+			return m, err
+		}
+		m.curves = append(m.curves, m.mean(sum))
+	}
 	return m, nil
+}
+
+// A curveReader reads the curves of a response, all of which have as many points.
+type curveReader struct {
+	response string
+	points   int // 0 at first
+}
+
+// each calls use with the curves of a cell by image.
+func (r *curveReader) each(ctx context.Context, d stages.Data, use func(id string, curve []float64)) error {
+	for item, err := range d.All(ctx) {
+		if err != nil {
+			return err
+		}
+		curve, err := metric.Response(d.Facts, item.Data, r.response)
+		if err == nil && r.points > 0 && len(curve) != r.points {
+			err = fmt.Errorf("the curve has %d points, and others %d", len(curve), r.points)
+		}
+		if err != nil {
+			return fmt.Errorf("item %q: %w", item.ID, err)
+		}
+		r.points = len(curve)
+		use(item.ID, curve)
+	}
+	return nil
 }
 
 // mean divides a sum of curves by their number. A difference of curves is stretched to [0,1].
