@@ -379,7 +379,7 @@ func readHead(file string, head []string) (c columns, err error) {
 			return c, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns",
 				file, kind.names[0], head)
 		case other != "" && kind.at == &c.label:
-			return c, fmt.Errorf("%s:1: the columns %q and %q may both be that of labels: call one of "+
+			return c, fmt.Errorf("%s:1: the columns %q and %q may both contain the labels: call one of "+
 				"them label",
 				file, head[at], other)
 		}

@@ -73,9 +73,8 @@ func isNumber(text string) bool {
 // the number of the line.
 func numbered(p FolderParams, entries []entry) ([]entry, error) {
 	if p.IDs == "" && p.First == 0 {
-		return nil, fmt.Errorf("%s numbers classes from 1, and those of ImageNet's development kit aren't "+
-			"in the "+
-			"order of the networks' classes: ids names a file with their names, such as map_clsloc.txt; "+
+		return nil, fmt.Errorf("%s numbers classes from 1, and the numbers of ImageNet's development "+
+			"kit don't have the order of the networks' classes: ids names a file with their names, such as map_clsloc.txt; "+
 			"first: 1 takes the numbers as they are", p.List)
 	}
 	w := walker{skip: p.annotates}

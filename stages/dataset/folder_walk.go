@@ -115,8 +115,8 @@ func (w *walker) entries(folder string) ([]node, error) {
 		return nil, fmt.Errorf("folder %q: %w", folder, plain(err))
 	}
 	if w.listed += len(list); w.listed > maxListed {
-		return nil, fmt.Errorf("more than %d files and folders, counting what several links lead to once "+
-			"for each", maxListed)
+		return nil, fmt.Errorf("more than %d files and folders, each counted once for every path to it",
+			maxListed)
 	}
 	var out []node
 	for _, e := range list {

@@ -208,7 +208,7 @@ func (s *Sample) number(net Net, base *listing, shown func(file string) string) 
 		s.try(net, Numbering{Prior: 1, Text: "as they are numbered"}, shown)
 		s.try(net, Numbering{First: 1, Prior: 1, Text: "as they are numbered, from 1"}, shown)
 		if len(s.Classes) < net.Classes {
-			s.try(net, Numbering{Offset: 1, Prior: 0.1 * spaced, Text: "as they are numbered, behind a " +
+			s.try(net, Numbering{Offset: 1, Prior: 0.1 * spaced, Text: "as they are numbered, after a " +
 				"background"},
 				shown)
 		}
@@ -223,9 +223,9 @@ func (s *Sample) number(net Net, base *listing, shown func(file string) string) 
 			Text: "by the numbers in their names, from 1"}, shown)
 		if len(s.Classes) < net.Classes {
 			s.try(net, Numbering{Order: order, Offset: 1, Prior: 0.3 * spaced,
-				Text: "in the order of text, behind a background"}, shown)
+				Text: "in the order of text, after a background"}, shown)
 			s.try(net, Numbering{Order: numberOrder, Offset: 1, Prior: 0.1 * spaced,
-				Text: "by the numbers in their names, behind a background"}, shown)
+				Text: "by the numbers in their names, after a background"}, shown)
 		}
 	}
 	total := 0.0

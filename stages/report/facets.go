@@ -48,7 +48,7 @@ func (a arrangement) facets(e *stages.Env, data []stages.Data, used ...string) (
 		return facets{}, stages.BadField("facet", "facet lists panels, facet_rows and facet_columns arrange "+
 			"them: give one of these")
 	case a.scale == "row" && !grid:
-		return facets{}, stages.BadField("scale", "scale: row is that of each row of a grid: name facet_rows")
+		return facets{}, stages.BadField("scale", "scale: row needs a grid: name facet_rows")
 	}
 	rest := without(axes, all...)
 	title := func(axes, ids []string) string {

@@ -104,7 +104,7 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 		case p.Order == "score" && !wired("scores"):
 			return stages.BadField("order", "order: score needs scores: wire scores")
 		case wired("probability") && !wired("targets"):
-			return errors.New("the probability is that of a class: wire targets too")
+			return errors.New("a probability needs its class: wire targets too")
 		}
 		return nil
 	},

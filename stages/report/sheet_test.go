@@ -558,7 +558,7 @@ func TestSheetRefuses(t *testing.T) {
 	refuses(t, Sheet, sheetOf(func(p *SheetParams) { p.Columns = "model" }), in,
 		`the axis "model" isn't collapsed, only method`)
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.Scalar(1))}
-	refuses(t, Sheet, nil, in, "isn't that of a map")
+	refuses(t, Sheet, nil, in, "isn't a map's")
 	in["maps"] = []stages.Data{stagetest.Items(nil)}
 	refuses(t, Sheet, nil, in, "none of the maps is of the first 2 images")
 	wired := func(ports ...string) func(string) bool {

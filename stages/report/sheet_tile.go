@@ -89,7 +89,7 @@ func photoOf(b []byte) (*picture.RGB, error) {
 		return nil, err
 	}
 	if len(t.Shape) != 3 || t.Shape[0] != 3 || t.Len() == 0 {
-		return nil, fmt.Errorf("shape %v isn't that of an image", t.Shape)
+		return nil, fmt.Errorf("shape %v isn't an image's", t.Shape)
 	}
 	h, w := t.Shape[1], t.Shape[2]
 	pixels := t.Raw
@@ -122,7 +122,7 @@ func tileOf(b []byte) (t *tile, negative bool, err error) {
 		return nil, false, err
 	}
 	if n := len(m.Shape); n < 2 || n > 3 || m.Len() == 0 {
-		return nil, false, fmt.Errorf("shape %v isn't that of a map", m.Shape)
+		return nil, false, fmt.Errorf("shape %v isn't a map's", m.Shape)
 	}
 	h, w := m.Shape[len(m.Shape)-2], m.Shape[len(m.Shape)-1]
 	sum := make([]float64, h*w)

@@ -31,7 +31,7 @@ func PlaneOf(payload []byte) (Plane, error) {
 		return Plane{}, err
 	}
 	if n := len(t.Shape); n < 2 || n > 3 || t.Len() == 0 {
-		return Plane{}, fmt.Errorf("shape %v isn't that of a map", t.Shape)
+		return Plane{}, fmt.Errorf("shape %v isn't a map's", t.Shape)
 	}
 	p := Plane{H: t.Shape[len(t.Shape)-2], W: t.Shape[len(t.Shape)-1]}
 	p.Values = make([]float64, p.W*p.H)
@@ -126,7 +126,7 @@ func Decode(levels, ends []byte) (Plane, error) {
 		return Plane{}, err
 	}
 	if len(t.Shape) != 2 || t.DType != stages.U8 || t.Len() == 0 || e.Len() != 2 {
-		return Plane{}, fmt.Errorf("shapes %v and %v aren't those of a thumbnail and its ends", t.Shape,
+		return Plane{}, fmt.Errorf("shapes %v and %v don't fit a thumbnail and its ends", t.Shape,
 			e.Shape)
 	}
 	p := Plane{W: t.Shape[1], H: t.Shape[0]}
@@ -153,7 +153,7 @@ func Image(payload []byte, side int) (stages.Tensor, error) {
 		return t, err
 	}
 	if len(t.Shape) != 3 || t.Shape[0] != 3 || t.Len() == 0 {
-		return t, fmt.Errorf("shape %v isn't that of an image", t.Shape)
+		return t, fmt.Errorf("shape %v isn't an image's", t.Shape)
 	}
 	fromH, fromW := t.Shape[1], t.Shape[2]
 	w, h := within(fromW, fromH, side)

@@ -55,9 +55,9 @@ func TestOrderRefuses(t *testing.T) {
 		want string
 	}{
 		{"a cycle", model(17, chain("a=x", "b=a,d", "c=b", "d=c")),
-			`node Relu "c" takes "b", which is made of its own output`},
+			`node Relu "c" takes "b", which depends on its own output`},
 		{"a node that takes its own", model(17, chain("a=a")),
-			`node Relu "a" takes "a", which is made of its own output`},
+			`node Relu "a" takes "a", which depends on its own output`},
 		{"nothing made", model(17, chain("a=x", "b=gone")),
 			`node Relu "b" takes "gone", which nothing makes`},
 		{"made twice", model(17, chain("a=x", "a=x")), `node Relu "a" makes "a", which is made already`},

@@ -105,7 +105,7 @@ func (e *edit) zeroPoints(name string, s nbits) (func(row, block int) float32, e
 	width := (s.blocks()*s.bits + 7) / 8
 	zeros, err := small(t)
 	if err != nil || len(zeros) != s.rows*width {
-		return nil, fmt.Errorf("its zeros aren't those of %d rows of %d blocks", s.rows, s.blocks())
+		return nil, fmt.Errorf("its zeros don't fit %d rows of %d blocks", s.rows, s.blocks())
 	}
 	return func(row, block int) float32 { return s.at(zeros[row*width:], block) }, nil
 }

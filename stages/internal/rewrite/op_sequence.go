@@ -69,7 +69,7 @@ var sequence = []converter{
 func (e *edit) sequence(n onnx.Node) ([]string, error) {
 	parts := e.sequences[n.In(0)]
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("it isn't known what is in the sequence %q", n.In(0))
+		return nil, fmt.Errorf("the elements of the sequence %q aren't known", n.In(0))
 	}
 	return parts, nil
 }

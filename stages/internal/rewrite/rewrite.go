@@ -65,7 +65,7 @@ var newer = []string{
 func ToOpset(m *onnx.Model, types map[string]onnx.Type) (anew bool, err error) {
 	version := m.Opset()
 	if version < Oldest || version > Newest {
-		return false, fmt.Errorf("the model uses opset %d: what operators mean is known from %d to %d",
+		return false, fmt.Errorf("the model uses opset %d: the meaning of operators is known from %d to %d",
 			version, Oldest, Newest)
 	}
 	e := &edit{m: m, version: version, types: types, table: map[string][]converter{},

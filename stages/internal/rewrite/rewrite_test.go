@@ -333,7 +333,7 @@ func TestToOpsetRefuses(t *testing.T) {
 		want  string
 	}{
 		{"an ancient model", 6, node("Relu", "x"),
-			"the model uses opset 6: what operators mean is known from 7 to 28"},
+			"the model uses opset 6: the meaning of operators is known from 7 to 28"},
 		{"a model of the future", 29, node("Relu", "x"), "the model uses opset 29"},
 		{"a new operator", 23, node("DeformConv", "x"), `node DeformConv "n": opset 17 has no such operator`},
 		{"a mask that is read", 10, onnx.NewNode("n", "Dropout", []string{"x"}, []string{"y", "mask"}),
@@ -411,7 +411,7 @@ func TestToOpsetRefuses(t *testing.T) {
 		{"weights of odd bits", 17, foreigner("com.microsoft", "MatMulNBits", "s b f", attr("K", 2),
 			attr("N", 3), attr("block_size", 16), attr("bits", 3)), "of 3 bits each, aren't known"},
 		{"a part of nothing known", 17, node("SequenceAt", "q i"),
-			`it isn't known what is in the sequence "q"`},
+			`the elements of the sequence "q" aren't known`},
 		{"a norm of cubes", 17, node("GlobalLpPool", "x", attr("p", 3)),
 			"its p is 3, and only 1 and 2 are supported"},
 		{"nothing to cut", 17, node("SplitToSequence", "none"), "parts of 1 can't be cut out of 0"},

@@ -93,7 +93,7 @@ func sort(g *onnxpb.GraphProto, made map[string]bool, maker map[string]int) erro
 				return fmt.Errorf("node %s takes %q, which nothing makes",
 					onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
 			case state[i] == open:
-				return fmt.Errorf("node %s takes %q, which is made of its own output",
+				return fmt.Errorf("node %s takes %q, which depends on its own output",
 					onnx.Node{NodeProto: g.Node[top.node]}.Label(), v)
 			case state[i] == unseen:
 				state[i] = open
