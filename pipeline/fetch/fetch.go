@@ -4,7 +4,7 @@
 // An address (address.go) is https://host/path or hf://org/repo@revision/path, the latter on the Hugging
 // Face Hub (hub.go), and may end in #sha256=DIGEST. The address alone decides its folder (cache.go). The
 // folder contains the file under its own name, the files that hold the weights of the hub's .onnx files,
-// and a record of the download (record.go). One process at a time fetches an address (lock.go). An
+// and a manifest of the download (manifest.go). One process at a time fetches an address (lock.go). An
 // interrupted download is resumed (download.go), within the process or by the next one. Requests follow
 // redirects carefully (request.go), and answers are checked against their request (judge.go); errors come
 // with a hint (errors.go).
@@ -92,10 +92,10 @@ func (c *Cache) pin(ctx context.Context, a Address) (pinned Address, err error) 
 	return pinned, err
 }
 
-// fill downloads an address's files into its folder. With an old record it downloads only the files that
+// fill downloads an address's files into its folder. With an old manifest it downloads only the files that
 // have changed since.
-func (c *Cache) fill(ctx context.Context, a Address, part string, old *record) (*record, error) {
-	r := &record{Address: a.String()}
+func (c *Cache) fill(ctx context.Context, a Address, part string, old *manifest) (*manifest, error) {
+	r := &manifest{Address: a.String()}
 	d := download{Cache: c, address: a, file: c.File(a), part: part}
 	if old != nil {
 		d.unless = old.ETag

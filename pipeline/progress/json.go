@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// A record is an event as one line of JSON. An event leaves out the fields that don't apply to it.
-type record struct {
+// A jsonLine is an event as one line of JSON. An event leaves out the fields that don't apply to it.
+type jsonLine struct {
 	Event   string  `json:"event"`
 	Cell    string  `json:"cell,omitempty"`
 	Stage   string  `json:"stage,omitempty"`
@@ -42,11 +42,11 @@ func newStream(w io.Writer) *stream {
 // Published writes the last line of JSON: the review folder with the results, and the answer at the
 // beginning of its README.
 func Published(w io.Writer, folder, answer string) {
-	_ = newStream(w).w.Encode(record{Event: "published", Folder: folder, Answer: answer})
+	_ = newStream(w).w.Encode(jsonLine{Event: "published", Folder: folder, Answer: answer})
 }
 
 func (s *stream) Show(e pipeline.Event) {
-	r := record{
+	r := jsonLine{
 		Event: e.Kind.String(), Cell: e.Cell, Stage: e.Step, Device: e.Device, Reason: e.Reason,
 		Seconds: e.Took.Seconds(), Left: e.Left.Round(time.Second).Seconds(),
 	}

@@ -194,7 +194,7 @@ func program(ctx context.Context, s Source, batch, rows int, r Request) (p *Lowe
 		}
 	}
 	if err := u.lower(); err != nil {
-		return nil, u.twin != nil, err
+		return nil, u.paired != nil, err
 	}
 	return u.lowered(), true, nil
 }
@@ -221,7 +221,7 @@ type unit struct {
 	inputs    []onnx.Value // declared inputs, and the first inputs of the signature
 	forward   []*onnxpb.NodeProto
 	reference *unit             // of a comparison
-	twin      map[string]string // by value of the graph: the name of the reference's value in it
+	paired    map[string]string // by value of the graph: the name of the reference's value in it
 	signature Signature
 }
 

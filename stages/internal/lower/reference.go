@@ -15,10 +15,10 @@ import (
 // pairReference names the reference's value for each value of the graph, so that rules can compare the two.
 func (u *unit) pairReference() error {
 	var ok bool
-	if u.twin, ok = relevance.ReferenceNames(u.graph, u.reference.graph, u.Input); !ok {
+	if u.paired, ok = relevance.ReferenceNames(u.graph, u.reference.graph, u.Input); !ok {
 		return errors.New("the graph for the reference isn't that for the images")
 	}
-	u.Rules = relevance.Rescale(u.Official, u.twin)
+	u.Rules = relevance.Rescale(u.Official, u.paired)
 	return nil
 }
 
@@ -32,7 +32,7 @@ func referenceImage(*onnx.Fragment) string { return prefix + "reference" }
 func (u *unit) splitReference() error {
 	g, other := u.graph, u.reference.graph
 	made := map[string]string{} // by name in g: the name in other
-	for v, name := range u.twin {
+	for v, name := range u.paired {
 		made[name] = v
 	}
 	var rest []*onnxpb.NodeProto
@@ -98,9 +98,9 @@ func moves(g *onnx.Graph, n *onnxpb.NodeProto, made map[string]string) bool {
 }
 
 // inlineReference puts the nodes of the reference's graph before the others, and names their values as
-// unit.twin says. Weights that the two graphs don't share get new names; inputs keep theirs.
+// unit.paired says. Weights that the two graphs don't share get new names; inputs keep theirs.
 func (u *unit) inlineReference() error {
-	g, other, twin := u.graph, u.reference.graph, u.twin
+	g, other, paired := u.graph, u.reference.graph, u.paired
 	mine := map[string]*onnxpb.TensorProto{}
 	for _, w := range g.Proto.Graph.Initializer {
 		mine[w.Name] = w
@@ -124,7 +124,7 @@ func (u *unit) inlineReference() error {
 			if v == "" {
 				continue
 			}
-			if name[v] = twin[v]; twin[v] == "" {
+			if name[v] = paired[v]; paired[v] == "" {
 				name[v] = g.Fresh(v + "/reference")
 			}
 			c.Output[i] = name[v]

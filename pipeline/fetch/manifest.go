@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A record lists the files of an address's folder. It is written last: a folder without one is incomplete.
-type record struct {
+// A manifest lists the files of an address's folder. It is written last: a folder without one is incomplete.
+type manifest struct {
 	Address string      `json:"address"`
 	ETag    string      `json:"etag,omitempty"`   // the server's name of this version
 	Commit  string      `json:"commit,omitempty"` // of the hub's repository
@@ -30,11 +30,11 @@ type savedFile struct {
 	Time   time.Time `json:"time"`
 }
 
-const recordName = ".fetched.json"
+const manifestName = ".fetched.json"
 
-func (r *record) main() *savedFile { return &r.Files[0] }
+func (r *manifest) main() *savedFile { return &r.Files[0] }
 
-func (r *record) add(file, digest string) error {
+func (r *manifest) add(file, digest string) error {
 	info, err := os.Stat(file)
 	if err == nil {
 		r.Files = append(r.Files, savedFile{info.Name(), digest, info.Size(), info.ModTime()})
@@ -43,19 +43,19 @@ func (r *record) add(file, digest string) error {
 }
 
 // write completes an address's folder.
-func (c *Cache) write(a Address, r *record) error {
+func (c *Cache) write(a Address, r *manifest) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(c.folder(a), recordName), append(b, '\n'))
+	return writeFile(filepath.Join(c.folder(a), manifestName), append(b, '\n'))
 }
 
-// present returns the record of an address if all its files exist unchanged.
-func (c *Cache) present(a Address) (*record, bool) {
+// present returns the manifest of an address if all its files exist unchanged.
+func (c *Cache) present(a Address) (*manifest, bool) {
 	dir := c.folder(a)
-	b, err := stages.ReadFile(filepath.Join(dir, recordName), 1<<20)
-	r := &record{}
+	b, err := stages.ReadFile(filepath.Join(dir, manifestName), 1<<20)
+	r := &manifest{}
 	if err != nil || json.Unmarshal(b, r) != nil || len(r.Files) == 0 || r.main().Name != a.Name() ||
 		a.Pinned() && r.main().Digest != a.digest {
 		return nil, false
@@ -96,7 +96,7 @@ func (c *Cache) adopt(ctx context.Context, from, to Address) error {
 		return nil
 	}
 	return c.locked(ctx, to, func(string) error {
-		now := &record{Address: to.String(), ETag: r.ETag, Commit: r.Commit}
+		now := &manifest{Address: to.String(), ETag: r.ETag, Commit: r.Commit}
 		for _, f := range r.Files {
 			old := filepath.Join(c.folder(from), f.Name)
 			file := filepath.Join(c.folder(to), f.Name)
