@@ -74,8 +74,8 @@ func isNumber(text string) bool {
 func numbered(p FolderParams, entries []entry) ([]entry, error) {
 	if p.IDs == "" && p.First == 0 {
 		return nil, fmt.Errorf("%s numbers classes from 1, and the numbers of ImageNet's development "+
-			"kit don't have the order of the networks' classes: ids names a file with their names, such as map_clsloc.txt; "+
-			"first: 1 takes the numbers as they are", p.List)
+			"kit don't have the order of the networks' classes: ids names a file with their names, such as "+
+			"map_clsloc.txt; first: 1 takes the numbers as they are", p.List)
 	}
 	w := walker{skip: p.annotates}
 	nodes, err := w.entries(p.Path)
