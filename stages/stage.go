@@ -1,4 +1,4 @@
-// Package stages is the contract between the engine, which schedules work without knowing what it does, and
+// Package stages is the contract between the engine, which schedules work without knowing its content, and
 // the stages, which do the work. It depends on the standard library alone.
 //
 //   - A [Stage] is a named step of an experiment, declared by a [Def] (stage.go).
@@ -8,8 +8,14 @@
 //     file, and contains no names, ids, times or paths (tensor.go, table.go).
 //   - An [Item] names a payload: its id, the origin it was derived from, its digest; [Facts] are properties
 //     shared by all items of a port, such as the direction of a score (item.go).
-//   - An [Env] is what a running stage sees: its inputs, its random numbers, its device (env.go). Its labels
-//     may be of other classes than its model (classes.go).
+//   - An [Env] is the environment of a running stage: its inputs, its random numbers, its device (env.go),
+//     and the order and labels of ids (order.go). Its labels may be of other classes than its model
+//     (classes.go).
+//   - [Deviation] compares the results of two devices (deviation.go), and a [Variant] documents where
+//     paper and official code differ (variant.go).
+//   - Files are opened safely (file.go), recognised when they are the wrong ones (mistaken.go), and stamped,
+//     so that an unchanged file isn't read again (stamp.go, stamp_*.go). nearest.go suggests a name for a
+//     mistyped one.
 package stages
 
 import (
@@ -67,33 +73,33 @@ type Def[P any] struct {
 	// Device reports whether the stage computes on the device of its slot.
 	Device bool
 
-	// Tolerance is the largest [Deviation] of what another class of devices computes from what a processor
-	// does; 0 stands for [UsualTolerance].
+	// Tolerance is the largest [Deviation] of the results of another class of devices from a processor's; 0
+	// stands for [UsualTolerance].
 	Tolerance float64
 
-	// Shared is the function that does the work in the place of Run, for several cells at once, if the stage
-	// is one of those that share it.
+	// Shared is the function that does the work of several cells at once, instead of Run, if the stage
+	// shares it with others.
 	Shared *SharedRun
 
 	Inputs   []Port
 	Outputs  []Port
 	Defaults P
 
-	// Variants lists where paper and official code differ on what this stage computes, for the reference. It
-	// doesn't affect results.
+	// Variants lists the differences between paper and official code in the computation of this stage, for
+	// the reference. It doesn't affect results.
 	Variants []Variant
 
-	// Passes are what an item costs, for the reference.
+	// Passes are the cost of an item, for the reference.
 	Passes Passes
 
 	// Check validates parameters against the ports that are wired.
 	Check func(p P, wired func(port string) bool) error
 
-	// Sources lists what the stage reads from outside the experiment. A Whole stage gets nil ids and may use
-	// the sources as it likes. A stage without item inputs gets nil ids too, and makes one item (Each) or
-	// several (Expand) of each source. An itemwise stage with item inputs gets the ids of its first item port
-	// and returns one source for each, in that order. The engine digests the files, and again after the work:
-	// results of files that changed in between aren't stored.
+	// Sources lists the files and seeds that the stage reads from outside the experiment. A Whole stage
+	// gets nil ids and may use the sources as it likes. A stage without item inputs gets nil ids too, and
+	// makes one item (Each) or several (Expand) of each source. An itemwise stage with item inputs gets the
+	// ids of its first item port and returns one source for each, in that order. The engine digests the
+	// files, and again after the work: results of files that changed in between aren't stored.
 	Sources func(p P, ids []string) ([]Source, error)
 
 	// Facts derives the facts of output ports from the parameters and the facts of inputs (of the first cell,
@@ -109,12 +115,12 @@ type Def[P any] struct {
 
 	// Run does the work. For Each and Expand it is called once per chunk, for items 0 ≤ i < e.Len(),
 	// concurrently for different chunks. It returns early if ctx is cancelled. If its error wraps
-	// [ErrOutOfMemory] the engine retries with half of Env.Batch, or with what a [BatchError] says, and later
-	// chunks of the cell start with that batch. If it wraps [ErrDeviceLost], the chunk is computed on another
-	// device.
+	// [ErrOutOfMemory] the engine retries with half of Env.Batch, or with the batch of a [BatchError], and
+	// later chunks of the cell start with that batch. If it wraps [ErrDeviceLost], the chunk is computed on
+	// another device.
 	Run func(ctx context.Context, p P, e *Env) error
 
-	// Hooks are what few stages know of their results before they are run.
+	// Hooks are functions that describe the results before the stage is run.
 	Hooks func(p P) Hooks
 }
 
@@ -124,21 +130,22 @@ type Hooks struct {
 	// port without items is an error before the experiment is run.
 	Lacks func(port string, wired func(port string) bool) error
 
-	// Most returns the most items that an Expand or Whole stage makes on its first output port, −1 if that
-	// isn't known. Without it, it isn't.
+	// Most returns the largest number of items that an Expand or Whole stage makes on its first output
+	// port, −1 if unknown. Without Most it is unknown.
 	Most func(in map[string]Amount) int
 
-	// Few returns what so many items are too few for, and how many it takes; nil if they suffice. It warns
-	// before the experiment is run, and is asked only where the number of items on every wired port is known.
+	// Few returns an error if the stage needs more items than it gets: what for, and how many; nil if they
+	// suffice. It is a warning before the experiment is run, and Few is called only if the number of items
+	// on every wired port is known.
 	Few func(in map[string]Amount) error
 
-	// Remarks tells the user, in sentences, what of the files that Sources lists from isn't used, and what
-	// is taken otherwise than it is written. Checks, runs and review folders repeat them.
+	// Remarks returns remarks for the user, in sentences: files from which Sources lists that aren't used,
+	// and files that are interpreted otherwise than written. Checks, runs and review folders repeat them.
 	Remarks func() []string
 }
 
-// A Stage is a [Def] whose parameter type is erased, so that one list can hold every stage: its functions take
-// what NewParams returned, decoded. Stages are made by [New].
+// A Stage is a [Def] whose parameter type is erased, so that one list can hold every stage: its functions
+// take the result of NewParams, decoded. Stages are made by [New].
 type Stage struct {
 	Def[any]
 
@@ -147,12 +154,13 @@ type Stage struct {
 }
 
 // Passes are the forward and backward passes through the model that a stage computes for an item, "" for
-// none: formulas of parameters, numbers, +, −, × and parentheses, such as "2 × steps + 1", or bounds such as
-// "≤ steps". [PassQuantities] has what parameters don't determine. Batches that aren't full add rows; cells
-// that share a forward pass, or points of their curves, need less. No result depends on Passes.
+// none: formulas of parameters, numbers, +, −, × and parentheses, such as "2 × steps + 1", or bounds such
+// as "≤ steps". [PassQuantities] has the quantities that parameters don't determine. Batches that aren't
+// full add rows; cells that share a forward pass, or points of their curves, need less. No result depends
+// on Passes.
 type Passes struct{ Forward, Backward string }
 
-// String tells the passes in words: "steps + 2 forward, steps backward", or "none".
+// String describes the passes in words: "steps + 2 forward, steps backward", or "none".
 func (p Passes) String() string {
 	var parts []string
 	if p.Forward != "" {
@@ -164,7 +172,7 @@ func (p Passes) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// PassQuantities are what the formulas of [Passes] mention that isn't a parameter.
+// PassQuantities are the names in the formulas of [Passes] that aren't parameters.
 var PassQuantities = map[string]string{
 	"channels":   "channels of the layer",
 	"points":     "points of the curve, by default steps + 1",
@@ -173,16 +181,17 @@ var PassQuantities = map[string]string{
 	"windows":    "windows that cover the image",
 }
 
-// An Amount is what is known of an input port of items before the experiment is run.
+// An Amount is the number of items of an input port that is known before the experiment is run.
 type Amount struct {
-	Items int            // the most that there can be, in the cell with the fewest
+	Items int            // the largest possible number, in the cell with the fewest
 	IDs   map[string]int // of each collapsed axis
 }
 
-// A SharedRun is the work that several stages have in common, such as the forward pass of a model. The stages
-// are itemwise of relation [Each] and have the same input ports. The engine calls Run once a chunk for all
-// cells of these stages that read the same items and lack the results of the same ones. What Run puts for a
-// cell must not depend on the others. If it returns an error, each cell is called alone.
+// A SharedRun is the work that several stages have in common, such as the forward pass of a model. The
+// stages are itemwise of relation [Each] and have the same input ports. The engine calls Run once a chunk
+// for all cells of these stages that read the same items and need the results of the same ones. The results
+// that Run puts for a cell must not depend on the other cells. If it returns an error, each cell is called
+// alone.
 type SharedRun struct {
 	Run func(ctx context.Context, parts []Part) error
 }
@@ -194,18 +203,18 @@ type Part struct {
 	Env    *Env
 }
 
-// ErrOutOfMemory is wrapped by errors caused by lack of device or host memory.
+// ErrOutOfMemory is wrapped by errors caused by a lack of device or host memory.
 var ErrOutOfMemory = errors.New("out of memory")
 
-// ErrDeviceLost is wrapped by errors of a device that computes nothing more for this process: a driver that
-// was reset, a card that fell off the bus, a fault that its context doesn't outlive.
+// ErrDeviceLost is wrapped by errors of a device that this process can't use any more: a driver that was
+// reset, a card that fell off the bus, a fault that its context doesn't survive.
 var ErrDeviceLost = errors.New("the device is lost")
 
-// A BatchError is an error that wraps [ErrOutOfMemory], of a batch that is known.
+// A BatchError is an error that wraps [ErrOutOfMemory] and knows the batch.
 type BatchError struct {
 	Err     error
-	Rows    int // that the batch had
-	Smaller int // the Env.Batch that may do; 0 if the work can't be done with fewer rows
+	Rows    int // rows of the batch
+	Smaller int // the Env.Batch that may fit; 0 if the work can't be done with fewer rows
 }
 
 func (e *BatchError) Error() string {
@@ -244,7 +253,7 @@ func New[P any](d Def[P]) Stage {
 	return s
 }
 
-// alike returns a declaration with those fields of d that don't depend on P, and with its defaults.
+// alike returns a declaration with the fields of d that don't depend on P, and with its defaults.
 func alike[P any](d Def[P]) (out Def[any]) {
 	from, to := reflect.ValueOf(d), reflect.ValueOf(&out).Elem()
 	for i := range from.NumField() {
@@ -271,8 +280,8 @@ func (s *Stage) HooksOf(params any) Hooks {
 	return s.Hooks(params)
 }
 
-// FactsOf derives the facts of output ports from what is on the input ports: the facts of the first cell and,
-// on a port with Over, the fact "cells": how many there are.
+// FactsOf derives the facts of output ports from the data on the input ports: from the facts of the first
+// cell and, on a port with Over, from the fact "cells", the number of cells.
 func (s *Stage) FactsOf(params any, ports map[string][]Data) (map[string]Facts, error) {
 	if s.Facts == nil {
 		return nil, nil
@@ -332,7 +341,7 @@ type FieldError struct {
 	Name  string
 	Names []string
 
-	Hint string // how to fix it, where Names doesn't suffice
+	Hint string // how to fix it, if Names doesn't suffice
 }
 
 func (e *FieldError) Error() string { return e.Err.Error() }
