@@ -110,7 +110,7 @@ func (p AGIParams) follow(ctx context.Context, n *program.Net, g program.Gradien
 					gradientQuery{w.x, t})
 			}
 		}
-		results, err := derivatives(ctx, n, g, queries)
+		results, err := derivatives(ctx, g, queries)
 		if err != nil {
 			return err
 		}
@@ -164,8 +164,7 @@ type gradientResult struct {
 }
 
 // derivatives computes the derivatives of any number of queries, batch by batch.
-func derivatives(ctx context.Context, n *program.Net, g program.Gradient,
-	queries []gradientQuery) ([]gradientResult, error) {
+func derivatives(ctx context.Context, g program.Gradient, queries []gradientQuery) ([]gradientResult, error) {
 	var results []gradientResult
 	for from := 0; from < len(queries); from += g.Batch {
 		some := queries[from:min(from+g.Batch, len(queries))]

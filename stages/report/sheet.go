@@ -303,7 +303,7 @@ func (s *sheet) setAgain() {
 // open reads the image of a row. found is false if there is none.
 func (p SheetParams) open(e *stages.Env, r *sheetRow, place []stages.Coord) (found bool, err error) {
 	id := r.choice.id
-	b, _, err := at(e.Ports["images"], id, place)
+	b, err := payloadAt(e.Ports["images"], id, place)
 	if err != nil || b == nil {
 		return false, err
 	}

@@ -224,7 +224,7 @@ func directionOf(e *stages.Env, port string) (stages.Direction, error) {
 // classOf returns the label of an image, or else the explained class.
 func classOf(e *stages.Env, id string, place []stages.Coord) (class int64, ok bool, err error) {
 	for _, port := range []string{"labels", "targets"} {
-		b, _, err := at(e.Ports[port], id, place)
+		b, err := payloadAt(e.Ports[port], id, place)
 		if err != nil {
 			return 0, false, err
 		}
@@ -251,19 +251,19 @@ func classesOf(b []byte) ([]int64, error) {
 	return t.Int64s(), nil
 }
 
-// at returns the payload of an image on a port at a place, and that port's data: of the item with that id,
-// or else of the first item derived from it; nil if there is none.
-func at(data []stages.Data, id string, place []stages.Coord) ([]byte, *stages.Data, error) {
+// payloadAt returns the payload of an image on a port at a place: of the item with that id, or else of the
+// first item derived from it; nil if there is none.
+func payloadAt(data []stages.Data, id string, place []stages.Coord) ([]byte, error) {
 	for k := range data {
 		if !agree(place, data[k].Coord) {
 			continue
 		}
 		b, err := payload(data[k], id)
 		if err != nil || b != nil {
-			return b, &data[k], err
+			return b, err
 		}
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
 // payload returns the payload of an image on a port: of the item with that id, or else of the first derived

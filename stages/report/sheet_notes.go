@@ -62,7 +62,7 @@ func classNotes(e *stages.Env, c choice, place []stages.Coord) (notes []string, 
 		names = d.Facts["labels"]
 	}
 	label := ""
-	b, _, err := at(e.Ports["labels"], c.id, place)
+	b, err := payloadAt(e.Ports["labels"], c.id, place)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func classNotes(e *stages.Env, c choice, place []stages.Coord) (notes []string, 
 		}
 		label = className(names, classes[0])
 	}
-	if b, _, err = at(e.Ports["targets"], c.id, place); err != nil {
+	if b, err = payloadAt(e.Ports["targets"], c.id, place); err != nil {
 		return nil, err
 	}
 	switch {
@@ -87,7 +87,7 @@ func classNotes(e *stages.Env, c choice, place []stages.Coord) (notes []string, 
 			text += " − " + className(names, classes[1])
 		}
 		differs := label != "" && label != text
-		if b, _, err = at(e.Ports["probability"], c.id, place); err != nil {
+		if b, err = payloadAt(e.Ports["probability"], c.id, place); err != nil {
 			return nil, err
 		}
 		if b != nil {

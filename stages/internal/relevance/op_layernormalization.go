@@ -19,8 +19,8 @@ var opLayerNormalization = &Op{
 			stat[i] = 1
 		}
 		t := onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: stat}
-		b.output(n, 1, t)
-		b.output(n, 2, t)
+		b.enable(n, 1, t)
+		b.enable(n, 2, t)
 	},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		shape := b.Shape(n.Input[0])

@@ -15,7 +15,7 @@ var opMaxPool = &Op{
 		if b.without.Indices {
 			return
 		}
-		b.output(n, 1, onnx.Type{Elem: onnxpb.TensorProto_INT64, Shape: b.Shape(n.Output[0])})
+		b.enable(n, 1, onnx.Type{Elem: onnxpb.TensorProto_INT64, Shape: b.Shape(n.Output[0])})
 	},
 	VJP: func(b *Builder, n onnx.Node, dy []Value) []Value {
 		if dy[0] == "" {
@@ -67,8 +67,8 @@ func (b *Builder) zerosAfter(x Value, n int) Value {
 	return b.Expand(b.Less(one, one), n) // never true, not even for NaN
 }
 
-// output enables output i of a node and returns it.
-func (b *Builder) output(n onnx.Node, i int, t onnx.Type) Value {
+// enable has a node compute its output i too.
+func (b *Builder) enable(n onnx.Node, i int, t onnx.Type) {
 	for len(n.Output) <= i {
 		n.Output = append(n.Output, "")
 	}
@@ -76,5 +76,4 @@ func (b *Builder) output(n onnx.Node, i int, t onnx.Type) Value {
 		n.Output[i] = b.g.Fresh("grad/" + n.Output[0] + "/output")
 	}
 	b.g.Types[n.Output[i]] = t
-	return n.Output[i]
 }

@@ -18,7 +18,7 @@ const unseen = -1e30
 // head of keys and values; their queries are then concatenated in one product. A fully masked row is zeros.
 // From 24 on it may read how many keys there are, and from 25 on queries may see a window of keys.
 var attention = []converter{{"Attention", 23, Newest, func(e *edit, n onnx.Node) error {
-	if n.In(4) != "" || n.In(5) != "" || !unused(n, 1) {
+	if n.In(4) != "" || n.In(5) != "" || !singleOutput(n) {
 		return fmt.Errorf("it reads keys and values of an earlier run, or hands more on than its result")
 	}
 	if n.In(6) != "" || n.Int("left_window_size", -1) != -1 || n.Int("right_window_size", -1) != -1 {

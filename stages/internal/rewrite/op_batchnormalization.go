@@ -13,7 +13,7 @@ var batchNormalization = []converter{
 		switch {
 		case n.Int("spatial", 1) != 1:
 			return fmt.Errorf("opset %d has no BatchNormalization of single positions", Opset)
-		case !unused(n, 1):
+		case !singleOutput(n):
 			return fmt.Errorf("it is written for training")
 		}
 		drop(n, "spatial")

@@ -16,7 +16,7 @@ var dropout = []converter{{"Dropout", Oldest, Newest, func(e *edit, n onnx.Node)
 			return fmt.Errorf("it is written for training")
 		}
 	}
-	if !unused(n, 1) {
+	if !singleOutput(n) {
 		return fmt.Errorf("its mask is read")
 	}
 	e.to(n.Output[0], "Identity", n.Input[:1])

@@ -13,7 +13,7 @@ import (
 // in one value, are refused.
 var multiHeadAttention = []converter{
 	{"com.microsoft.Attention", Oldest, Newest, func(e *edit, n onnx.Node) error {
-		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !unused(n, 1) || n.Int("do_rotary", 0) != 0 {
+		if n.In(3) != "" || n.In(4) != "" || n.In(6) != "" || !singleOutput(n) || n.Int("do_rotary", 0) != 0 {
 			return fmt.Errorf("it has a mask of tokens, turns them, or keeps keys and values from one run " +
 				"to the next")
 		}
@@ -45,7 +45,7 @@ var multiHeadAttention = []converter{
 		return e.attendParts(n, parts, n.In(5))
 	}},
 	{"com.microsoft.MultiHeadAttention", Oldest, Newest, func(e *edit, n onnx.Node) error {
-		if n.In(4) != "" || n.In(6) != "" || n.In(7) != "" || !unused(n, 1) {
+		if n.In(4) != "" || n.In(6) != "" || n.In(7) != "" || !singleOutput(n) {
 			return fmt.Errorf("it has a mask of tokens, or keeps keys and values from one run to the next")
 		}
 		parts, err := e.parts(n)

@@ -18,7 +18,7 @@ func normaliseRoot(e *edit, n onnx.Node) error {
 	if err != nil {
 		return err
 	}
-	if !unused(n, 1) {
+	if !singleOutput(n) {
 		return fmt.Errorf("it hands more on than its result")
 	}
 	axis := n.Int("axis", -1)

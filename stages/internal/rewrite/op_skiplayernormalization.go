@@ -34,7 +34,7 @@ var skipLayerNormalization = []converter{
 
 // skip writes the sum that is normalised and returns its name.
 func (e *edit) skip(n onnx.Node, bias string) (string, error) {
-	if !unused(n, 1) && (n.Output[1] != "" || len(n.Output) > 2 && n.Output[2] != "") {
+	if !singleOutput(n) && (n.Output[1] != "" || len(n.Output) > 2 && n.Output[2] != "") {
 		return "", fmt.Errorf("it hands its mean or its variance on")
 	}
 	x := n.In(0)

@@ -356,9 +356,9 @@ func setInts(n onnx.Node, name string, v []int) {
 		onnx.NewNode("", "", nil, nil, onnx.Attr{Name: name, Value: long(v)}).Attribute...)
 }
 
-// unused reports whether no output of n from index i on is used.
-func unused(n onnx.Node, i int) bool {
-	return !slices.ContainsFunc(n.Output[min(i, len(n.Output)):], func(v string) bool { return v != "" })
+// singleOutput reports whether no output of n except the first is asked for.
+func singleOutput(n onnx.Node) bool {
+	return !slices.ContainsFunc(n.Output[min(1, len(n.Output)):], func(v string) bool { return v != "" })
 }
 
 // attrToInput turns an attribute of integers into input i.

@@ -137,7 +137,7 @@ func (e editor) stitched(c Cells, v string) {
 }
 
 // heads has the answers of cells, [B·n²,C], be those of heads, [B,n²·C].
-func (e editor) heads(c Cells, s modelfile.Spec) {
+func (e editor) heads(s modelfile.Spec) {
 	answers, at := e.move(s.Output, s.Output+"/cells")
 	shape := []int{onnx.Size(e.Shape(answers)) / s.Classes, s.Classes}
 	e.insert(at, e.node("Reshape", []string{answers, e.ints(s.Output+"/heads", shape)}, s.Output, shape))

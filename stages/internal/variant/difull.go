@@ -61,7 +61,7 @@ func (d DiFull) Graph(_ context.Context, base lower.Source, batch int) (*onnx.Gr
 	e.cells(d.Cells, base.Spec, batch)
 	s := base.Spec
 	s.Classes *= d.count()
-	e.heads(d.Cells, s)
+	e.heads(s)
 	return g, nil
 }
 

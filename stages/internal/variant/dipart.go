@@ -54,7 +54,7 @@ func (d DiPart) Graph(ctx context.Context, base lower.Source, batch int) (*onnx.
 	e.append(back, base.Output, map[string]string{final: apart})
 	s := base.Spec
 	s.Classes *= d.count()
-	e.heads(d.Cells, s)
+	e.heads(s)
 	front.SetOutputs(onnx.Value{Name: s.Output, Elem: front.Types[s.Output].Elem})
 	return front, nil
 }
