@@ -1,7 +1,7 @@
-// Package annotation reads where the objects of photographs are: COCO's annotations (coco.go), whose regions
-// are polygons (polygon.go) or run lengths (rle.go), and those of PASCAL VOC and ImageNet (voc.go). Masks are
-// bit-identical to those of pycocotools. Files are hostile until proved otherwise: whatever they hold,
-// reading them takes memory and time in proportion to their own size and that of the image.
+// Package annotation reads the positions of objects in photographs: COCO's annotations (coco.go), whose
+// regions are polygons (polygon.go) or run lengths (rle.go), and those of PASCAL VOC and ImageNet (voc.go).
+// Masks are bit-identical to those of pycocotools. Files are untrusted: reading one takes memory and time
+// in proportion to its size and that of the image.
 package annotation
 
 import (
@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// MaxPixels is the size of the largest image that a region is drawn in.
+// MaxPixels is the size of the largest image in which a region is drawn.
 const MaxPixels = 1 << 26
 
 // A Mask is a region of an image, column by column as COCO has it: pixel (x, y) is Pix[x·H+y].
@@ -27,8 +27,8 @@ func NewMask(w, h int) (*Mask, error) {
 	return &Mask{W: w, H: h, Pix: make([]uint8, w*h)}, nil
 }
 
-// add adds a region in run lengths: the number of pixels outside, inside, outside …, column by column. Pixels
-// behind the last run are outside.
+// add adds a region in run lengths: the number of pixels outside, inside, outside …, column by column.
+// Pixels after the last run are outside.
 func (m *Mask) add(runs []uint32) error {
 	at := 0
 	for i, n := range runs {
@@ -62,7 +62,7 @@ type Box struct{ Left, Top, Right, Bottom float64 }
 // Area returns the box's area in pixels.
 func (b Box) Area() float64 { return (b.Right - b.Left) * (b.Bottom - b.Top) }
 
-// checked returns an error for edges that aren't those of a box.
+// checked returns an error for edges that don't form a box.
 func (b Box) checked() (Box, error) {
 	for _, x := range []float64{b.Left, b.Top, b.Right, b.Bottom} {
 		if math.IsNaN(x) || math.Abs(x) > maxCoordinate {

@@ -12,7 +12,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A COCO is an open file of annotations in COCO's format. Only where the annotations lie is in memory.
+// A COCO is an open file of annotations in COCO's format. Only the positions of the annotations are in
+// memory.
 type COCO struct {
 	file       *os.File
 	images     map[string]int // by file name: index into list
@@ -26,7 +27,7 @@ type cocoImage struct {
 	spans []span
 }
 
-// A span is where an annotation lies in the file, and its category.
+// A span is the position of an annotation in the file, and its category.
 type span struct {
 	category   int64
 	start, end int64
@@ -35,7 +36,7 @@ type span struct {
 const (
 	maxFile       = 1 << 30 // bytes of a file of annotations; COCO's largest has 470 MB
 	maxAnnotation = 1 << 26 // bytes of an annotation
-	maxElements   = 1 << 24 // of a list: images or annotations
+	maxElements   = 1 << 24 // elements of a list: images or annotations
 	maxCategories = 1 << 16
 )
 
@@ -163,7 +164,7 @@ func (c *COCO) addImage(raw []byte, at map[int64]int) error {
 
 // An Image is an image of a file of annotations.
 type Image struct {
-	W, H  int // before its EXIF orientation or after it, as the file has it
+	W, H  int // before its EXIF orientation or after it, as in the file
 	coco  *COCO
 	spans []span
 }
@@ -204,7 +205,7 @@ func (m *Image) raw() (list [][]byte, err error) {
 	return list, nil
 }
 
-// Digest names the image's size and its annotations.
+// Digest digests the image's size and its annotations.
 func (m *Image) Digest() (stages.Digest, error) {
 	list, err := m.raw()
 	text := fmt.Appendf(nil, "%d×%d", m.W, m.H)
@@ -329,7 +330,7 @@ func expect(d *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// each reads a list and calls use with the bytes of every element and where they lie.
+// each reads a list and calls use with the bytes of every element and their position.
 func each(d *json.Decoder, name string, use func(raw []byte, start, end int64) error) error {
 	if err := expect(d, '['); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -354,7 +355,7 @@ func each(d *json.Decoder, name string, use func(raw []byte, start, end int64) e
 	return expect(d, ']')
 }
 
-// skip reads a value that nothing is needed of, token by token.
+// skip reads an unneeded value, token by token.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		t, err := d.Token()
@@ -373,7 +374,7 @@ func skip(d *json.Decoder) error {
 	}
 }
 
-// placed adds where reading ended, and calls an unexpected end by its name.
+// placed adds the position where reading ended, and names an unexpected end.
 func placed(d *json.Decoder, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file ends within its JSON")

@@ -69,8 +69,8 @@ func polygonRuns(corners []float64, w, h int) ([]uint32, error) {
 	return runs, nil
 }
 
-// walk visits the points of an edge, one for every step along its longer direction. They don't depend on the
-// edge's direction, but for their order.
+// walk visits the points of an edge, one for every step along its longer direction. The edge's direction
+// only changes their order.
 func walk(from, to [2]int, visit func(x, y int)) {
 	dx, dy := abs(to[0]-from[0]), abs(to[1]-from[1])
 	if dx == 0 && dy == 0 {

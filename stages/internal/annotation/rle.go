@@ -7,7 +7,7 @@ import (
 )
 
 // Decompress reads COCO's compressed run lengths. A run is the difference to the one before the last, in
-// digits of five bits, the least significant first. A character is 48 + digit, plus 32 where another digit of
+// digits of five bits, the least significant first. A character is 48 + digit, plus 32 if another digit of
 // the same number follows; bit 4 of a number's last digit is its sign.
 func Decompress(text string) ([]uint32, error) {
 	runs := make([]uint32, 0, len(text))

@@ -44,13 +44,14 @@ func ReadVOC(file string) (*VOC, error) {
 	return v, nil
 }
 
-// ParseVOC parses an annotation in XML, and returns with an error the line that it is on. Entities that XML
-// doesn't define are errors, so that none can be defined in terms of others.
+// ParseVOC parses an annotation in XML; with an error it returns the line. Entities that XML doesn't define
+// are errors, so that none can be defined by others.
 //
-// Edges of VOC's boxes are pixels, counted from 1, that belong to the box: pixels 3 to 5 lie between 2 and 5.
+// Edges of VOC's boxes are pixels, counted from 1, that belong to the box: pixels 3 to 5 are between 2 and
+// 5.
 func ParseVOC(b []byte) (v *VOC, line int, err error) {
 	d := xml.NewDecoder(bytes.NewReader(b))
-	// Names are ASCII; a declared encoding doesn't matter to them.
+	// Names are ASCII, whatever the declared encoding is.
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	v = &VOC{}
 	var path []string
@@ -98,7 +99,7 @@ func ParseVOC(b []byte) (v *VOC, line int, err error) {
 	return v, line, nil
 }
 
-// end takes the text of an element that ends.
+// end handles the text of an element that ends.
 func (v *VOC) end(path, text string, edges *[4]string) (err error) {
 	path, ok := strings.CutPrefix(path, "annotation/")
 	if !ok {

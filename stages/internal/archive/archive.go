@@ -1,8 +1,8 @@
 // Package archive makes the content of an archive a folder: zip files (zip.go) and tar files, compressed by
 // gzip or not (tar.go), are unpacked once (unpack.go) into the user's cache (cache.go).
 //
-// Archives are hostile until proved otherwise. What isn't a file or a folder inside the archive is an error,
-// never skipped, and the number of members and of bytes is bounded, also in proportion to the archive's size.
+// Archives are untrusted. A member that isn't a file or a folder inside the archive is an error, never
+// skipped, and the number of members and of bytes is bounded, also in proportion to the archive's size.
 // Errors name the archive, the member and the cause.
 package archive
 
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Extensions are how the names of archives end, in lower case.
+// Extensions are the extensions of archives, in lower case.
 var Extensions = []string{".zip", ".tar", ".tar.gz", ".tgz"}
 
 // Is reports whether a file is an archive, by its name.
@@ -29,9 +29,9 @@ func extension(file string) string {
 	return ""
 }
 
-// Path returns where the file or folder is that a path names. A path to an archive is that of its content,
-// and may continue inside it, as in photos.zip/val; any other path is returned as it is. If all of an archive
-// is in one folder, paths may leave that out.
+// Path returns the file or folder that a path names. A path of an archive stands for its content, and may
+// continue inside it, as in photos.zip/val; any other path is returned unchanged. If an archive has a
+// single folder at its top, paths may leave that out.
 func Path(path string) (string, error) {
 	path = filepath.Clean(path)
 	for at := path; ; at = filepath.Dir(at) {
@@ -54,7 +54,7 @@ func Path(path string) (string, error) {
 	}
 }
 
-// top returns the folder that everything in a folder is in, or the folder itself.
+// top returns the single folder in a folder, or the folder itself.
 func top(dir string) (string, error) {
 	list, err := os.ReadDir(dir)
 	if err == nil && len(list) == 1 && list[0].IsDir() {
@@ -63,7 +63,7 @@ func top(dir string) (string, error) {
 	return dir, err
 }
 
-// Shown returns err with the archive's path in the place of its content's, which users don't know.
+// Shown returns err with the archive's path in place of the path of its content, which users don't know.
 func Shown(err error, path, content string) error {
 	if err == nil || path == content {
 		return err

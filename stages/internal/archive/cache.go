@@ -27,7 +27,7 @@ const (
 	partMark     = ".part-"
 )
 
-// abandoned is the age of unfinished folders that no process works on any more.
+// abandoned is the age of an unfinished folder from which on no process works on it any more.
 const abandoned = 24 * time.Hour
 
 // opened are the archives that this process has opened, by path and stamp, with their folders in the cache.
@@ -119,8 +119,8 @@ func (c cache) open(file string, stamp stages.Stamp, settled bool) (content stri
 	return content, nil
 }
 
-// digest returns the digest of an archive's bytes. The one of an earlier time counts while the file has the
-// same stamp.
+// digest returns the digest of an archive's bytes. An earlier one is valid while the file has the same
+// stamp.
 func (c cache) digest(file string, stamp stages.Stamp, settled bool) (string, error) {
 	memo := filepath.Join(c.dir, stages.Sum([]byte(file)).String()+".digest")
 	known := fmt.Sprint(stamp, " ")
@@ -140,13 +140,13 @@ func (c cache) digest(file string, stamp stages.Stamp, settled bool) (string, er
 	}
 	digest := fmt.Sprintf("%x", h.Sum(nil))
 	if settled {
-		// A memo that can't be written, or is cut, costs reading the archive again.
+		// If the note can't be written, or is cut, the archive is read again.
 		_ = os.WriteFile(memo, []byte(known+digest), 0o666)
 	}
 	return digest, nil
 }
 
-// complete reports whether a folder has all that was unpacked. Programs that clear caches remove files by
+// complete reports whether a folder has all unpacked files. Programs that clear caches remove files by
 // their age, and a data set must not lose images silently.
 func complete(dir string) bool {
 	want, err := os.ReadFile(filepath.Join(dir, completeName))
@@ -167,7 +167,7 @@ func complete(dir string) bool {
 	return err == nil && n.String() == string(want)
 }
 
-// sweep removes what processes left that were killed.
+// sweep removes the remains of killed processes.
 func (c cache) sweep() {
 	list, _ := filepath.Glob(filepath.Join(c.dir, "*"+partMark+"*"))
 	for _, part := range list {

@@ -54,16 +54,16 @@ func readTar(f io.Reader, compressed bool, most int64, add func(member) error) e
 	}
 }
 
-// A stream is what a tar file is read from. It bounds its bytes, and counts the zeros at its end: two blocks
-// of them are where a tar file ends, and package tar takes one that is cut before a header for complete.
+// A stream is the bytes of a tar file. It bounds their number, and counts the zeros at the end: a tar file
+// ends with two blocks of zeros, and package tar accepts one that is cut before a header as complete.
 type stream struct {
 	r     io.Reader
 	left  int64
 	zeros int
 }
 
-// end reads what follows a tar file, which is zeros up to the end of a record, and of a compressed one the
-// checksum and the length.
+// end reads the rest of a tar file: zeros up to the end of a record, and of a compressed one the checksum
+// and the length.
 func (s *stream) end() error {
 	b := make([]byte, 32<<10)
 	for {
@@ -86,7 +86,7 @@ func (s *stream) end() error {
 var errBehind = errors.New("something follows the archive's end: if archives were joined, unpack them, and " +
 	"name the folder")
 
-// damaged tells what a checksum of gzip says.
+// damaged explains a checksum error of gzip.
 func damaged(err error) error {
 	if errors.Is(err, gzip.ErrChecksum) {
 		return errors.New("it is damaged: its checksum is another one")

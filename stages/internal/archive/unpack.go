@@ -15,17 +15,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// limits are the most that an archive may hold.
+// limits bound the content of an archive.
 type limits struct {
 	members int
 	bytes   int64 // of all members
 	member  int64 // bytes of a member
 	ratio   int64 // bytes of all members per byte of the archive …
-	free    int64 // … unless there are at most so many
+	free    int64 // … unless there are at most this many
 }
 
-// CelebA has 202 599 images; PNG and JPEG files hardly get smaller in an archive, BMP files of drawings by a
-// factor of 100.
+// CelebA has 202 599 images; PNG and JPEG files hardly get smaller in an archive, BMP files of drawings by
+// a factor of 100.
 var defaultLimits = limits{members: 1 << 18, bytes: 1 << 37, member: 1 << 30, ratio: 200, free: 1 << 26}
 
 // total returns how many bytes an archive of a size may hold.
@@ -38,7 +38,7 @@ type member struct {
 	open func() (io.Reader, error)
 }
 
-// An amount counts what was unpacked.
+// An amount counts the unpacked files and bytes.
 type amount struct {
 	files int
 	bytes int64
@@ -51,13 +51,13 @@ type unpacking struct {
 	limits  limits
 	done    amount
 	root    *os.Root
-	members int             // and folders that only the paths of members name
-	left    int64           // bytes that may follow
-	folders map[string]bool // that were made
+	members int             // and folders that are named only in the paths of members
+	left    int64           // remaining bytes
+	folders map[string]bool // folders that were made
 }
 
-// folderBytes is what a folder counts among the bytes, being what it takes on a disk: a short archive can
-// name very many.
+// folderBytes is the number of bytes that a folder counts as, which is its size on a disk: a short archive
+// can name very many folders.
 const folderBytes = 4 << 10
 
 // unpack writes the members of an archive into a new folder, without hidden files.
@@ -99,7 +99,7 @@ func (x *unpacking) add(m member) error {
 	return nil
 }
 
-// makeFolder makes a folder and those that it is in, and counts them.
+// makeFolder makes a folder and its parents, and counts them.
 func (x *unpacking) makeFolder(name string) error {
 	if x.folders[name] {
 		return nil
@@ -186,7 +186,7 @@ func local(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// hidden reports whether a member is skipped: what folders hide, and what macOS adds to archives.
+// hidden reports whether a member is skipped: hidden files, and files that macOS adds to archives.
 func hidden(name string) bool {
 	if name == "." {
 		return false

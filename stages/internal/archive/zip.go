@@ -29,7 +29,7 @@ func readZip(f io.ReaderAt, size int64, l limits, add func(member) error) error 
 	return nil
 }
 
-// OpenZip opens a zip file of at most so many members.
+// OpenZip opens a zip file of at most this many members.
 func OpenZip(f io.ReaderAt, size int64, members int) (*zip.Reader, error) {
 	// A member has at least 46 bytes of the directory, less than 128 with a usual path, and takes about 300
 	// bytes of memory: the limit on the directory's bytes bounds the memory before members can be counted.
@@ -50,7 +50,7 @@ func OpenZip(f io.ReaderAt, size int64, members int) (*zip.Reader, error) {
 	return z, nil
 }
 
-// Bits of a member's flags, of which either says that it is encrypted.
+// Either of these bits of a member's flags means that it is encrypted.
 const encrypted = 1<<0 | 1<<6
 
 // OpenMember opens a member, whose checksum is compared at its end.
@@ -69,8 +69,8 @@ func OpenMember(m *zip.File) (io.ReadCloser, error) {
 	return &checked{r, m.CRC32, crc32.NewIEEE()}, nil
 }
 
-// whole returns an error if the archive isn't all of the file: its first member at the start, and the end of
-// its directory at the end. Of archives that were joined, a directory has the members of one alone.
+// whole returns an error if the archive isn't the whole file: its first member at the start, and the end of
+// its directory at the end. In concatenated archives, a directory has the members of only one.
 func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 	end := make([]byte, 4)
 	at := size - 22 - int64(len(z.Comment))
@@ -95,8 +95,8 @@ func whole(f io.ReaderAt, size int64, z *zip.Reader) error {
 	return nil
 }
 
-// A checked reader fails at the end if its bytes haven't the checksum, also one of 0, which package zip takes
-// for none.
+// A checked reader fails at the end if its bytes don't have the checksum, even a checksum of 0, which
+// package zip treats as absent.
 type checked struct {
 	io.ReadCloser
 	want uint32
@@ -112,7 +112,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A bounded reader fails once more bytes were read than it has left.
+// A bounded reader fails once more bytes were read than its limit.
 type bounded struct {
 	io.ReaderAt
 	left int64

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// Is reports whether a name is that of a class: the class's name, its first word, since lists of class names
-// often start each line with the name of the class's folder, or the name as a folder's, apple_pie for Apple
-// pie.
+// Is reports whether a name names a class: as the class's name, as its first word, since lists of class
+// names often start each line with the name of the class's folder, or in a folder's spelling, apple_pie for
+// Apple pie.
 func Is(class, name string) bool {
 	word, _, _ := strings.Cut(class, " ")
 	spaced := func(s string) string { return strings.ReplaceAll(s, "_", " ") }
 	return class == name || word == name || strings.EqualFold(spaced(class), spaced(name))
 }
 
-// Find returns the classes of a list with a name: those that are called exactly so, or else those of which it
-// is one of the names that commas separate, as in "n01440764 tench, Tinca tinca", or what Is takes for one.
+// Find returns the classes of a list that have a name: those with exactly this name, or else those for
+// which it is one of the names that commas separate, as in "n01440764 tench, Tinca tinca", or a name that
+// Is accepts.
 func Find(classes []string, name string) (found []int) {
 	for i, c := range classes {
 		if c == name {
@@ -45,7 +46,7 @@ func synonyms(class string) (names []string) {
 	return names
 }
 
-// Words returns all names of the classes of a list, of which Find finds each.
+// Words returns all names of the classes of a list, by which Find finds them.
 func Words(classes []string) (names []string) {
 	for _, c := range classes {
 		names = append(append(names, c), synonyms(c)...)

@@ -2,10 +2,10 @@
 
 package gpu
 
-// Vulkan and CUDA tell nothing where systems have other ways to their GPUs.
+// Other systems have other interfaces to their GPUs.
 func Vulkan() ([]Adapter, error) { return nil, nil }
 
-// CUDA is for Linux alone.
+// CUDA is supported only on Linux.
 func CUDA() ([]Adapter, error) { return nil, NoDriver }
 
 // LoadCUDA opens nothing.

@@ -15,9 +15,9 @@ import (
 	"unsafe"
 )
 
-// LoadCUDA opens the libraries of CUDA that a provider's library needs, and cuDNN, where the system's loader
-// doesn't find them and one of the folders has them, such as those of NVIDIA's Python packages. What isn't
-// found is left for the provider to miss. It returns the files that it opened.
+// LoadCUDA opens the libraries of CUDA that a provider's library needs, and cuDNN, if the system's loader
+// doesn't find them and one of the folders has them, such as those of NVIDIA's Python packages. A library
+// that isn't found is left to the provider's error. It returns the files that it opened.
 func LoadCUDA(provider string, folders []string) (opened []string) {
 	f, err := elf.Open(provider)
 	if err != nil {
@@ -36,7 +36,7 @@ func LoadCUDA(provider string, folders []string) (opened []string) {
 		}
 		names = append([]string{n}, names...)
 	}
-	// Which needs which isn't known here, so they are tried until no more opens.
+	// Their dependencies aren't known here, so they are tried until no more opens.
 	done := map[string]bool{}
 	for more := true; more; {
 		more = false
@@ -55,7 +55,7 @@ func LoadCUDA(provider string, folders []string) (opened []string) {
 	return opened
 }
 
-// load opens a library, by its name where the system's loader finds it or by its path, and reports whether it
+// load opens a library, by its name if the system's loader finds it or by its path, and reports whether it
 // could.
 func load(path string) bool {
 	c := C.CString(path)

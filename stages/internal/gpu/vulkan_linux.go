@@ -87,8 +87,8 @@ import (
 	"slices"
 )
 
-// Vulkan returns the adapters that Vulkan's drivers have, in the order in which Dawn, the library that
-// implements WebGPU, prefers them for speed: it takes the first. An error is [Missing].
+// Vulkan returns the adapters of Vulkan's drivers, in the order in which Dawn, the library that implements
+// WebGPU, prefers them for speed: it takes the first. An error is [Missing].
 func Vulkan() ([]Adapter, error) {
 	found := make([]C.vk_adapter, C.most)
 	n := C.vk_list(&found[0])

@@ -78,7 +78,7 @@ func (a *Archive) Read(name string) (Array, error) {
 	return array, nil
 }
 
-// readEntry reads the array of an entry, which has nothing else.
+// readEntry reads the array of an entry, which contains nothing else.
 func readEntry(f *zip.File) (a Array, err error) {
 	r, err := archive.OpenMember(f)
 	if err != nil {

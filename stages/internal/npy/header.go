@@ -16,7 +16,7 @@ const (
 	maxRank   = 32 // as in NumPy 1
 )
 
-// A header is what stands before the elements.
+// A header is the part before the elements.
 type header struct {
 	dtype   string
 	big     bool // big-endian elements
@@ -31,7 +31,7 @@ var (
 	shapePattern   = regexp.MustCompile(`'shape'\s*:\s*\(([^)]*)\)`)
 )
 
-// sizes returns the bytes of one element, 0 for a type that isn't read.
+// sizes returns the bytes of one element, 0 for an unsupported type.
 func sizes(dtype string) int {
 	switch dtype {
 	case "b1", "i1", "u1":

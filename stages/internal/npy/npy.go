@@ -1,7 +1,7 @@
 // Package npy reads NumPy's array files: .npz archives (archive.go), .npy stacks row by row (stack.go) and
-// single .npy arrays (read.go), whose header (header.go) tells the type and shape of an [Array]. Elements are
+// single .npy arrays (read.go), whose header (header.go) has the type and shape of an [Array]. Elements are
 // numbers, booleans or fixed-width texts, of either byte order and either memory order. Pickled objects are
-// refused. [stages.NPYHeader] is the other direction.
+// refused. [stages.NPYHeader] writes such files.
 package npy
 
 import (

@@ -18,8 +18,8 @@ func Decode(b []byte) (Array, error) {
 	return a, err
 }
 
-// Read reads one array in .npy form and nothing beyond it. It takes memory for what is there, not for what a
-// header claims.
+// Read reads one array in .npy form and nothing beyond it. It allocates memory for the data that is there,
+// not for the size that a header claims.
 func Read(r io.Reader) (Array, error) {
 	h, err := readHeader(r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // A Stack is an .npy file whose rows, the slices along its first axis, are read one at a time.
 type Stack struct {
-	// Shape is that of the whole array.
+	// Shape is the shape of the whole array.
 	Shape []int
 
 	file   *os.File
@@ -18,8 +18,8 @@ type Stack struct {
 	offset int64 // of the first element
 }
 
-// OpenStack opens the .npy file at path. It reads the header alone, and checks that the file is as long as
-// that says.
+// OpenStack opens the .npy file at path. It reads only the header, and checks that the file has the length
+// that the header implies.
 func OpenStack(path string) (*Stack, error) {
 	f, err := stages.OpenFile(path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// refuseContexts refuses nodes that stand for a graph which was compiled for a device. They are the only ones
-// that may name a file in an attribute: what was compiled, which only that device's library reads.
+// refuseContexts refuses nodes that stand for a graph which was compiled for a device. Only they may name a
+// file in an attribute: the compiled graph, which only that device's library reads.
 func refuseContexts(m *onnxpb.ModelProto) error {
 	for _, f := range m.Functions {
 		if err := refuseContext(f.Node); err != nil {

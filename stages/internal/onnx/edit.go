@@ -29,7 +29,7 @@ func (m *Model) taken(name string) bool {
 	return ok
 }
 
-// collect notes the names in g and in the graphs inside its nodes.
+// collect records the names in g and in the graphs inside its nodes.
 func (m *Model) collect(g *onnxpb.GraphProto) {
 	for _, v := range slices.Concat(g.Input, g.Output, g.ValueInfo) {
 		m.names[v.Name] = 0
@@ -47,9 +47,8 @@ func (m *Model) collect(g *onnxpb.GraphProto) {
 	}
 }
 
-// SetInputs replaces what must be fed. Whatever fed the model before has to be made by a node now. Weights
-// that stood among the inputs become constants, which is what IR versions from 4 on make of weights that
-// don't.
+// SetInputs replaces the inputs that must be fed. A node has to make each value that was fed before.
+// Weights among the inputs become constants, as IR versions from 4 on treat weights that aren't inputs.
 func (m *Model) SetInputs(values ...Value) {
 	m.Proto.IrVersion = max(m.Proto.IrVersion, 4)
 	m.Proto.Graph.Input = nil
@@ -58,7 +57,7 @@ func (m *Model) SetInputs(values ...Value) {
 	}
 }
 
-// SetOutputs replaces the outputs. What was said of an inner value that becomes an output is forgotten.
+// SetOutputs replaces the outputs. Descriptions of an inner value that becomes an output are dropped.
 func (m *Model) SetOutputs(values ...Value) {
 	g := m.Proto.Graph
 	g.Output = nil
@@ -69,7 +68,7 @@ func (m *Model) SetOutputs(values ...Value) {
 	}
 }
 
-// Import notes that the model has operators of a domain that isn't ONNX's own.
+// Import records that the model has operators of a domain other than ONNX's own.
 func (m *Model) Import(domain string, version int) {
 	for _, o := range m.Proto.OpsetImport {
 		if o.Domain == domain {
@@ -80,8 +79,8 @@ func (m *Model) Import(domain string, version int) {
 		&onnxpb.OperatorSetIdProto{Domain: domain, Version: int64(version)})
 }
 
-// ForgetShapes drops what the model says of its inner values, which no longer holds once the sizes of its
-// input are others.
+// ForgetShapes drops the model's descriptions of its inner values, which aren't valid for another size of
+// its input.
 func (m *Model) ForgetShapes() { m.Proto.Graph.ValueInfo = nil }
 
 // A Fragment is a sequence of new nodes of a model.
@@ -98,7 +97,7 @@ func (m *Model) Before(f *Fragment) {
 	m.Proto.Graph.Node = append(f.nodes, m.Proto.Graph.Node...)
 }
 
-// After puts the nodes of f behind those of the model.
+// After puts the nodes of f after those of the model.
 func (m *Model) After(f *Fragment) {
 	m.Proto.Graph.Node = append(m.Proto.Graph.Node, f.nodes...)
 }
@@ -165,7 +164,7 @@ func (a Attr) proto() *onnxpb.AttributeProto {
 	return p
 }
 
-// Rename gives weights other names, by those that they have.
+// Rename renames weights; names maps old names to new ones.
 func (m *Model) Rename(names map[string]string) {
 	if len(names) == 0 {
 		return
@@ -229,7 +228,7 @@ func Bodies(n *onnxpb.NodeProto) []*onnxpb.GraphProto {
 	return out
 }
 
-// Taken returns the values that a node takes, with those that the graphs inside it take from outside.
+// Taken returns the values that a node reads, including those that the graphs inside it read from outside.
 func Taken(n *onnxpb.NodeProto) []string {
 	out := make([]string, 0, len(n.Input))
 	visit(n, func(v string) string {
@@ -239,7 +238,7 @@ func Taken(n *onnxpb.NodeProto) []string {
 	return out
 }
 
-// Retake has a node take other values, by the names of those that it took; the graphs inside it too.
+// Retake makes a node, and the graphs inside it, read other values; instead maps old names to new ones.
 func Retake(n *onnxpb.NodeProto, instead map[string]string) {
 	visit(n, func(v string) string {
 		if other, ok := instead[v]; ok {
@@ -249,7 +248,7 @@ func Retake(n *onnxpb.NodeProto, instead map[string]string) {
 	})
 }
 
-// visit gives what a node takes the names that name returns.
+// visit renames the values that a node reads by the function name.
 func visit(n *onnxpb.NodeProto, name func(v string) string) {
 	one := func(v *string) {
 		if *v == "" {

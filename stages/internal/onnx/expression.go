@@ -11,11 +11,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A Sum is the digest of an expression: of the operators, attributes and constants that a value is computed
-// from. The names of values and nodes, and the order of nodes, are no part of it.
+// A Sum is the digest of an expression: of the operators, attributes and constants from which a value is
+// computed. The names of values and nodes, and the order of nodes, aren't part of it.
 type Sum [sha256.Size]byte
 
-// SumOf digests parts, none of which runs into the next.
+// SumOf digests parts with their lengths.
 func SumOf(parts ...[]byte) Sum {
 	h := sha256.New()
 	var n [8]byte
@@ -27,10 +27,10 @@ func SumOf(parts ...[]byte) Sum {
 	return Sum(h.Sum(nil))
 }
 
-// TensorSum digests what a constant holds, whatever it is called.
+// TensorSum digests the content of a constant, whatever its name.
 func TensorSum(t *onnxpb.TensorProto) Sum {
 	about := &onnxpb.TensorProto{DataType: t.DataType, Dims: t.Dims}
-	if len(t.RawData) == 0 { // the numbers stand in a list of their own
+	if len(t.RawData) == 0 { // the numbers are in a list of their own type
 		about = proto.Clone(t).(*onnxpb.TensorProto)
 		about.Name = ""
 	}
@@ -41,15 +41,15 @@ func TensorSum(t *onnxpb.TensorProto) Sum {
 func Encoded(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
-		panic(err) // what was parsed can be written
+		panic(err) // everything that was parsed can be written
 	}
 	return b
 }
 
 // Expressions digests the values of a list of nodes.
 type Expressions struct {
-	// Kernels has nodes count as different that are asked for different outputs: kernels may depend on that.
-	// What they compute doesn't.
+	// Kernels distinguishes nodes by the set of their used outputs, on which kernels may depend. The
+	// results don't.
 	Kernels bool
 
 	makers map[string]*onnxpb.NodeProto
@@ -57,8 +57,8 @@ type Expressions struct {
 	sums   map[string]Sum
 }
 
-// NewExpressions digests what nodes make, each after those that it reads. leaf returns the digest of a value
-// that none of them makes.
+// NewExpressions digests the outputs of nodes, each after the nodes that it reads. leaf returns the digest
+// of a value that no node makes.
 func NewExpressions(nodes []*onnxpb.NodeProto, leaf func(value string) Sum) *Expressions {
 	x := &Expressions{makers: map[string]*onnxpb.NodeProto{}, leaf: leaf, sums: map[string]Sum{"": {}}}
 	for _, n := range nodes {
@@ -84,8 +84,8 @@ func (x *Expressions) Value(v string) Sum {
 	return s
 }
 
-// Node returns the digest of what a node computes, which is that of its first output. The graphs inside it
-// are digested with the names that they have.
+// Node returns the digest of a node's computation, which is that of its first output. The graphs inside it
+// are digested with their names.
 func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 	first := n.Output[0]
 	if s, ok := x.sums[first]; ok && first != "" {
@@ -116,8 +116,8 @@ func (x *Expressions) Node(n *onnxpb.NodeProto) Sum {
 	return s
 }
 
-// Exact reports whether what a constant holds is the same on every processor, whatever computed it: integers
-// are.
+// Exact reports whether the content of a constant is the same on every processor, however it was computed:
+// integers are.
 func Exact(t *onnxpb.TensorProto) bool {
 	switch onnxpb.TensorProto_DataType(t.DataType) {
 	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16,
@@ -127,8 +127,8 @@ func Exact(t *onnxpb.TensorProto) bool {
 	return true
 }
 
-// WeightSum returns the digest of a constant of the model: of the expression that it was computed from, where
-// that is known, else of what it holds.
+// WeightSum returns the digest of a constant of the model: of the expression from which it was computed, if
+// that is known, or else of its content.
 func (m *Model) WeightSum(t *onnxpb.TensorProto) Sum {
 	if s, ok := m.Computed[t.Name]; ok {
 		return s
@@ -136,7 +136,7 @@ func (m *Model) WeightSum(t *onnxpb.TensorProto) Sum {
 	return TensorSum(t)
 }
 
-// Adopt adds a constant of another graph, under its own name: name is the one it has there.
+// Adopt adds a constant of another graph, under its own name; name is its name there.
 func (g *Graph) Adopt(t *onnxpb.TensorProto, name string, from *Graph) {
 	g.AddWeight(t)
 	if s, ok := from.Computed[name]; ok {
@@ -147,9 +147,9 @@ func (g *Graph) Adopt(t *onnxpb.TensorProto, name string, from *Graph) {
 	}
 }
 
-// Derive says that the constant called name was computed, as how says, from others; a change of the formula
-// changes how. Where the bytes of one of these depend on the processor, so do its own, and it counts by its
-// expression too.
+// Derive records that the constant called name was computed from others by a formula that how names; a
+// change of the formula changes how. If the bytes of one of the others depend on the processor, so do its
+// own, and it counts by its expression too.
 func (g *Graph) Derive(name, how string, from ...string) {
 	if !slices.ContainsFunc(from, func(v string) bool { _, ok := g.Computed[v]; return ok }) {
 		return

@@ -19,10 +19,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ReadFile reads a model with all that it keeps in other files, so that none is opened later. Those files
-// must be in the model's folder or below it, links followed: that is what relative names count from, in
-// functions too, for which ONNX Runtime itself takes the folder that the command runs in. A hard link is as
-// good as the file: nothing tells which of its names was first, and the bytes count, under whatever name.
+// ReadFile reads a model with all data that it keeps in other files, so that none is opened later. Those
+// files must be in the model's folder or below it, after following links: relative names count from there,
+// also in functions, for which ONNX Runtime itself uses the working folder. A hard link is as good as the
+// file: nothing shows which of its names was first, and only the bytes count.
 func ReadFile(path string) (*Model, error) {
 	b, err := stages.ReadFile(path, MaxBytes)
 	if err != nil {
@@ -41,7 +41,7 @@ func ReadFile(path string) (*Model, error) {
 	return m, nil
 }
 
-// inline replaces references to files in folder by what they hold; size is that of the model without them.
+// inline replaces references to files in folder by their data; size is the size of the model without them.
 func (m *Model) inline(folder string, size int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -106,8 +106,8 @@ func inline(root *os.Root, t *onnxpb.TensorProto, want int64) error {
 	return nil
 }
 
-// openData opens a file with weights. That it's missing is no fs.ErrNotExist: the model that was asked for is
-// there, and isn't whole.
+// openData opens a file with weights. If it is missing, the error isn't fs.ErrNotExist: the requested model
+// exists, but isn't complete.
 func openData(root *os.Root, location string) (*os.File, error) {
 	f, err := root.OpenFile(location, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err == nil {
@@ -124,7 +124,7 @@ func openData(root *os.Root, location string) (*os.File, error) {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	// What the system finds on a path that the folder refuses is elsewhere.
+	// A file that the system finds on a path refused by the folder is elsewhere.
 	if _, elsewhere := os.Stat(filepath.Join(root.Name(), location)); elsewhere == nil &&
 		!errors.Is(err, fs.ErrPermission) && !errors.Is(err, stages.ErrNotRegular) &&
 		!errors.Is(err, stages.ErrPointer) {
@@ -134,7 +134,7 @@ func openData(root *os.Root, location string) (*os.File, error) {
 	return nil, fmt.Errorf("its data in %q can't be read: %w", location, err)
 }
 
-// reference returns where the data of t is; length is -1 where it isn't said.
+// reference returns the position of t's data; length is -1 if it isn't stated.
 func reference(t *onnxpb.TensorProto) (location string, offset, length int64, err error) {
 	length = -1
 	for _, e := range t.ExternalData {
@@ -157,8 +157,8 @@ func reference(t *onnxpb.TensorProto) (location string, offset, length int64, er
 	return location, offset, length, nil
 }
 
-// ExternalFiles returns the paths of the external files with weights of the model, sorted; all of them can be
-// opened. It skips over the weights and so reads little of a large model.
+// ExternalFiles returns the paths of the external files with weights of the model, sorted; all of them can
+// be opened. It skips over the weights and so reads little of a large model.
 func ExternalFiles(path string) ([]string, error) {
 	f, err := stages.OpenFile(path)
 	if err != nil {
@@ -219,7 +219,8 @@ type scanner struct {
 
 var errNotONNX = errors.New("the file is not an ONNX model, or cut off")
 
-// explained returns an error that says what is there instead of a model, where that is known.
+// explained returns an error that names the kind of file that is there instead of a model, if that is
+// known.
 func (s *scanner) explained(err error) error {
 	if err != errNotONNX {
 		return err
@@ -232,8 +233,8 @@ func (s *scanner) explained(err error) error {
 	return notONNX(head[:n], err)
 }
 
-// message calls visit for every length-delimited field up to end, then goes on behind the field, however much
-// visit read of it.
+// message calls visit for every length-delimited field up to end, then continues after the field, however
+// much visit read of it.
 func (s *scanner) message(end int64, visit func(field protowire.Number, end int64) error) error {
 	for s.pos < end {
 		tag, err := s.varint()
@@ -275,10 +276,10 @@ func (s *scanner) message(end int64, visit func(field protowire.Number, end int6
 	return nil
 }
 
-// deepest is how many messages may stand in one another. ONNX Runtime takes fewer.
+// deepest bounds the nesting of messages. ONNX Runtime accepts less.
 const deepest = 1000
 
-// tensors visits the tensors in a message of that kind, wherever its fields lead to one.
+// tensors visits the tensors in a message of this kind, wherever its fields lead to one.
 func (s *scanner) tensors(kind onnxpb.Kind, end int64, depth int,
 	visit func(*onnxpb.TensorProto) error) error {
 	if kind.FullName() == tensorName {
@@ -302,7 +303,7 @@ func (s *scanner) tensors(kind onnxpb.Kind, end int64, depth int,
 
 var tensorName = (&onnxpb.TensorProto{}).ProtoReflect().Descriptor().FullName()
 
-// tensor reads what a tensor says of other files, without its data.
+// tensor reads a tensor's references to other files, without its data.
 func (s *scanner) tensor(end int64) (*onnxpb.TensorProto, error) {
 	var b []byte
 	for s.pos < end {
@@ -365,7 +366,7 @@ func (s *scanner) varint() (uint64, error) {
 	return 0, errNotONNX
 }
 
-// seek goes on at pos.
+// seek continues at pos.
 func (s *scanner) seek(pos int64) {
 	if n := pos - s.pos; n >= 0 && n <= int64(s.buf.Buffered()) {
 		_, _ = s.buf.Discard(int(n)) // it is buffered

@@ -10,26 +10,26 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A Type is what a value of a graph holds.
+// A Type is the element type and the shape of a value.
 type Type struct {
 	Elem  onnxpb.TensorProto_DataType
 	Shape []int // every dimension is known
 }
 
-// A Graph is a model whose every value has a known type: passes see numbers where the model may have names of
-// dimensions.
+// A Graph is a model in which every value has a known type: passes see numbers where the model may have
+// names of dimensions.
 type Graph struct {
 	*Model
-	Types map[string]Type // of every value: inputs, weights, what nodes make
+	Types map[string]Type // of every value: inputs, weights, outputs of nodes
 
 	weights map[string]*onnxpb.TensorProto
 }
 
-// largest is how many elements a value of a graph may have.
+// largest bounds the number of elements of a value of a graph.
 const largest = 1 << 34
 
-// NewGraph returns a graph of m. types holds what its nodes make and its inputs; the types of weights are
-// read from the model. The error names the node that makes a value that no memory holds.
+// NewGraph returns a graph of m. types has the types of its inputs and of its nodes' outputs; the types of
+// weights are read from the model. The error names the node whose output no memory can hold.
 func NewGraph(m *Model, types map[string]Type) (*Graph, error) {
 	g := &Graph{Model: m, Types: types, weights: map[string]*onnxpb.TensorProto{}}
 	for _, t := range m.Proto.Graph.Initializer {
@@ -77,7 +77,7 @@ func ShapeOf(t *onnxpb.TensorProto) []int {
 	return shape
 }
 
-// Shape returns the shape of a value; nil for one that isn't known, which doesn't tell it from a scalar.
+// Shape returns the shape of a value; nil if it is unknown, as for a scalar.
 func (g *Graph) Shape(name string) []int { return g.Types[name].Shape }
 
 // Weight returns the constant called name, or nil.
@@ -113,7 +113,7 @@ func (g *Graph) Float32s(name string) ([]float32, bool) {
 // A Node is a node of a graph, with access to its attributes.
 type Node struct{ *onnxpb.NodeProto }
 
-// In returns input i, "" where the node doesn't have it.
+// In returns input i, "" if the node doesn't have it.
 func (n Node) In(i int) string {
 	if i < len(n.Input) {
 		return n.Input[i]
@@ -229,7 +229,7 @@ func (g *Graph) Clone() *Graph {
 		weights: maps.Clone(g.weights)}
 }
 
-// ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, that is summed over.
+// ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, over which it sums.
 func (n Node) ContractedAxis() int {
 	if n.Int("transB", 0) != 0 {
 		return 1

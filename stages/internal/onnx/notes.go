@@ -25,11 +25,11 @@ func (m *Model) Notes() []Note {
 	return out
 }
 
-// Doc returns what an input or an output says about itself in words, or "".
+// Doc returns the description of an input or an output in the file, or "".
 func Doc(v *onnxpb.ValueInfoProto) string { return firstText(v, valueDoc) }
 
-// Denotation returns what a value means by the file, such as IMAGE, and each of its dimensions, such as
-// DATA_CHANNEL; "" where that isn't stated.
+// Denotation returns the meaning of a value in the file, such as IMAGE, and of each of its dimensions, such
+// as DATA_CHANNEL; "" if it isn't stated.
 func Denotation(v *onnxpb.ValueInfoProto) (value string, dimensions []string) {
 	for _, d := range v.GetType().GetTensorType().GetShape().GetDim() {
 		dimensions = append(dimensions, firstText(d, dimensionDenotation))
@@ -37,7 +37,7 @@ func Denotation(v *onnxpb.ValueInfoProto) (value string, dimensions []string) {
 	return firstText(v.GetType(), typeDenotation), dimensions
 }
 
-// Fields that onnx.proto leaves out. Known fields are written before those that aren't, so that adding one to
+// Fields that onnx.proto leaves out. Known fields are written before unknown ones, so that adding one to
 // onnx.proto would change the bytes of models, and with them the keys of results.
 const (
 	trainingInfo        = 20 // of ModelProto

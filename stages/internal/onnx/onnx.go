@@ -28,15 +28,15 @@ import (
 // Free is the size of a dimension that a model leaves open.
 const Free = -1
 
-// MaxBytes is the size up to which protobuf can hold a model.
+// MaxBytes is the largest size of a protobuf message.
 const MaxBytes = math.MaxInt32
 
 // A Model is an ONNX model in memory, with all its weights.
 type Model struct {
 	Proto *onnxpb.ModelProto
 
-	// Computed are the digests of the expressions of those weights that a library computed, by name: their
-	// last bits depend on the processor.
+	// Computed are the digests of the expressions of the weights that a library has computed, by name:
+	// their last bits depend on the processor.
 	Computed map[string]Sum
 
 	names map[string]int // by name of a value, the last number appended to it; nil before the first new name
@@ -46,12 +46,12 @@ type Model struct {
 type Value struct {
 	Name  string
 	Elem  onnxpb.TensorProto_DataType
-	Shape []int // Free where open
-	Known bool  // whether the model states a shape at all; it is nil if not
+	Shape []int // Free for an open dimension
+	Known bool  // whether the model states a shape; otherwise Shape is nil
 }
 
-// Parse reads a model whose weights are all inside. It returns an error that says what is wrong for bytes
-// that are cut off, that aren't ONNX, or whose weights don't fill their shapes.
+// Parse reads a model whose weights are all inside. It returns a descriptive error for bytes that are cut
+// off, that aren't ONNX, or whose weights don't fill their shapes.
 func Parse(b []byte) (*Model, error) {
 	m, err := parse(b)
 	if err != nil {
@@ -63,8 +63,8 @@ func Parse(b []byte) (*Model, error) {
 	return m, nil
 }
 
-// settle makes a model that has all its weights inside one that the rest of the project can read: no weight
-// is sparse, each fills its shape, and nothing is left that another file would be read for.
+// settle turns a model that has all its weights inside into one that the rest of the project can read: no
+// weight is sparse, each fills its shape, and no reference to another file is left.
 func (m *Model) settle() error {
 	if err := makeDense(m.Proto); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (m *Model) settle() error {
 	return refuseContexts(m.Proto)
 }
 
-// parse reads a model whose weights may stand in other files.
+// parse reads a model whose weights may be in other files.
 func parse(b []byte) (*Model, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("the file is empty")
@@ -100,11 +100,11 @@ func parse(b []byte) (*Model, error) {
 	if m.Opset() == 0 {
 		return nil, fmt.Errorf("the model doesn't say which version of ONNX's operators it uses")
 	}
-	leaveOut(p, trainingInfo) // which nothing reads, and which may name files
+	leaveOut(p, trainingInfo) // nothing reads it, and it may name files
 	return m, nil
 }
 
-// notONNX is the error about a file that begins so, which can't be read for a reason.
+// notONNX is the error of a file that begins with b, which can't be read for the reason why.
 func notONNX(b []byte, why error) error {
 	if is := stages.Mistaken(b[:min(len(b), 4096)]); is != nil {
 		return fmt.Errorf("the file is not an ONNX model: it is %w", is)
@@ -112,7 +112,7 @@ func notONNX(b []byte, why error) error {
 	return fmt.Errorf("the file is not an ONNX model: %w", why)
 }
 
-// startsLikeModel reports whether b begins with an IR version, as all writers of ONNX begin.
+// startsLikeModel reports whether b begins with an IR version, as models by all writers of ONNX do.
 func startsLikeModel(b []byte) bool {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n < 0 || num != 1 || typ != protowire.VarintType {
@@ -131,7 +131,7 @@ func (m *Model) Encode() ([]byte, error) {
 	return b, err
 }
 
-// Opset returns the version of ONNX's own operators that the model uses, 0 if it says none.
+// Opset returns the version of ONNX's own operators that the model uses, 0 if it states none.
 func (m *Model) Opset() int {
 	for _, o := range m.Proto.OpsetImport {
 		if o.Domain == "" || o.Domain == "ai.onnx" {
@@ -141,7 +141,7 @@ func (m *Model) Opset() int {
 	return 0
 }
 
-// Inputs returns what must be fed: the graph's inputs that aren't weights.
+// Inputs returns the inputs that must be fed: the graph's inputs that aren't weights.
 func (m *Model) Inputs() []Value {
 	weights := map[string]bool{}
 	for _, t := range m.Proto.Graph.Initializer {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quantised says why a node that [Node.Quantises] has no derivative, and what fits instead.
+// Quantised explains why a node that [Node.Quantises] has no derivative, and names a remedy.
 const Quantised = "activations are rounded to integers, so the derivative is 0 wherever there is one: " +
 	"explain the file that was quantised, quantise only its weights, or take a method that only asks for " +
 	"answers, such as occlusion or RISE"

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Some names nodes in a message, given their [Node.Label]s: a few each, many by their operators and numbers,
-// with one for an example.
+// Some names nodes in a message, given their [Node.Label]s: few of them individually, many by their
+// operators and numbers, with an example.
 func Some(labels []string) string {
 	const few, long = 3, 100
 	short := func(label string) string {

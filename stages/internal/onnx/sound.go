@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrUnsound is what [Sound] makes of a panic.
+// ErrUnsound is the error into which [Sound] turns a panic.
 var ErrUnsound = errors.New("the model's nodes, their shapes and attributes don't fit together")
 
-// Sound, deferred, makes an error of a panic. Passes and rules rely on nodes that are valid ONNX; those of a
-// model file needn't be, and ONNX Runtime reports some errors only when it runs it. [Node.Named] adds the
-// node to the error.
+// Sound, deferred, turns a panic into an error. Passes and rules rely on nodes that are valid ONNX; the
+// nodes of a model file may not be, and ONNX Runtime reports some errors only at run time. [Node.Named]
+// adds the node to the error.
 func Sound(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v", ErrUnsound, p)
 	}
 }
 
-// A misfit is a panic that names the node it's about.
+// A misfit is a panic that names its node.
 type misfit string
 
 // Named, deferred, adds the node to a panic, unless another node, on whose behalf this one was visited, is

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Sparse weights may be made dense if they have at most that many elements together, or for each stored one.
-// Otherwise a few bytes of a file could ask for all memory.
+// Sparse weights may be made dense if they have at most this many elements together, or for each stored
+// one. Otherwise a few bytes of a file could demand all memory.
 const (
 	anyway   = 1 << 20
 	sparsest = 1 << 10
@@ -64,8 +64,8 @@ func (d *densifier) nodes(nodes []*onnxpb.NodeProto) error {
 	return nil
 }
 
-// dense returns the tensor that s means: zeros but for its values, whose indices are numbers in C order, or
-// have one for each axis.
+// dense returns s as a dense tensor: its values, at indices in C order or with one index for each axis, and
+// zeros elsewhere.
 func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, error) {
 	values, indices := s.GetValues(), s.GetIndices()
 	name := values.GetName()
@@ -121,7 +121,7 @@ func (d *densifier) dense(s *onnxpb.SparseTensorProto) (*onnxpb.TensorProto, err
 	return t, nil
 }
 
-// raw returns the elements of t, of so many bytes each, as raw data has them.
+// raw returns the elements of t, of this many bytes each, in the form of raw data.
 func raw(t *onnxpb.TensorProto, width int) []byte {
 	if t.RawData != nil {
 		return t.RawData

@@ -7,7 +7,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// ElemSize returns the bytes of an element in raw data, 0 where they aren't whole or not known.
+// ElemSize returns the bytes of an element in raw data, 0 if an element isn't whole bytes or the type is
+// unknown.
 func ElemSize(t onnxpb.TensorProto_DataType) int {
 	switch t {
 	case onnxpb.TensorProto_UINT8, onnxpb.TensorProto_INT8, onnxpb.TensorProto_BOOL:
@@ -26,7 +27,7 @@ func ElemSize(t onnxpb.TensorProto_DataType) int {
 	return 0
 }
 
-// rawSize returns how many bytes of raw data t needs, -1 where the type's size isn't known.
+// rawSize returns how many bytes of raw data t needs, -1 if the type's size is unknown.
 func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	n := int64(ElemSize(onnxpb.TensorProto_DataType(t.DataType)))
 	known := n > 0
@@ -45,8 +46,8 @@ func rawSize(t *onnxpb.TensorProto) (int64, error) {
 	return n, nil
 }
 
-// storedSize returns how many bytes t needs in another file, where elements smaller than a byte share one; -1
-// for texts, which can't stand there.
+// storedSize returns how many bytes t needs in another file, where elements smaller than a byte share one;
+// -1 for texts, which another file can't hold.
 func storedSize(t *onnxpb.TensorProto) (int64, error) {
 	n, err := rawSize(t)
 	if err != nil || n >= 0 {
@@ -63,8 +64,8 @@ func storedSize(t *onnxpb.TensorProto) (int64, error) {
 	return (n*bits + 7) / 8, nil
 }
 
-// narrow are the bits of an element of types that no other code reads, as ONNX numbers them: floats of 8
-// bits, integers and floats of 4, integers of 2.
+// narrow are the bits of an element of types that no other code reads, by their numbers in ONNX: floats of
+// 8 bits, integers and floats of 4, integers of 2.
 var narrow = map[int32]int64{17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 
 // listed returns how many elements t has outside its raw data.

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// eachTensor visits every tensor of a model, wherever the format has one: weights, the values and indices of
-// sparse ones, attributes of nodes, what functions fill in for attributes, and all of that in the graphs
-// inside nodes.
+// eachTensor visits every tensor of a model, wherever the format allows one: weights, the values and
+// indices of sparse ones, attributes of nodes, defaults of functions' attributes, and all of these in the
+// graphs inside nodes.
 func eachTensor(m *onnxpb.ModelProto, visit func(*onnxpb.TensorProto) error) error {
 	w := tensors{visit}
 	for _, f := range m.Functions {
