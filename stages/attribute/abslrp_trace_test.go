@@ -3,6 +3,7 @@ package attribute
 import (
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -123,7 +124,7 @@ func TestOfficialAbsLRPTraces(t *testing.T) {
 		rules := relevance.AbsLRP{Variant: relevance.AbsLRPOfficial, MaxPool: relevance.MaxPoolAuto,
 			Ablation: relevance.AblationNone}
 		for _, tt := range officialTraces[net] {
-			g, err := n.Gradient(t.Context(), e.Slot, program.Question{Layer: tt.value,
+			g, err := n.Gradient(t.Context(), e.Slot, lower.Question{Layer: tt.value,
 				Rules: rules.Policy()}, 1)
 			if err != nil {
 				t.Errorf("%s %q: %v", net, tt.value, err)

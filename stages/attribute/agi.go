@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -46,7 +47,7 @@ Integration", IJCAI 2021.`,
 func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	// A trajectory takes two rows: the derivatives of the false class and of the explained output.
 	trajectories := n.PerHead()/max(1, n.PerHead()/p.Classes) + 1
-	q := program.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
+	q := lower.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
 	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(2*trajectories, e.Batch))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -41,7 +42,7 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 })
 
 func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}

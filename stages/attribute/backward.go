@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -12,7 +13,7 @@ import (
 // A backwardPass is one backward pass of a method: the question for the model, and the explained class.
 type backwardPass struct {
 	Common
-	question program.Question
+	question lower.Question
 	passStart
 }
 

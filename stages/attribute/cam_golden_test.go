@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -160,7 +161,7 @@ func ablationLoop(t *testing.T, net, io, variant string) {
 		if err != nil {
 			return err
 		}
-		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()},
+		slope, err := n.Slope(ctx, e.Slot, lower.Question{Layer: at.layer, Rules: relevance.Derivative()},
 			1)
 		if err != nil {
 			return err
@@ -216,7 +217,7 @@ func TestHiddenTokens(t *testing.T) {
 	}
 	ctx := context.Background()
 	err = p.values(ctx, e, n, func(at layerValue) error {
-		slope, err := n.Slope(ctx, e.Slot, program.Question{Layer: at.layer, Rules: relevance.Derivative()},
+		slope, err := n.Slope(ctx, e.Slot, lower.Question{Layer: at.layer, Rules: relevance.Derivative()},
 			1)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -79,9 +80,9 @@ section 3.2.`,
 })
 
 func (p CLRPParams) propagation(n *program.Net) propagation {
-	start := program.StartOnes
+	start := lower.StartOnes
 	if p.Start == "logit" {
-		start = program.StartTarget
+		start = lower.StartTarget
 	}
 	others := n.PerHead() - 1
 	if p.Variant == "abslrp" {

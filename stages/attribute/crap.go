@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -51,5 +52,5 @@ func (p CRAPParams) propagation(n *program.Net) propagation {
 	if p.Contrast == "single-pass" {
 		starts = []passStart{{name: "target against others", counts: against(1, -1/float64(n.PerHead()))}}
 	}
-	return propagation{rules: p.policy(), start: program.StartOnes, starts: starts}
+	return propagation{rules: p.policy(), start: lower.StartOnes, starts: starts}
 }

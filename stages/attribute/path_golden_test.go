@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -130,7 +131,7 @@ func agiEnd(t *testing.T, p *AGIParams, e *stages.Env, i int) (before, after flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := n.Gradient(ctx, e.Slot, program.Question{Rules: relevance.Derivative()}, 2)
+	g, err := n.Gradient(ctx, e.Slot, lower.Question{Rules: relevance.Derivative()}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

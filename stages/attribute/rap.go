@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -53,7 +54,7 @@ half with the whole sum, as the authors' code does, so that sums double there.`,
 })
 
 func (p RAPParams) propagation(n *program.Net) propagation {
-	return propagation{rules: p.policy(), start: program.StartOnes}
+	return propagation{rules: p.policy(), start: lower.StartOnes}
 }
 
 func rapVariants() []stages.Variant {

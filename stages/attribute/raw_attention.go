@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -30,7 +31,7 @@ Visualization", CVPR 2021, section 4.`,
 })
 
 func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -58,17 +59,17 @@ func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LR
 const cancelled = 1e-6
 
 // start returns the initial relevance.
-func (p Relevant) start() program.Start {
+func (p Relevant) start() lower.Start {
 	if p.Start == "logit" {
-		return program.StartLogits
+		return lower.StartLogits
 	}
-	return program.StartOnes
+	return lower.StartOnes
 }
 
 // A propagation is how a method propagates relevance through a net.
 type propagation struct {
 	rules    relevance.Policy
-	start    program.Start
+	start    lower.Start
 	starts   []passStart // of passes whose results are added up; nil for one from the target
 	positive bool        // keeps the positive part of the sum
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -104,7 +105,7 @@ func (s *sharedPass) groupPasses(ctx context.Context) {
 func (s *sharedPass) compile(ctx context.Context) (err error) {
 	s.batch = s.Len()
 	for _, g := range s.groups {
-		var also []program.Question
+		var also []lower.Question
 		for _, pass := range g.passes[1:] {
 			also = append(also, pass.question)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -80,7 +81,7 @@ func (p SmoothGradParams) runNoise(ctx context.Context, e *stages.Env, n *progra
 	if err != nil {
 		return err
 	}
-	g, err := n.Noisy(ctx, e.Slot, q, program.Summand(p.Mean), n.Fit(p.Samples, e.Batch))
+	g, err := n.Noisy(ctx, e.Slot, q, lower.Summand(p.Mean), n.Fit(p.Samples, e.Batch))
 	if err != nil {
 		return err
 	}

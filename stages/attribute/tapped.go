@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -38,8 +39,8 @@ func (p Tapped) Validate() error {
 
 // question returns the question for the model, with the rules of the backward pass.
 func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net,
-	rules relevance.Policy) (program.Question, error) {
-	q := program.Question{Rules: rules, Probability: p.Output == "probability"}
+	rules relevance.Policy) (lower.Question, error) {
+	q := lower.Question{Rules: rules, Probability: p.Output == "probability"}
 	if p.Layer == "input" {
 		return q, nil
 	}

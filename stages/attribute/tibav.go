@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -94,14 +95,14 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 }
 
 // glance returns the matrices that a form needs.
-func (p TIBAVParams) glance() program.Glance {
+func (p TIBAVParams) glance() lower.Glance {
 	switch p.Form {
 	case "rollout":
-		return program.Relevances
+		return lower.Relevances
 	case "last-layer":
-		return program.LastRelevance
+		return lower.LastRelevance
 	case "full":
-		return program.Pixels
+		return lower.Pixels
 	}
-	return program.Weighted
+	return lower.Weighted
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -40,14 +41,14 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 })
 
 func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, program.Heads, false, n.Fit(e.Len(), e.Batch))
+	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}
 	if err := startsWithin(a, p.Start); err != nil {
 		return err
 	}
-	d, err := n.Attention(ctx, e.Slot, program.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
+	d, err := n.Attention(ctx, e.Slot, lower.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
 	if err != nil {
 		return err
 	}

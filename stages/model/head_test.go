@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -209,7 +210,7 @@ func (n tiny) check(t *testing.T, m *onnx.Model, p model.ONNXParams, spec modelf
 	}
 
 	net := modeltest.Net(t, data)
-	g, err := net.Gradient(t.Context(), stagetest.NewSlot(), program.Question{}, net.Fit(2, 2))
+	g, err := net.Gradient(t.Context(), stagetest.NewSlot(), lower.Question{}, net.Fit(2, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

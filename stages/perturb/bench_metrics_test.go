@@ -14,13 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
-	"github.com/sourcegraph/conc/pool"
 )
 
 const metricRounds = 3
@@ -298,7 +300,7 @@ func (m metricBench) bare(b *testing.B, metric string) cost {
 			if metric == "gae-method" {
 				rules, passes = relevance.Guided(), 22
 			}
-			g, err := n.Gradient(b.Context(), slot, program.Question{Rules: rules}, batch)
+			g, err := n.Gradient(b.Context(), slot, lower.Question{Rules: rules}, batch)
 			if err != nil {
 				b.Fatal(err)
 			}

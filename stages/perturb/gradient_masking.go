@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -164,7 +165,7 @@ func runGradientMasking(ctx context.Context, p GradientMaskingParams, e *stages.
 		return err
 	}
 	// A row is one sequence of one image.
-	derivative := program.Question{Rules: relevance.Derivative()}
+	derivative := lower.Question{Rules: relevance.Derivative()}
 	g, err := n.Gradient(ctx, e.Slot, derivative, n.Fit(2*e.Len(), e.Batch))
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ type way func(n *program.Net, layer string) lower.Request
 // ways are all programs that are made of a graph.
 func ways() []way {
 	var out []way
-	ask := func(rules func(n *program.Net) relevance.Policy, q program.Question, audit bool) {
+	ask := func(rules func(n *program.Net) relevance.Policy, q lower.Question, audit bool) {
 		for _, inner := range []bool{false, true} {
 			out = append(out, func(n *program.Net, layer string) lower.Request {
 				q := q
@@ -87,11 +87,11 @@ func ways() []way {
 	is := func(p relevance.Policy) func(*program.Net) relevance.Policy {
 		return func(*program.Net) relevance.Policy { return p }
 	}
-	ask(is(relevance.Derivative()), program.Question{}, false)
-	ask(is(relevance.Derivative()), program.Question{Probability: true, Start: program.StartLogits}, false)
-	ask(is(relevance.Policy{Name: "grouped", Grouped: true, Apart: true}), program.Question{}, true)
-	ask(is(relevance.Guided()), program.Question{}, false)
-	ask(is(relevance.Deconvolution()), program.Question{}, false)
+	ask(is(relevance.Derivative()), lower.Question{}, false)
+	ask(is(relevance.Derivative()), lower.Question{Probability: true, Start: lower.StartLogits}, false)
+	ask(is(relevance.Policy{Name: "grouped", Grouped: true, Apart: true}), lower.Question{}, true)
+	ask(is(relevance.Guided()), lower.Question{}, false)
+	ask(is(relevance.Deconvolution()), lower.Question{}, false)
 	for i, rule := range []relevance.LayerRule{
 		relevance.Epsilon(1e-6), relevance.AlphaBeta(2, 1,
 			1e-6), relevance.ZPlus(1e-6), relevance.CaptumZPlus(1e-6), relevance.Gamma(0.25, 1e-6),
@@ -104,11 +104,11 @@ func ways() []way {
 				Norm:  []relevance.Norm{relevance.NormFolded, relevance.NormApart, relevance.NormPassed}[i%3],
 				Gates: []relevance.Gates{relevance.GatesConstant, relevance.GatesHalved}[i%2],
 			}.Policy()
-		}, program.Question{Start: program.StartOnes}, i == 0)
+		}, lower.Question{Start: lower.StartOnes}, i == 0)
 	}
-	ask(is(relevance.RAP().Policy()), program.Question{Start: program.StartTarget}, true)
-	ask(is(relevance.RAPPaper().Policy()), program.Question{Start: program.StartTarget}, false)
-	ask(is(relevance.TIBAV()), program.Question{}, false)
+	ask(is(relevance.RAP().Policy()), lower.Question{Start: lower.StartTarget}, true)
+	ask(is(relevance.RAPPaper().Policy()), lower.Question{Start: lower.StartTarget}, false)
+	ask(is(relevance.TIBAV()), lower.Question{}, false)
 	for i, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial,
 		relevance.AbsLRPJanuary} {
 		ask(is(relevance.AbsLRP{
@@ -116,7 +116,7 @@ func ways() []way {
 				relevance.MaxPoolMultiply}[i],
 			Ablation: []relevance.Ablation{relevance.AblationNone, relevance.AblationValues,
 				relevance.AblationQueriesKeys}[i],
-		}.Policy()), program.Question{Start: program.StartLogits}, i == 1)
+		}.Policy()), lower.Question{Start: lower.StartLogits}, i == 1)
 	}
 	out = append(out, func(_ *program.Net, layer string) lower.Request {
 		return lower.Request{

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -56,7 +57,7 @@ func TestMalformed(t *testing.T) {
 				if k > 2 && (i+j)%len(policies) != k {
 					continue // the dear ones in turn
 				}
-				_, err := n.Gradient(t.Context(), slot, program.Question{Rules: p}, n.Fit(2, 2))
+				_, err := n.Gradient(t.Context(), slot, lower.Question{Rules: p}, n.Fit(2, 2))
 				if k == 0 && j == 0 && err != nil {
 					t.Errorf("net %d as it is: %v", i, err)
 				}

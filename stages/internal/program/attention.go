@@ -19,7 +19,7 @@ type Attention struct {
 
 // Attention returns the program that returns the attention of up to batch images at once. The error says why
 // a model has no usable one.
-func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, probability bool,
+func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance, probability bool,
 	batch int) (_ Attention, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -31,7 +31,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 		return Attention{}, err
 	}
 	to := backwards
-	if what == Heads {
+	if what == lower.Heads {
 		to = forwards
 	}
 	batch = n.atOnce(ctx, slot, to, batch, batch)
@@ -43,18 +43,18 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what Glance, prob
 				"model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
-	a := Attention{Attention: found, explains: what != Heads}
+	a := Attention{Attention: found, explains: what != lower.Heads}
 	a.Program, err = n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", what, probability),
 		batch, 4*n.size, n.glance(what, probability))
 	return a, err
 }
 
-func (n *Net) glance(what Glance, probability bool) lower.Request {
+func (n *Net) glance(what lower.Glance, probability bool) lower.Request {
 	return lower.Request{
 		Kind:     lower.Attention,
-		Question: Question{Probability: probability},
+		Question: lower.Question{Probability: probability},
 		Inputs: func(s lower.Shapes) []lower.IO {
-			if what == Heads {
+			if what == lower.Heads {
 				return lower.ImagesInput(s)
 			}
 			return append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.Classes))

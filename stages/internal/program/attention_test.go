@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -21,7 +22,7 @@ import (
 
 // attention returns what a program returns of the blocks' attention for some images, whose classes are
 // explained: by image, then by what is returned.
-func attention(t *testing.T, n *program.Net, what program.Glance, images [][]float32, classes []int,
+func attention(t *testing.T, n *program.Net, what lower.Glance, images [][]float32, classes []int,
 	batch int) (program.Attention, [][][]float32) {
 	t.Helper()
 	a, err := n.Attention(t.Context(), threaded{1, stagetest.NewSlot()}, what, false, batch)
@@ -30,7 +31,7 @@ func attention(t *testing.T, n *program.Net, what program.Glance, images [][]flo
 	}
 	returned := len(a.Blocks)
 	switch what {
-	case program.Slopes:
+	case lower.Slopes:
 		returned = 1
 	case program.Factors:
 		returned *= 2
@@ -73,7 +74,7 @@ func TestOfficialAttention(t *testing.T) {
 			classes = append(classes, int(a[target].Int64s()[0]))
 		}
 		_, factors := attention(t, n, program.Factors, images, classes, 3)
-		_, heads := attention(t, n, program.Heads, images, classes, 3)
+		_, heads := attention(t, n, lower.Heads, images, classes, 3)
 		for k, a := range files {
 			for b := range 3 {
 				check := func(what string, got, want []float32, tolerance float64) {
@@ -156,8 +157,8 @@ func TestMergedHeads(t *testing.T) {
 	}
 	classes := []int{0, 1, 2}
 	apart, merged := net(t, transformer(t, false)), net(t, transformer(t, true))
-	for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted, program.Relevances,
-		program.LastRelevance, program.Pixels} {
+	for _, what := range []lower.Glance{lower.Heads, lower.Slopes, lower.Weighted, lower.Relevances,
+		lower.LastRelevance, lower.Pixels} {
 		a, want := attention(t, apart, what, images, classes, 3)
 		b, got := attention(t, merged, what, images, classes, 3)
 		if a.Merged || !b.Merged || a.Batch != 3 || b.Batch != 1 || len(b.Read) != 4 {

@@ -12,7 +12,7 @@ type Audit struct{ Gradient }
 
 // Audit returns the program that answers q for one image, with accounts. Its other rows, if the model takes
 // more than one image at once, must have no target.
-func (n *Net) Audit(ctx context.Context, slot stages.Slot, q Question) (Audit, error) {
+func (n *Net) Audit(ctx context.Context, slot stages.Slot, q lower.Question) (Audit, error) {
 	p, err := n.questioned(ctx, slot, "audit", max(1, n.Batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -109,7 +110,7 @@ func TestBatchInvariant(t *testing.T) {
 				}
 				p := through(t, tt.opset, side, columns, onnx.NewNode("", tt.op, nil, nil, tt.attrs...))
 				plain := asWritten(t, p.Path, 5, side)
-				n, q := net(t, p), program.Question{Rules: relevance.Derivative()}
+				n, q := net(t, p), lower.Question{Rules: relevance.Derivative()}
 				checkBatchInvariant(t, n, q, plain, manySettings...)
 			})
 		}
@@ -124,7 +125,7 @@ var fewSettings, manySettings = []setting{{1, 5}, {3, 2}, {5, 3}}, []setting{{1,
 
 // checkBatchInvariant fails the test unless a net's answers to five images, with derivatives and without, and
 // the derivatives have the same bits in each of several settings, and the answers are near the given ones.
-func checkBatchInvariant(t *testing.T, n *program.Net, q program.Question, near []float32,
+func checkBatchInvariant(t *testing.T, n *program.Net, q lower.Question, near []float32,
 	settings ...setting) {
 	t.Helper()
 	var answers, derivatives, alone []float32
@@ -249,7 +250,7 @@ func TestBatchInvariantKernels(t *testing.T) {
 					n.Domain, n.OpType = k.op[:i], k.op[i+1:]
 				}
 				p := through(t, k.opset, side, k.columns(side), n, others...)
-				checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()},
+				checkBatchInvariant(t, net(t, p), lower.Question{Rules: relevance.Derivative()},
 					asWritten(t, p.Path, 5, side), fewSettings...)
 			})
 		}
@@ -265,7 +266,7 @@ func TestSoftplusFarBelow(t *testing.T) {
 		onnx.NewNode("", "Softplus", []string{"low"}, []string{"next to nothing"}),
 		onnx.NewNode("", "Log", []string{"next to nothing"}, []string{"y"}),
 	}, onnx.FloatTensor("far", []float32{12}))
-	checkBatchInvariant(t, net(t, p), program.Question{Rules: relevance.Derivative()},
+	checkBatchInvariant(t, net(t, p), lower.Question{Rules: relevance.Derivative()},
 		asWritten(t, p.Path, 5, side),
 		manySettings...)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -41,7 +42,7 @@ func TestAtOnce(t *testing.T) {
 	}
 	// 224 neurons have 8.4 million weights, and there are 75,714 activations.
 	light, heavy, fixed := net(t, dense(-1, 32)), net(t, dense(-1, 224)), net(t, dense(5, 224))
-	question := program.Question{Rules: relevance.Derivative()}
+	question := lower.Question{Rules: relevance.Derivative()}
 	for _, tt := range []struct {
 		name                string
 		n                   *program.Net

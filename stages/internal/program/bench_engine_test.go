@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sourcegraph/conc/pool"
+
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
-	"github.com/sourcegraph/conc/pool"
 )
 
 // BenchmarkEngine measures what the engine adds to the sessions it runs: the command makes saliency maps of
@@ -117,7 +119,7 @@ func (e engineBench) bare(b *testing.B) cost {
 		for i := range f.Batch {
 			wave(i, f.Image(i))
 		}
-		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()}, benchBatch)
+		g, err := n.Gradient(b.Context(), slot, lower.Question{Rules: relevance.Derivative()}, benchBatch)
 		if err != nil {
 			b.Fatal(err)
 		}

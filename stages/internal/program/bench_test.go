@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sourcegraph/conc/pool"
+
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -22,7 +25,6 @@ import (
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
-	"github.com/sourcegraph/conc/pool"
 )
 
 const (
@@ -55,7 +57,7 @@ func benchGradient(b *testing.B, dir, name string) {
 	forward := bareForward(b, path, n, threads)
 	var workers []program.Gradient
 	for _, slot := range stagetest.NewWorkers(threads) {
-		g, err := n.Gradient(b.Context(), slot, program.Question{Rules: relevance.Derivative()},
+		g, err := n.Gradient(b.Context(), slot, lower.Question{Rules: relevance.Derivative()},
 			benchBatch/threads)
 		if err != nil {
 			b.Fatal(err)

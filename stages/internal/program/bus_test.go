@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -69,7 +70,7 @@ func crossings(t *testing.T, of string) []crossing {
 		}
 		return r
 	}
-	q := program.Question{Rules: relevance.Derivative()}
+	q := lower.Question{Rules: relevance.Derivative()}
 	target := program.Target{Class: 1, Minus: -1}
 	answer, pixels := int64(4*batch*n.Classes), int64(4*n.Size())
 	return []crossing{

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -143,11 +144,11 @@ func TestChannelsFirst(t *testing.T) {
 			m := &onnx.Model{Proto: &onnxpb.ModelProto{Graph: b.GraphProto, IrVersion: 8,
 				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: relevance.Opset}}}}
 			n := net(t, model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit"})
-			at, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Layer: "layer"}, 2)
+			at, err := n.Gradient(t.Context(), stagetest.NewSlot(), lower.Question{Layer: "layer"}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{}, 2)
+			whole, err := n.Gradient(t.Context(), stagetest.NewSlot(), lower.Question{}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/picture"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -93,7 +93,7 @@ func TestConstantBranches(t *testing.T) {
 		for i := range f.Batch {
 			forward = append(forward, f.Row(i)...)
 		}
-		gradient, derivatives = differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2,
+		gradient, derivatives = differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2,
 			2)
 		return forward, gradient, derivatives
 	}
@@ -169,7 +169,7 @@ func TestCaptured(t *testing.T) {
 			p := model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 9, W: 9}}
 			n, want, slot := net(t, p), asWritten(t, p.Path, 2, 9), stagetest.NewSlot()
 			got, _ := differentiate(t, n, slot,
-				program.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
+				lower.Question{Layer: "late", Rules: relevance.Derivative()}, 2, 2)
 			if d := deviation(got, want); d > 1e-5 {
 				t.Errorf("answers deviate by %.2g from those of the file", d)
 			}
@@ -238,7 +238,7 @@ func TestCapturedInBackward(t *testing.T) {
 		t.Errorf("the final layer is %q", final)
 	}
 	_, err = n.Gradient(t.Context(), stagetest.NewSlot(),
-		program.Question{Layer: "first", Rules: relevance.Derivative()}, 2)
+		lower.Question{Layer: "first", Rules: relevance.Derivative()}, 2)
 	if err == nil || !strings.Contains(err.Error(), `If "other"`) {
 		t.Errorf("the error is %v", err)
 	}

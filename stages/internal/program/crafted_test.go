@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -65,7 +66,7 @@ func TestNoLength(t *testing.T) {
 			onnx.NewNode("relu", "Relu", []string{"f"}, []string{"r"}),
 		}, nodes...)...)
 		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()},
-			program.Question{Rules: relevance.Derivative()}, 2, 2)
+			lower.Question{Rules: relevance.Derivative()}, 2, 2)
 		some := false
 		for i, v := range d {
 			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
@@ -110,7 +111,7 @@ func TestCountedPadding(t *testing.T) {
 			onnx.NewNode("high", "Reshape", []string{"means", "planes"}, []string{"p"}),
 			onnx.NewNode("conv", "Conv", []string{"p", "v"}, []string{"c"}))
 		slot := threaded{1, stagetest.NewSlot()}
-		q := program.Question{Rules: relevance.Derivative()}
+		q := lower.Question{Rules: relevance.Derivative()}
 		want, slope := differentiate(t, plain, slot, q, 2, 2)
 		for _, opset := range []int64{11, 17, 19, 22} {
 			n, _ := small3(t, opset, []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 16, 3, 1, 1),
@@ -204,7 +205,7 @@ func TestPadBeforePool(t *testing.T) {
 			}
 
 			slot := threaded{1, stagetest.NewSlot()}
-			back, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+			back, _ := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 			for way, got := range map[string][]float32{"forward": classify(t, n, slot, 2, 2),
 				"backwards": back} {
 				for i, w := range want.Data {

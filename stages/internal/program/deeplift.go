@@ -19,12 +19,12 @@ type DeepLIFT struct{ *Program }
 //
 // On a processor a program of its own computes what is read of the reference, once for all images; a device
 // would take longer to transfer that than to compute it in every run.
-func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool,
+func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, official bool,
 	batch int) (DeepLIFT, error) {
 	return n.deepLIFT(ctx, slot, q, official, n.AtOnce(ctx, slot, batch), slot.Device().Class == "cpu")
 }
 
-func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q Question, official bool, batch int,
+func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, official bool, batch int,
 	once bool) (DeepLIFT, error) {
 	key := fmt.Sprintf("deeplift of %q, official %t, probability %t, once %t", q.Layer, official,
 		q.Probability, once)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -25,7 +26,7 @@ func TestDeepLIFTReferences(t *testing.T) {
 				d = program.JoinedDeepLIFT(t.Context(), t, n, slot)
 			} else {
 				var err error
-				if d, err = n.DeepLIFT(t.Context(), slot, program.Question{}, false, batch); err != nil {
+				if d, err = n.DeepLIFT(t.Context(), slot, lower.Question{}, false, batch); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -68,7 +68,7 @@ func TestQuantisedWeights(t *testing.T) {
 	derivatives := func(path string) []float32 {
 		n := net(t, model.ONNXParams{Path: path, Preset: "unit"})
 		_, d := differentiate(t, n, threaded{1, stagetest.NewSlot()},
-			program.Question{Rules: relevance.Derivative()}, 2, 2)
+			lower.Question{Rules: relevance.Derivative()}, 2, 2)
 		return d
 	}
 	want := derivatives(write(false))

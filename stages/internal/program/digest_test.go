@@ -3,6 +3,7 @@ package program_test
 import (
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -37,7 +38,7 @@ func TestDigestOfComputedWeights(t *testing.T) {
 	digest := func(n *program.Net, turned func(computed bool) bool) (string, int) {
 		t.Helper()
 		d, count, err := program.Digests(t.Context(), n, stagetest.NewSlot(),
-			program.Question{Rules: relevance.Derivative()}, turned)
+			lower.Question{Rules: relevance.Derivative()}, turned)
 		if err != nil {
 			t.Fatal(err)
 		}

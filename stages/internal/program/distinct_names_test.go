@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -33,7 +33,7 @@ func linear3(before, behind string) ([]*onnxpb.TensorProto, []*onnxpb.NodeProto)
 func TestDistinctNames(t *testing.T) {
 	modeltest.Runtime(t)
 	slot := threaded{1, stagetest.NewSlot()}
-	q := program.Question{Rules: relevance.Derivative()}
+	q := lower.Question{Rules: relevance.Derivative()}
 	weights, nodes := linear3("before", "behind")
 	plain, _ := small3(t, 17, weights, nodes...)
 	answers, slopes := differentiate(t, plain, slot, q, 2, 2)

@@ -3,10 +3,10 @@ package program_test
 import (
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -53,7 +53,7 @@ func TestEinsum(t *testing.T) {
 			onnx.NewNode("linear", "MatMul", []string{"g", "v"}, []string{"l"}),
 			onnx.NewNode("back", "Reshape", []string{"l", "high"}, []string{"c"}))
 		slot := threaded{1, stagetest.NewSlot()}
-		y, d := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		y, d := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 		if e := deviation(y, classify(t, n, slot, 2, 2)); e > 2e-6 {
 			t.Errorf("%s: answers deviate by %.1e from ONNX Runtime's", tt.equation, e)
 		}

@@ -19,7 +19,7 @@ import (
 const Factors = lower.Factors
 
 // Widest returns the largest number of channels in the program of a question.
-func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) int {
+func Widest(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q lower.Question) int {
 	t.Helper()
 	p, err := n.compile(ctx, slot, 2, n.gradient(q))
 	if err != nil {
@@ -54,7 +54,7 @@ func MaskedNodes(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, la
 // processors, which make what is read of the reference in every run.
 func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot) DeepLIFT {
 	t.Helper()
-	d, err := n.deepLIFT(ctx, slot, Question{}, false, 2, false)
+	d, err := n.deepLIFT(ctx, slot, lower.Question{}, false, 2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func JoinedDeepLIFT(ctx context.Context, t *testing.T, n *Net, slot stages.Slot)
 }
 
 // Sunk returns the values of which the program of a question computes less than the net does.
-func Sunk(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Question) (less []string) {
+func Sunk(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q lower.Question) (less []string) {
 	t.Helper()
 	g, err := n.Graph(ctx, slot, 2)
 	if err != nil {
@@ -83,7 +83,7 @@ func Sunk(ctx context.Context, t *testing.T, n *Net, slot stages.Slot, q Questio
 }
 
 // Compile changes a graph to the program that answers a question, as [Net.Gradient] does.
-func Compile(n *Net, g *onnx.Graph, batch int, q Question) error {
+func Compile(n *Net, g *onnx.Graph, batch int, q lower.Question) error {
 	_, err := compile(n, g, batch, n.gradient(q))
 	return err
 }
@@ -103,7 +103,7 @@ func (r *Rehearsal) Begin() { r.act++ }
 
 // Digests returns the digests of the program that answers q, with the last bits of the named weights of the
 // graph turned over, which hold floats: as if they were computed, or given, otherwise.
-func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question,
+func Digests(ctx context.Context, n *Net, slot stages.Slot, q lower.Question,
 	turned func(computed bool) bool) (stages.Digest, int, error) {
 	k, err := n.sharedGraph(ctx, slot, 2)
 	if err != nil {
@@ -134,7 +134,7 @@ func Digests(ctx context.Context, n *Net, slot stages.Slot, q Question,
 func (p *Program) Need() (bytes int64, hidden bool) { return p.need.Run, p.need.Hidden }
 
 // GradientOf is [Net.Gradient] of exactly batch images.
-func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q Question, batch int) (Gradient, error) {
+func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q lower.Question, batch int) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", batch, n.gradient(q))
 	return Gradient{p}, err
 }
@@ -161,7 +161,7 @@ func SetDear(share float64) (was float64) {
 }
 
 // DigestOn returns the digest of a gradient's program for the device of a slot.
-func DigestOn(ctx context.Context, n *Net, slot stages.Slot, q Question) (stages.Digest, error) {
+func DigestOn(ctx context.Context, n *Net, slot stages.Slot, q lower.Question) (stages.Digest, error) {
 	p, err := n.compile(ctx, slot, 2, n.gradient(q))
 	if err != nil {
 		return stages.Digest{}, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -31,7 +32,7 @@ func TestFrozenForms(t *testing.T) {
 	n := allForms(t)
 	digest := func(class string, rules relevance.Policy) string {
 		d, err := program.DigestOn(t.Context(), n, stagetest.NewSlotOn(stages.Device{Class: class}),
-			program.Question{Rules: rules})
+			lower.Question{Rules: rules})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -18,7 +19,7 @@ func TestSharedForwardLaw(t *testing.T) {
 		"timm_vit_op13", "timm_vit_op17", "vit"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}
-		want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		want, _ := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 		check := func(what string, p *program.Program, run func() error) {
 			if err := run(); err != nil {
 				t.Fatal(err)
@@ -30,7 +31,7 @@ func TestSharedForwardLaw(t *testing.T) {
 				}
 			}
 		}
-		d, err := n.DeepLIFT(t.Context(), slot, program.Question{}, false, 2)
+		d, err := n.DeepLIFT(t.Context(), slot, lower.Question{}, false, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,8 +40,8 @@ func TestSharedForwardLaw(t *testing.T) {
 			d.Explain(i, program.Target{Class: i, Minus: -1})
 		}
 		check("DeepLIFT", d.Program, func() error { return d.Run(t.Context()) })
-		for _, what := range []program.Glance{program.Heads, program.Slopes, program.Weighted,
-			program.Relevances, program.LastRelevance, program.Pixels} {
+		for _, what := range []lower.Glance{lower.Heads, lower.Slopes, lower.Weighted,
+			lower.Relevances, lower.LastRelevance, lower.Pixels} {
 			a, err := n.Attention(t.Context(), slot, what, false, 2)
 			if err != nil {
 				continue // a net of convolutions

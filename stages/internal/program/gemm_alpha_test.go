@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -19,8 +20,8 @@ func TestGemmAlpha(t *testing.T) {
 	modeltest.Runtime(t)
 	n := net(t, perceptron(t, 1000, true))
 	slot := threaded{1, stagetest.NewSlot()}
-	plain, same := program.Question{Rules: relevance.Derivative()}, program.Question{Rules: apart()}
-	alphas := func(q program.Question, computed bool) (out []float32) {
+	plain, same := lower.Question{Rules: relevance.Derivative()}, lower.Question{Rules: apart()}
+	alphas := func(q lower.Question, computed bool) (out []float32) {
 		g, err := n.Graph(t.Context(), slot, 2)
 		if err != nil {
 			t.Fatal(err)
@@ -44,11 +45,11 @@ func TestGemmAlpha(t *testing.T) {
 		}
 		return out
 	}
-	look := program.Question{Rules: relevance.Derivative(), Layer: "y"}
+	look := lower.Question{Rules: relevance.Derivative(), Layer: "y"}
 	// Two products, each in the forward and the backward pass.
 	for _, tt := range []struct {
 		name     string
-		q        program.Question
+		q        lower.Question
 		computed bool
 		want     []float32
 	}{

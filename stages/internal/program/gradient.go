@@ -16,20 +16,20 @@ type Gradient struct{ *Program }
 // Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
 // may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them can share a
 // forward pass, see [Net.SharesForward].
-func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q Question, batch int,
-	also ...Question) (Gradient, error) {
+func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q lower.Question, batch int,
+	also ...lower.Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))
 	return Gradient{p}, err
 }
 
-func (n *Net) gradient(q Question, also ...Question) lower.Request {
+func (n *Net) gradient(q lower.Question, also ...lower.Question) lower.Request {
 	return lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
 		Also:     also,
 		Inputs: func(s lower.Shapes) []lower.IO {
 			inputs := n.targetsAndImages(s)
-			for _, q := range append([]Question{q}, also...) {
+			for _, q := range append([]lower.Question{q}, also...) {
 				if !slices.ContainsFunc(inputs, func(v lower.IO) bool { return v.Name == q.CountsInput() }) {
 					inputs = append(inputs, lower.In(q.CountsInput(), inputs[0].Shape...))
 				}
@@ -50,7 +50,7 @@ func (g Gradient) Explain(i int, t Target) { t.write(g.row(0, i)) }
 
 // Counts returns the input of how much each class counts for row i, in questions with counts of that name.
 func (g Gradient) Counts(name string, i int) []float32 {
-	input := Question{Counts: name}.CountsInput()
+	input := lower.Question{Counts: name}.CountsInput()
 	return g.row(slices.IndexFunc(g.signature.Inputs, func(v lower.IO) bool { return v.Name == input }), i)
 }
 
@@ -88,7 +88,7 @@ func (g Gradient) Result(k, i int) Result {
 type Slope struct{ *Program }
 
 // Slope returns the program that answers q for up to batch values at once, or for fewer: see [Net.AtOnce].
-func (n *Net) Slope(ctx context.Context, slot stages.Slot, q Question, batch int) (Slope, error) {
+func (n *Net) Slope(ctx context.Context, slot stages.Slot, q lower.Question, batch int) (Slope, error) {
 	images := lower.Images
 	if q.Layer == "" {
 		images = lower.Read("values")

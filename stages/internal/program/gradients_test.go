@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -68,7 +69,7 @@ func TestReferences(t *testing.T) {
 			delete(all, r.Net)
 			n := net(t, p)
 			g, err := n.Gradient(t.Context(), threaded{2, stagetest.NewSlot()},
-				program.Question{Rules: relevance.Derivative()}, len(r.Images))
+				lower.Question{Rules: relevance.Derivative()}, len(r.Images))
 			if err != nil {
 				t.Fatal(err)
 			}

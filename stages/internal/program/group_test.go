@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -22,7 +22,7 @@ func TestGroups(t *testing.T) {
 			batch := n.Fit(2, 2)
 			nodes := apart()
 			nodes.Name, nodes.Grouped = "nodes", false
-			_, want := differentiate(t, n, slot, program.Question{Rules: nodes}, batch, 2)
+			_, want := differentiate(t, n, slot, lower.Question{Rules: nodes}, batch, 2)
 			seen := map[string]int{}
 			copies := relevance.Policy{Name: "copies", Grouped: true, Cases: []relevance.Case{{
 				Match: relevance.OfKind(relevance.Affine, relevance.Activation),
@@ -35,7 +35,7 @@ func TestGroups(t *testing.T) {
 			}}}
 			for _, rules := range []relevance.Policy{relevance.Derivative(), {Name: "grouped", Grouped: true},
 				copies} {
-				_, got := differentiate(t, n, slot, program.Question{Rules: rules}, batch, 2)
+				_, got := differentiate(t, n, slot, lower.Question{Rules: rules}, batch, 2)
 				apart, norm := 0.0, 0.0
 				for i := range want {
 					apart += math.Pow(float64(got[i])-float64(want[i]), 2)

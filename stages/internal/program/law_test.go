@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -35,7 +36,7 @@ type threaded struct {
 func (s threaded) Device() stages.Device { return stages.Device{Class: "cpu", Threads: s.threads} }
 
 // differentiate returns the answers to some images and the derivatives of each one's own class.
-func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q program.Question, batch,
+func differentiate(t *testing.T, n *program.Net, slot stages.Slot, q lower.Question, batch,
 	images int) (answers, derivatives []float32) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, q, batch)
@@ -108,12 +109,12 @@ func TestOneForward(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
-			questions := []program.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
+			questions := []lower.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
 				{Rules: relevance.Derivative(), Probability: true}}
 			for _, v := range layers(t, n, slot, batch, 4) {
-				questions = append(questions, program.Question{Rules: relevance.Derivative(), Layer: v})
+				questions = append(questions, lower.Question{Rules: relevance.Derivative(), Layer: v})
 			}
-			want, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, batch, 2)
+			want, _ := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, batch, 2)
 			for _, q := range questions {
 				if got, _ := differentiate(t, n, slot, q, batch, 2); !sameBits(got, want) {
 					t.Errorf("%+v: the answers have other bits than those of the plain gradient", q)
@@ -137,7 +138,7 @@ func TestDerivativesBits(t *testing.T) {
 			if n.Size() > 100000 {
 				images, runs = 2, runs[3:]
 			}
-			check := func(q program.Question) {
+			check := func(q lower.Question) {
 				slot := func(threads int) stages.Slot { return threaded{threads, stagetest.NewSlot()} }
 				_, want := differentiate(t, n, slot(1), q, images, images)
 				for _, r := range runs {
@@ -151,13 +152,13 @@ func TestDerivativesBits(t *testing.T) {
 					}
 				}
 			}
-			check(program.Question{Rules: relevance.Derivative()})
+			check(lower.Question{Rules: relevance.Derivative()})
 			if n.Size() < 10000 { // scaled image by image
-				check(program.Question{Rules: relevance.AbsLRP{Variant: relevance.AbsLRPOfficial,
+				check(lower.Question{Rules: relevance.AbsLRP{Variant: relevance.AbsLRPOfficial,
 					MaxPool: relevance.MaxPoolAuto, Ablation: relevance.AblationNone}.Policy()})
 			}
 			if n.Size() < 100000 {
-				check(program.Question{Rules: relevance.Derivative(), Probability: true})
+				check(lower.Question{Rules: relevance.Derivative(), Probability: true})
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -69,14 +70,14 @@ func (s forgetful) Share(key string, _ int64, make func() (io.Closer, error)) (i
 func TestLoadedAgain(t *testing.T) {
 	slot := forgetful{threaded{1, stagetest.NewSlot()}, map[string]io.Closer{}}
 	n := net(t, small(t, "means"))
-	q := program.Question{Rules: relevance.Derivative()}
+	q := lower.Question{Rules: relevance.Derivative()}
 	answers, derivatives := differentiate(t, n, slot, q, 2, 2)
 	again, later := differentiate(t, n, slot, q, 2, 2)
 	if !sameBits(again, answers) || !sameBits(later, derivatives) {
 		t.Error("the answers or derivatives are others")
 	}
 	compare := func() []float32 {
-		d, err := n.DeepLIFT(t.Context(), slot, program.Question{}, false, 2)
+		d, err := n.DeepLIFT(t.Context(), slot, lower.Question{}, false, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

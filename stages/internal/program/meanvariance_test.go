@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -27,7 +27,7 @@ func TestMeanVarianceNormalization(t *testing.T) {
 			onnx.NewNode("relu", "Relu", []string{"f"}, []string{"c"}),
 		)
 		slot := threaded{1, stagetest.NewSlot()}
-		g, err := n.Gradient(t.Context(), slot, program.Question{}, 2)
+		g, err := n.Gradient(t.Context(), slot, lower.Question{}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestMeanVarianceNormalization(t *testing.T) {
 				t.Fatalf("a blank image has the derivative %v at %d", v, i)
 			}
 		}
-		return differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		return differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 	}
 	a, da := of(onnx.NewNode("n", "MeanVarianceNormalization", []string{"input"}, []string{"n"},
 		onnx.Attr{Name: "axes", Value: []int64{2, 3}}))

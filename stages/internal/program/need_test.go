@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -86,7 +87,7 @@ func measure(t *testing.T, nets map[string]model.ONNXParams, of []string) {
 		p, run = f.Program, func() error { return f.Run(t.Context()) }
 	case "gradient":
 		g, err := program.GradientOf(t.Context(), n, slot,
-			program.Question{Rules: relevance.Derivative()}, batch)
+			lower.Question{Rules: relevance.Derivative()}, batch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/rewrite"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -41,7 +41,7 @@ func TestOpsets(t *testing.T) {
 			onnx.NewNode("narrow", "Squeeze", []string{"u", "axis"}, []string{"n"}),
 			onnx.NewNode("back", "Reshape", []string{"n", "high"}, []string{"h"}),
 			onnx.NewNode("round", "Cast", []string{"h"}, []string{"c"}, onnx.Attr{Name: "to", Value: 1}))
-		y, d := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+		y, d := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 		if opset == rewrite.Opset {
 			answers, slopes = y, d
 		}
@@ -69,7 +69,7 @@ func TestQuantisedOpsets(t *testing.T) {
 		}
 		n, _ := small3(t, opset, []*onnxpb.TensorProto{onnx.FloatTensor("step", []float32{0.1}), zero},
 			quantise, onnx.NewNode("d", "DequantizeLinear", []string{"small", "step", "zero"}, []string{"c"}))
-		_, err := n.Gradient(t.Context(), slot, program.Question{Rules: relevance.Derivative()}, 2)
+		_, err := n.Gradient(t.Context(), slot, lower.Question{Rules: relevance.Derivative()}, 2)
 		if unsupported := (*relevance.UnsupportedError)(nil); !errors.As(err, &unsupported) ||
 			!unsupported.Quantised || !strings.Contains(err.Error(), onnx.Quantised) {
 			t.Errorf("opset %d: error %v", opset, err)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -58,13 +59,13 @@ func TestPadChannels(t *testing.T) {
 		for hidden, wider := range map[int]bool{1024: true, 1000: false} {
 			n := net(t, perceptron(t, hidden, gemm))
 			slot := threaded{1, stagetest.NewSlot()}
-			plain := program.Question{Rules: relevance.Derivative()}
+			plain := lower.Question{Rules: relevance.Derivative()}
 			if got := program.Widest(t.Context(), t, n, slot,
 				plain); got != hidden+map[bool]int{true: 16}[wider] {
 				t.Errorf("%d channels become %d", hidden, got)
 			}
 			// Rules that aren't derivatives keep the layer's shape.
-			same := program.Question{Rules: apart()}
+			same := lower.Question{Rules: apart()}
 			if got := program.Widest(t.Context(), t, n, slot, same); got != hidden {
 				t.Errorf("by other rules %d channels become %d", hidden, got)
 			}
@@ -74,7 +75,7 @@ func TestPadChannels(t *testing.T) {
 				t.Errorf("%d channels, Gemm %t: other bits", hidden, gemm)
 			}
 			for _, v := range layers(t, n, slot, 2, 4) {
-				if got, _ := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative(),
+				if got, _ := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative(),
 					Layer: v}, 2, 2); !sameBits(got, answers) {
 					t.Errorf("%d channels, Gemm %t: other bits with a look at %q", hidden, gemm, v)
 				}

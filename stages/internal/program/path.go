@@ -16,7 +16,7 @@ type Path struct{ *Program }
 
 // Path returns the program that answers q at up to batch points of a path at once; its Batch may be smaller,
 // see [Net.AtOnce].
-func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int) (Path, error) {
+func (n *Net) Path(ctx context.Context, slot stages.Slot, q lower.Question, batch int) (Path, error) {
 	p, err := n.questioned(ctx, slot, "path", n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
@@ -27,7 +27,7 @@ func (n *Net) Path(ctx context.Context, slot stages.Slot, q Question, batch int)
 		},
 		Images:     imageOr(q.Layer, line),
 		Substitute: line,
-		Sum:        Plain,
+		Sum:        lower.Plain,
 	})
 	return Path{p}, err
 }
@@ -62,7 +62,7 @@ type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once, or for fewer: see
 // [Net.AtOnce]. It adds up the derivatives as sum says.
-func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q Question, sum Summand,
+func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q lower.Question, sum lower.Summand,
 	batch int) (Noisy, error) {
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,

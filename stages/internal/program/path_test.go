@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -20,7 +21,7 @@ func TestPathEndsAtTheImage(t *testing.T) {
 			slot := threaded{1, stagetest.NewSlot()}
 			const batch = 4
 			for _, v := range append(layers(t, n, slot, batch, 5), "") {
-				q := program.Question{Rules: relevance.Derivative(), Layer: v}
+				q := lower.Question{Rules: relevance.Derivative(), Layer: v}
 				g, err := n.Gradient(t.Context(), slot, q, batch)
 				if err != nil {
 					t.Fatal(err)
@@ -67,7 +68,7 @@ func TestLineAnswers(t *testing.T) {
 		slot := threaded{1, stagetest.NewSlot()}
 		const batch = 2
 		for _, v := range append(layers(t, n, slot, batch, 2), "") {
-			q := program.Question{Rules: relevance.Derivative(), Layer: v}
+			q := lower.Question{Rules: relevance.Derivative(), Layer: v}
 			path, err := n.Path(t.Context(), slot, q, batch)
 			if err != nil {
 				t.Fatal(err)

@@ -35,31 +35,6 @@ import (
 	"github.com/runexp/runexp/stages/ort"
 )
 
-// The questions that a net's programs answer.
-type (
-	Question = lower.Question
-	Start    = lower.Start
-	Summand  = lower.Summand
-	Glance   = lower.Glance
-)
-
-const (
-	StartOnes   = lower.StartOnes
-	StartLogits = lower.StartLogits
-	StartTarget = lower.StartTarget
-
-	Plain     = lower.Plain
-	Magnitude = lower.Magnitude
-	Square    = lower.Square
-
-	Heads         = lower.Heads
-	Slopes        = lower.Slopes
-	Weighted      = lower.Weighted
-	Relevances    = lower.Relevances
-	LastRelevance = lower.LastRelevance
-	Pixels        = lower.Pixels
-)
-
 // A loaded program is on a device, for all slots there that have one thread each; it has no buffers.
 type loaded struct {
 	signature      lower.Signature

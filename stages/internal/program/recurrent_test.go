@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -88,7 +89,7 @@ func TestRecurrent(t *testing.T) {
 					onnx.NewNode("back", "Reshape", []string{"s", "high"}, []string{"c"}))
 				n := pair3(t, 17, weights, nodes...)
 				slot := threaded{1, stagetest.NewSlot()}
-				y, d := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 2, 2)
+				y, d := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 2, 2)
 				name := fmt.Sprint(layer.op, attrs, layer.texts, some, last)
 				if e := deviation(y, classify(t, n, slot, 2, 2)); e > 2e-6 {
 					t.Errorf("%s: answers deviate by %.1e from ONNX Runtime's", name, e)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -15,7 +16,7 @@ import (
 func TestRehearsal(t *testing.T) {
 	n := net(t, modeltest.Nets(t, false)["smallcnn"])
 	var slot program.Rehearsal
-	q := program.Question{Rules: relevance.Derivative()}
+	q := lower.Question{Rules: relevance.Derivative()}
 	g, err := n.Gradient(t.Context(), &slot, q, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestRehearsal(t *testing.T) {
 		t.Errorf("the program is made twice: %v", err)
 	}
 	if _, err := n.Gradient(t.Context(), &slot,
-		program.Question{Layer: "nowhere", Rules: relevance.Derivative()}, 2); err == nil {
+		lower.Question{Layer: "nowhere", Rules: relevance.Derivative()}, 2); err == nil {
 		t.Error("there is a backward pass to no value")
 	}
 	if err := slot.Close(); err != nil {

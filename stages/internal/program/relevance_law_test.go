@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -41,7 +42,7 @@ func TestRelevanceBits(t *testing.T) {
 			n := net(t, p)
 			const images = 3
 			for _, rules := range mixed() {
-				q := program.Question{Rules: rules, Start: program.StartOnes}
+				q := lower.Question{Rules: rules, Start: lower.StartOnes}
 				answers, want := differentiate(t, n, threaded{1, stagetest.NewSlot()}, q, images, images)
 				for _, v := range want {
 					if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
@@ -58,7 +59,7 @@ func TestRelevanceBits(t *testing.T) {
 				if rules.Apart || branches(t, n) {
 					continue
 				}
-				plain := program.Question{Rules: relevance.Derivative()}
+				plain := lower.Question{Rules: relevance.Derivative()}
 				if got, _ := differentiate(t, n, threaded{1, stagetest.NewSlot()}, plain, images,
 					images); !sameBits(got, answers) {
 					t.Errorf("%s: the answers have other bits than those with the plain gradient",
@@ -90,9 +91,9 @@ func TestSigmoidStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := net(t, p)
-	q := program.Question{Rules: relevance.Derivative(), Probability: true}
+	q := lower.Question{Rules: relevance.Derivative(), Probability: true}
 	_, want := differentiate(t, n, threaded{1, stagetest.NewSlot()}, q, 2, 2)
-	q.Start = program.StartOnes
+	q.Start = lower.StartOnes
 	_, got := differentiate(t, n, threaded{1, stagetest.NewSlot()}, q, 2, 2)
 	largest, apart := 0.0, 0.0
 	for i := range want {
@@ -179,12 +180,12 @@ func TestLRP0(t *testing.T) {
 	} {
 		n := unbiased(t, name)
 		slot := threaded{2, stagetest.NewSlot()}
-		gradient, err := n.Gradient(t.Context(), slot, program.Question{Rules: relevance.Derivative()}, 1)
+		gradient, err := n.Gradient(t.Context(), slot, lower.Question{Rules: relevance.Derivative()}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		zero, err := n.Gradient(t.Context(), slot, program.Question{Rules: lrp(relevance.Epsilon(0), 0,
-			true).Policy(), Start: program.StartLogits}, 1)
+		zero, err := n.Gradient(t.Context(), slot, lower.Question{Rules: lrp(relevance.Epsilon(0), 0,
+			true).Policy(), Start: lower.StartLogits}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,8 +231,8 @@ func TestConservation(t *testing.T) {
 				if !bias && n.Size() > 100000 {
 					continue
 				}
-				q := program.Question{Rules: lrp(relevance.Epsilon(1e-9), 1e-9, bias).Policy(),
-					Start: program.StartLogits}
+				q := lower.Question{Rules: lrp(relevance.Epsilon(1e-9), 1e-9, bias).Policy(),
+					Start: lower.StartLogits}
 				a, err := n.Audit(t.Context(), threaded{2, stagetest.NewSlot()}, q)
 				if err != nil {
 					t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -84,7 +84,7 @@ func TestResample(t *testing.T) {
 				}
 			}
 		}
-		y, got := differentiate(t, n, slot, program.Question{Rules: relevance.Derivative()}, 3, 3)
+		y, got := differentiate(t, n, slot, lower.Question{Rules: relevance.Derivative()}, 3, 3)
 		if e := deviation(got, want); e > 1e-5 {
 			t.Errorf("%s: the derivatives deviate by %.1e from ONNX Runtime's weights", name, e)
 		}

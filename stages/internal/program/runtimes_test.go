@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
-	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -140,7 +140,7 @@ func compute(t *testing.T, path string) (c computed, err error) {
 	for _, node := range g.Proto.Graph.Node {
 		c.Operators[node.OpType]++
 	}
-	q := program.Question{Rules: relevance.Derivative()}
+	q := lower.Question{Rules: relevance.Derivative()}
 	if _, err := n.Gradient(t.Context(), slot, q, 2); err != nil {
 		c.Answers = classify(t, n, slot, 2, 2)
 		return c, err

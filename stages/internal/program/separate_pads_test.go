@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -76,7 +77,7 @@ func TestSeparatePads(t *testing.T) {
 	if !slices.Equal(f.Row(0), want) {
 		t.Errorf("the answer is %v, not %v", f.Row(0), want)
 	}
-	g, err := n.Gradient(t.Context(), slot, program.Question{Rules: relevance.Derivative()}, 1)
+	g, err := n.Gradient(t.Context(), slot, lower.Question{Rules: relevance.Derivative()}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

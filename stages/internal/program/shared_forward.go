@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -18,7 +19,7 @@ import (
 // ONNX Runtime merges nodes that compute the same, and fuses a Conv with the Add that is its only reader,
 // which gives other bits. So the two programs must have the same forward pass, and a Conv of both must have
 // that Add as its only reader in both, or in neither.
-func (n *Net) SharesForward(ctx context.Context, slot stages.Slot, batch int, a, b Question) bool {
+func (n *Net) SharesForward(ctx context.Context, slot stages.Slot, batch int, a, b lower.Question) bool {
 	f, err := n.anatomy(ctx, slot, batch, a)
 	if err != nil {
 		return false
@@ -48,7 +49,7 @@ type anatomy struct {
 func (*anatomy) Close() error { return nil }
 
 // anatomy returns the anatomy of the program that answers q alone.
-func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q Question) (*anatomy, error) {
+func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q lower.Question) (*anatomy, error) {
 	batch = n.AtOnce(ctx, slot, batch)
 	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
 	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -16,16 +17,16 @@ import (
 
 // families returns questions of every family of rules, their seeds ones, and for one of them two different
 // counts.
-func families() []program.Question {
+func families() []lower.Question {
 	rules := append(mixed(), lrp(relevance.Epsilon(1e-6), 1e-6, true).Policy(),
 		lrp(relevance.ZPlus(1e-6), 1e-6, true).Policy(), relevance.RAPPaper().Policy())
 	for _, v := range []relevance.AbsLRPVariant{relevance.AbsLRPPaper, relevance.AbsLRPOfficial} {
 		rules = append(rules, relevance.AbsLRP{Variant: v, MaxPool: relevance.MaxPoolAuto,
 			Ablation: relevance.AblationNone}.Policy())
 	}
-	var out []program.Question
+	var out []lower.Question
 	for _, r := range rules {
-		out = append(out, program.Question{Rules: r, Start: program.StartOnes})
+		out = append(out, lower.Question{Rules: r, Start: lower.StartOnes})
 	}
 	last := out[len(out)-1]
 	last.Counts = "others"
@@ -40,24 +41,24 @@ func TestSharedForwardBits(t *testing.T) {
 			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
-			all := []program.Question{
+			all := []lower.Question{
 				{Rules: relevance.Derivative()}, {Rules: relevance.Guided()},
 				{Rules: relevance.Deconvolution()},
 				{Rules: relevance.Derivative(), Probability: true},
 			}
 			for _, v := range layers(t, n, slot, batch, 3) {
-				all = append(all, program.Question{Rules: relevance.Derivative(), Layer: v})
+				all = append(all, lower.Question{Rules: relevance.Derivative(), Layer: v})
 			}
 			if n.Size() > 100000 {
 				all = all[:3]
 			} else {
 				all = append(all, families()...)
 			}
-			var groups [][]program.Question
+			var groups [][]lower.Question
 			for _, q := range all {
-				k := slices.IndexFunc(groups, func(g []program.Question) bool {
+				k := slices.IndexFunc(groups, func(g []lower.Question) bool {
 					return !slices.ContainsFunc(g,
-						func(o program.Question) bool {
+						func(o lower.Question) bool {
 							return !n.SharesForward(t.Context(), slot, batch, o, q)
 						})
 				})
@@ -100,7 +101,7 @@ func TestSharedForwardBehind(t *testing.T) {
 		node("GlobalAveragePool", "pooled", "r"), node("Flatten", "logits", "pooled"),
 	}
 	derivative, guided :=
-		program.Question{Rules: relevance.Derivative()}, program.Question{Rules: relevance.Guided()}
+		lower.Question{Rules: relevance.Derivative()}, lower.Question{Rules: relevance.Guided()}
 	relevant := families()[0]
 	for _, hidden := range []int{1000, 1024} {
 		m := &onnx.Model{Proto: &onnxpb.ModelProto{
@@ -125,12 +126,12 @@ func TestSharedForwardBehind(t *testing.T) {
 		if !n.SharesForward(t.Context(), slot, 2, derivative, guided) {
 			t.Errorf("%d channels: the derivative and guided backpropagation aren't asked together", hidden)
 		}
-		checkSharedForward(t, n, slot, 2, []program.Question{derivative, guided})
+		checkSharedForward(t, n, slot, 2, []lower.Question{derivative, guided})
 	}
 }
 
 func checkSharedForward(t *testing.T, n *program.Net, slot threaded, batch int,
-	questions []program.Question) {
+	questions []lower.Question) {
 	t.Helper()
 	g, err := n.Gradient(t.Context(), slot, questions[0], batch, questions[1:]...)
 	if err != nil {
@@ -166,7 +167,7 @@ func checkSharedForward(t *testing.T, n *program.Net, slot threaded, batch int,
 }
 
 // prepare fills the rows of a program that answers some questions.
-func prepare(n *program.Net, g program.Gradient, questions ...program.Question) {
+func prepare(n *program.Net, g program.Gradient, questions ...lower.Question) {
 	for i := range g.Batch {
 		wave(i, g.Image(i))
 		g.Explain(i, program.Target{Class: i % n.Classes, Minus: -1})

@@ -3,6 +3,7 @@ package program_test
 import (
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -17,10 +18,10 @@ func TestSinkGather(t *testing.T) {
 	for _, name := range []string{"vit", "timm_vit_op13", "timm_vit_op17", "resnet"} {
 		n := net(t, all[name])
 		slot := threaded{1, stagetest.NewSlot()}
-		plain := program.Question{Rules: relevance.Derivative()}
+		plain := lower.Question{Rules: relevance.Derivative()}
 		less := program.Sunk(t.Context(), t, n, slot, plain)
 		// Rules of other kinds walk the whole graph.
-		same := program.Question{Rules: apart()}
+		same := lower.Question{Rules: apart()}
 		answers, derivatives := differentiate(t, n, slot, plain, 2, 2)
 		wantAnswers, wantDerivatives := differentiate(t, n, slot, same, 2, 2)
 		if !sameBits(answers, wantAnswers) || !sameBits(derivatives, wantDerivatives) {
@@ -28,7 +29,7 @@ func TestSinkGather(t *testing.T) {
 		}
 		looks := 0
 		for _, v := range less {
-			q := program.Question{Rules: relevance.Derivative(), Layer: v}
+			q := lower.Question{Rules: relevance.Derivative(), Layer: v}
 			if g, err := n.Graph(t.Context(), slot, 2); err != nil || g.Shape(v)[0] != 2 || looks > 3 {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
@@ -32,7 +33,7 @@ func TestUsageOnWebGPU(t *testing.T) {
 	for _, name := range []string{"smallcnn", "timm_vit_op17"} {
 		n := modeltest.Net(t, modeltest.Official(t, name, 0))
 		r := program.Measuring(d, stagetest.NewSlot())
-		if _, err := n.Gradient(t.Context(), r, program.Question{}, 2); err != nil {
+		if _, err := n.Gradient(t.Context(), r, lower.Question{}, 2); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := n.Curve(t.Context(), r, 2); err != nil {

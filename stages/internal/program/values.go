@@ -19,7 +19,7 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	p, err := n.questioned(ctx, slot, "values", n.atOnce(ctx, slot, forwards, len(images), batch),
 		lower.Request{
 			Kind:     lower.Forward,
-			Question: Question{Layer: layer},
+			Question: lower.Question{Layer: layer},
 			Inputs:   lower.ImagesInput,
 			Images:   lower.Images,
 		})
@@ -50,7 +50,7 @@ type Line struct{ *Program }
 func (n *Net) Line(ctx context.Context, slot stages.Slot, layer string, batch int) (Line, error) {
 	p, err := n.questioned(ctx, slot, "line", n.atOnce(ctx, slot, forwards, batch, batch), lower.Request{
 		Kind:     lower.Forward,
-		Question: Question{Layer: layer},
+		Question: lower.Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
 			ends := []lower.IO{lower.In("from", s.LayerShape(1)...), lower.In("to", s.LayerShape(1)...),
 				lower.In("at", s.ColumnShape()...)}
@@ -91,7 +91,7 @@ func maskedLayer(layer string, mask func(value []int) []int) lower.Request {
 	}
 	return lower.Request{
 		Kind:     lower.Forward,
-		Question: Question{Layer: layer},
+		Question: lower.Question{Layer: layer},
 		Inputs: func(s lower.Shapes) []lower.IO {
 			masks := append([]int{s.Batch}, mask(s.Layer)...)
 			return withImage(s, layer, []lower.IO{lower.In("value", s.LayerShape(1)...),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -23,7 +24,7 @@ func TestSubstituteLayer(t *testing.T) {
 			image := make([]float32, n.Size())
 			wave(0, image)
 			for _, v := range append(layers(t, n, slot, batch, 4), "") {
-				q := program.Question{Rules: relevance.Derivative(), Layer: v}
+				q := lower.Question{Rules: relevance.Derivative(), Layer: v}
 				target := program.Target{Class: 1, Minus: 2}
 				g, err := n.Gradient(ctx, slot, q, batch)
 				if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -52,7 +53,7 @@ func TestAbsLRPScales(t *testing.T) {
 // relevanceOf returns the relevance of a class at the second image of two, with a sum of magnitudes of 1.
 func relevanceOf(t *testing.T, n *program.Net, rules relevance.AbsLRP) []float64 {
 	t.Helper()
-	g, err := n.Gradient(t.Context(), stagetest.NewSlot(), program.Question{Rules: rules.Policy()}, 2)
+	g, err := n.Gradient(t.Context(), stagetest.NewSlot(), lower.Question{Rules: rules.Policy()}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

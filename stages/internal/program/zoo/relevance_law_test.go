@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -39,7 +40,7 @@ func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]flo
 		Norm: relevance.NormFolded, Gates: relevance.GatesConstant,
 	}
 	g, err := n.Gradient(t.Context(), slot,
-		program.Question{Rules: rules.Policy(), Start: program.StartLogits}, 1)
+		lower.Question{Rules: rules.Policy(), Start: lower.StartLogits}, 1)
 	if err != nil {
 		return nil, err
 	}

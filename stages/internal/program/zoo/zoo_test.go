@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
@@ -116,7 +117,7 @@ func (s specimen) derivative(t *testing.T, n *program.Net, slot stages.Slot,
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := n.Gradient(t.Context(), slot, program.Question{Rules: p}, 2)
+	g, err := n.Gradient(t.Context(), slot, lower.Question{Rules: p}, 2)
 	if err != nil {
 		return nil, nil, err
 	}
