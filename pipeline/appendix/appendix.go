@@ -1,9 +1,9 @@
 // Package appendix writes the appendix of a paper from a review folder: one document in LaTeX with the
 // answers, tables, figures and settings of an experiment, and the literature that it rests on.
 //
-//   - [Write] puts the files together (appendix.go).
-//   - The settings of each stage are read from experiment.yaml and cells/ (settings.go).
-//   - Text becomes LaTeX that any engine compiles (latex.go, document.tex.tmpl).
+//   - appendix.go: [Write] puts the files together; document.tex.tmpl is the form of the document.
+//   - settings.go: the settings of each stage, from experiment.yaml and cells/.
+//   - latex.go: texts and names of files for any LaTeX engine.
 package appendix
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Citation is an entry of BibTeX. Of a data set, it tells what its owners allow.
+// A Citation is an entry of BibTeX. Terms are what the owners of a data set allow.
 type Citation struct{ Key, BibTeX, Title, Terms string }
 
-// A Stage is what is known of a stage in addition to its settings.
+// A Stage is the version and the literature of a stage.
 type Stage struct {
 	Version int
 	Cites   []Citation
 }
 
-// A Source is what an appendix is made of.
+// A Source is what an appendix is made from.
 type Source struct {
 	Version *publish.Version
-	Program string                                 // that writes the appendix
-	Stage   func(name string) (Stage, bool)        // by the name of a stage, such as score/mas
-	Data    func(texts []string) (sets []Citation) // the data sets that an experiment's texts name
+	Program string                                 // the program that writes the appendix, with its version
+	Stage   func(name string) (Stage, bool)        // returns a stage by its name, such as score/mas
+	Data    func(texts []string) (sets []Citation) // returns the data sets that an experiment's texts name
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 //go:embed document.tex.tmpl
 var documentText string
 
-// document is appendix.tex. Its marks are those of no command of LaTeX.
+// document is the form of appendix.tex. No command of LaTeX looks like its delimiters.
 var document = template.Must(template.New(documentFile).Delims("<<", ">>").Funcs(template.FuncMap{
 	"text": typeset.LaTeXText, "answer": answer, "join": strings.Join, "verbatim": verbatim,
 }).Parse(documentText))
@@ -59,7 +59,7 @@ type exhibit struct {
 	Missing string // why it isn't shown
 }
 
-// A page is what fills the document.
+// A page is the data of the document.
 type page struct {
 	Program, Folder, Title, Command string
 	Answers                         []string
@@ -131,7 +131,8 @@ func Write(s Source) (map[string][]byte, error) {
 	return files, nil
 }
 
-// inOrder sorts what stages have in the order of what's published, the main file of a stage first.
+// inOrder sorts a list by stage, in the order of the published ones, and by file, the main one of a stage
+// first.
 func inOrder[T any](f *publish.Folder, list []T, of func(T) (stage, file string)) []T {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b T) int {
 		stage, file := of(a)
@@ -152,7 +153,7 @@ func rankOf(f *publish.Folder, stage string) int {
 // shown are the kinds of figures that LaTeX includes, the best first.
 var shown = []string{".pdf", ".png"}
 
-// addFigures adds each figure once: as PDF, or without one as PNG.
+// addFigures adds each figure once, as PDF or, if there is none, as PNG.
 func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, files map[string][]byte) {
 	captions := map[string]string{}
 	var stems []string
@@ -181,19 +182,19 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 	}
 }
 
-// placeOf tells from the name of a figure's file which cell it is of: figures/sheet.model=vgg is of the model
-// vgg, or of what labels call it.
+// placeOf returns the coordinates in the name of a figure's file, with their labels: "model VGG-16." for
+// figures/sheet.model=vgg, if that is the label of vgg.
 func placeOf(stem string, labels stages.Names) string {
 	place := path.Base(stem)
 	i := strings.Index(place, "=")
 	if i < 0 {
 		return ""
 	}
-	place = place[strings.LastIndex(place[:i], ".")+1:] // behind the stage and the port
-	var parts []string
-	for part := range strings.SplitSeq(place, ",") {
-		axis, id, _ := strings.Cut(part, "=")
-		parts = append(parts, axis+" "+cmp.Or(labels[axis][id], id))
+	place = place[strings.LastIndex(place[:i], ".")+1:] // without the stage and the port
+	var coordinates []string
+	for pair := range strings.SplitSeq(place, ",") {
+		axis, id, _ := strings.Cut(pair, "=")
+		coordinates = append(coordinates, axis+" "+cmp.Or(labels[axis][id], id))
 	}
-	return strings.Join(parts, ", ") + "."
+	return strings.Join(coordinates, ", ") + "."
 }

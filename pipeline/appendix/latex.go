@@ -25,14 +25,14 @@ func (n namer) name(dir, base, ext string) string {
 	for i := 2; n[strings.ToLower(name)]; i++ {
 		name = fmt.Sprintf("%s%s-%d%s", dir, base, i, ext)
 	}
-	n[strings.ToLower(name)] = true // file systems may not tell letters' case apart
+	n[strings.ToLower(name)] = true // some file systems ignore the case of letters
 	return name
 }
 
-// captionOf makes a caption in LaTeX of what the comments at the beginning of a table say, behind the line on
-// what made it.
+// captionOf returns a caption in LaTeX: the comments at the beginning of a table, without the first one,
+// which says what made the table.
 func captionOf(table []byte) string {
-	var parts []string
+	var sentences []string
 	for i, line := range strings.Split(string(table), "\n") {
 		text, comment := strings.CutPrefix(line, "% ")
 		if !comment {
@@ -43,10 +43,10 @@ func captionOf(table []byte) string {
 			if !strings.HasSuffix(text, ".") {
 				text += "."
 			}
-			parts = append(parts, typeset.LaTeXText(text))
+			sentences = append(sentences, typeset.LaTeXText(text))
 		}
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(sentences, " ")
 }
 
 var (
@@ -57,7 +57,7 @@ var (
 
 var entities = strings.NewReplacer("`", "", "&lt;", "<", "&gt;", ">", "&amp;", "&")
 
-// answer makes LaTeX of an answer in Markdown: paragraphs and words in bold; of links, their text.
+// answer returns an answer in Markdown as LaTeX: paragraphs, words in bold, and the texts of links.
 func answer(s string) string {
 	s = entities.Replace(links.ReplaceAllString(s, "$1"))
 	var out []string
@@ -77,7 +77,7 @@ func answer(s string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// verbatim makes a line of a program one of LaTeX, with the spaces at its beginning.
+// verbatim returns a line of a program as LaTeX that keeps its indentation.
 func verbatim(line string) string {
 	text := strings.TrimLeft(line, " ")
 	indent := ""
@@ -87,7 +87,7 @@ func verbatim(line string) string {
 	return indent + typeset.LaTeXText(text)
 }
 
-// beyond returns the characters of a document that aren't ASCII, sorted.
+// beyond returns the sorted characters of a document that aren't ASCII.
 func beyond(text []byte) []rune {
 	seen := map[rune]bool{}
 	for _, r := range string(text) {
@@ -98,7 +98,7 @@ func beyond(text []byte) []rune {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// valuesOf returns the files with an ending, sorted by name.
+// valuesOf returns the content of the files with an extension, sorted by name.
 func valuesOf(files map[string][]byte, ext string) (list [][]byte) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if path.Ext(name) == ext {

@@ -14,22 +14,22 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-// A setting is what cells of a step have in common: the stage that they are of, and its parameters.
+// A setting is a stage with its parameters, for those cells of a step that run it.
 type setting struct {
 	Step, Uses string
 	Version    int
 	Cells      int
 	Cites      []string
-	Params     []string // "steps: 50", or where cells differ "path: a (net=x), b (net=y)"
+	Params     []string // "steps: 50" or, if cells differ, "path: a (net x), b (net y)"
 }
 
-// An experiment is what is read of experiment.yaml.
+// An experiment is the content of experiment.yaml that an appendix needs.
 type experiment struct {
 	seed  string
 	steps []string
-	uses  map[string]string               // of a step, or "${axis}", or "${axis.key}"
-	axes  map[string]map[string]yaml.Node // by axis and id
-	texts []string                        // all values but those of noFiles
+	uses  map[string]string               // the stage of each step, or "${axis}" or "${axis.key}"
+	axes  map[string]map[string]yaml.Node // fields by axis and id
+	texts []string                        // all values, without those of the keys in noFiles
 }
 
 func readExperiment(b []byte) *experiment {
@@ -41,7 +41,7 @@ func readExperiment(b []byte) *experiment {
 	e := &experiment{uses: map[string]string{}, axes: map[string]map[string]yaml.Node{}}
 	var all yaml.Node
 	if yaml.Unmarshal(b, &y) != nil || yaml.Unmarshal(b, &all) != nil {
-		return e // of a folder whose experiment nobody can read, cells/ has the parameters
+		return e // without an experiment, cells/ has the parameters
 	}
 	e.seed = y.Seed.Value
 	for axis, n := range y.Axes {
@@ -73,14 +73,14 @@ func readExperiment(b []byte) *experiment {
 	return e
 }
 
-// noFiles are keys whose values may name a data set without a file of it: a net that was trained on ImageNet
-// has the preset imagenet.
+// noFiles are keys whose values may name a data set that the experiment doesn't read: a net that was
+// trained on ImageNet has the preset imagenet.
 var noFiles = []string{"caption", "claims", "family", "gap", "label", "name", "preset", "title", "x_title",
 	"y_title"}
 
 var axisUse = regexp.MustCompile(`^\$\{([^.}]+)(?:\.([^}]+))?\}$`)
 
-// stageOf returns the name of a cell's stage, "" where the experiment doesn't tell.
+// stageOf returns the name of a cell's stage, "" if the experiment doesn't have it.
 func (e *experiment) stageOf(cell string) string {
 	uses := e.uses[publish.StageOf(cell)]
 	m := axisUse.FindStringSubmatch(uses)
@@ -102,7 +102,8 @@ func (e *experiment) stageOf(cell string) string {
 	return ""
 }
 
-// settings lists what the cells of a folder were made with, by step and stage, and what they cite.
+// settings lists the settings of the cells of a folder, by step and stage, and the literature that they
+// rest on.
 func (e *experiment) settings(lines []*publish.Line, known func(string) (Stage, bool)) (list []setting,
 	cites []Citation) {
 	type group struct{ step, uses string }
@@ -132,10 +133,10 @@ func (e *experiment) settings(lines []*publish.Line, known func(string) (Stage, 
 	return list, cites
 }
 
-// paramsOf writes the parameters of cells of one stage: a value that all have, or each with the cells that
-// have it, by the ids of the axis that tells them apart.
+// paramsOf returns the parameters of cells of one stage as texts. Of a parameter that differs between
+// cells, each value is followed by the ids or the number of the cells that have it.
 func paramsOf(lines []*publish.Line) (out []string) {
-	values := map[string][]string{} // of each parameter, by line
+	values := map[string][]string{} // by parameter, for each line
 	for i, l := range lines {
 		var p map[string]json.RawMessage
 		if json.Unmarshal(l.Params, &p) != nil {
@@ -154,7 +155,7 @@ func paramsOf(lines []*publish.Line) (out []string) {
 	return out
 }
 
-// valueText writes a value of JSON as an experiment would.
+// valueText returns a value of JSON as an experiment has it.
 func valueText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -170,22 +171,23 @@ func valueText(raw json.RawMessage) string {
 	return strings.ReplaceAll(b.String(), ",", ", ")
 }
 
-// valuesBy returns the distinct values of lines, with what tells them apart where there are several: the ids
-// of the first axis that does, or how many cells have each.
+// valuesBy returns the distinct values of lines. If there are several, each is followed by the ids that
+// have it on the first axis whose ids determine the value or, without such an axis, by the number of cells
+// that have it.
 func valuesBy(lines []*publish.Line, values []string) []string {
 	distinct := slices.Compact(slices.Sorted(slices.Values(values)))
 	if len(distinct) == 1 {
 		return distinct
 	}
 	axes := map[string]map[string]string{} // the value of each id
-	apart := map[string]bool{}
+	determines := map[string]bool{}        // the value, by axis
 	for i, l := range lines {
 		for _, at := range publish.CoordOf(l.Cell) {
 			if axes[at.Axis] == nil {
-				axes[at.Axis], apart[at.Axis] = map[string]string{}, true
+				axes[at.Axis], determines[at.Axis] = map[string]string{}, true
 			}
 			if v, ok := axes[at.Axis][at.ID]; ok && v != values[i] {
-				apart[at.Axis] = false
+				determines[at.Axis] = false
 			}
 			axes[at.Axis][at.ID] = values[i]
 		}
@@ -200,7 +202,7 @@ func valuesBy(lines []*publish.Line, values []string) []string {
 	}
 	var out []string
 	for _, axis := range slices.Sorted(maps.Keys(axes)) {
-		if !apart[axis] {
+		if !determines[axis] {
 			continue
 		}
 		for _, v := range distinct {

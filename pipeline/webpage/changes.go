@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// changes are what differs from the version before.
+// changes are the differences from the version before.
 type changes struct {
 	Before    string         `json:"before"`
 	Answers   [2]string      `json:"answers"`
@@ -20,8 +20,8 @@ type changes struct {
 	Compared  int            `json:"compared"`
 	Ranks     [][]string     `json:"ranks"`
 	Figures   []figure       `json:"figures"`
-	Was       []*score       `json:"was"`               // of the maps that changed
-	Missing   string         `json:"missing,omitempty"` // why there are no maps of before
+	Was       []*score       `json:"was"`               // scores of the maps that changed, in the version before
+	Missing   string         `json:"missing,omitempty"` // why no maps of the version before are known
 }
 
 // A scoreChange is a mean that changed, with the interval of the paired differences.
@@ -35,10 +35,10 @@ type scoreChange struct {
 	Low       number           `json:"low"`
 	High      number           `json:"high"`
 	Paired    int              `json:"paired"`
-	Within    bool             `json:"within"` // the tolerance
+	Within    bool             `json:"within"` // it is within the tolerance
 }
 
-// compare compares the folder with the version before, as diff does.
+// compare compares the folder with the version before.
 func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, error) {
 	d, err := publish.Diff(before.Version, now.Version)
 	if err != nil {
@@ -72,8 +72,8 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 	return c, nil
 }
 
-// linesOf returns the cells of a folder that lie where changed maps do: these are told apart by versionAxis,
-// which no cell has.
+// linesOf returns the cells of a folder whose coordinates agree with those of changed maps on every axis
+// that both have.
 func linesOf(f *publish.Folder, changed []*results.CellMaps) (lines []*publish.Line) {
 	for _, l := range f.Lines {
 		at := map[string]string{}

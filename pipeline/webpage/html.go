@@ -14,11 +14,11 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// scripts are the parts of the page's script, in their order.
+// scripts are the files of the page's script, in their order.
 var scripts = []string{"dom", "state", "scores", "maps", "compare", "curves", "tables", "changes", "main"}
 
-// head begins the page: its policy runs only the script whose digest it names, and loads nothing but images
-// within the page.
+// head begins the page. Its policy lets a browser run only the script whose digest it names, and load
+// nothing but images that are in the page.
 const head = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -36,7 +36,7 @@ const head = `<!DOCTYPE html>
 <main id="page"></main>
 `
 
-// writeHTML writes the page. Its data stands in elements that no browser runs.
+// writeHTML writes the page. Its data is in script elements of types that no browser runs.
 func writeHTML(w io.Writer, m *model) error {
 	var script strings.Builder
 	script.WriteString("\"use strict\";\n(() => {\n")
@@ -72,7 +72,7 @@ func writeHTML(w io.Writer, m *model) error {
 	return err
 }
 
-// digest returns the hash by which a policy names a script or style.
+// digest returns the hash by which the policy names a script or style.
 func digest(text string) string {
 	d := sha256.Sum256([]byte(text))
 	return base64.StdEncoding.EncodeToString(d[:])

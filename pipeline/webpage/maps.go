@@ -15,52 +15,52 @@ import (
 	"github.com/runexp/runexp/stages/thumbnail"
 )
 
-// A mapStage is the maps of all cells of one stage.
+// A mapStage has the maps of all cells of one stage.
 type mapStage struct {
 	Stage string    `json:"stage"`
 	Axes  []string  `json:"axes"`
 	Cells []mapCell `json:"cells"`
 }
 
-// A mapCell is the maps of one cell. The bytes of all of them, one map after another, are a part of the page
-// of their own.
+// A mapCell has the maps of one cell. Their levels, one map after another, are in an element of the page of
+// their own, a blob.
 type mapCell struct {
-	IDs     []string    `json:"ids"` // on the axes of the stage
+	IDs     []string    `json:"ids"` // by axis of the stage
 	Cell    string      `json:"cell"`
-	Items   int         `json:"items"` // the list of the items' ids
+	Items   int         `json:"items"` // the position of the items' ids
 	Blob    int         `json:"blob"`
-	Sizes   [][2]int    `json:"sizes"` // width and height: one for all, or one an item
+	Sizes   [][2]int    `json:"sizes"` // width and height, of all maps or of each item's
 	Signed  bool        `json:"signed,omitempty"`
-	Ends    [][2]number `json:"ends"` // the values of the levels 1 and 255, by item
+	Ends    [][2]number `json:"ends"` // the values of the levels 1 and 255, of each item's map
 	States  []string    `json:"states,omitempty"`
-	Images  int         `json:"images"` // −1 for none, as the next
-	Classes int         `json:"classes"`
+	Images  int         `json:"images"`  // the position of the images, −1 for none
+	Classes int         `json:"classes"` // the position of the classes, −1 for none
 }
 
 // An imageList is the images of one port, by item.
 type imageList struct {
 	Items   int      `json:"items"`
-	Sources []string `json:"src"` // data:, "" for a missing one
+	Sources []string `json:"src"` // data URLs, "" for an image that the store lost
 }
 
-// A classList is the explained classes, and those that the net predicts if a run knew them.
+// A classList is the explained classes, and the predicted ones if the run has them.
 type classList struct {
 	Items int `json:"items"`
 	classNames
 	Predicted *classNames `json:"predicted,omitempty"`
 }
 
-// A classNames has the names of classes, and their probabilities if they are known.
+// A classNames has the names of classes, with their probabilities if these are known.
 type classNames struct {
 	Names       []string `json:"names"`
 	Probability []number `json:"p,omitempty"`
 }
 
-// versionAxis tells maps of the version before from those of now.
+// versionAxis distinguishes the maps of the version before from the current ones.
 const versionAxis = "version"
 
-// versions returns the maps of before that now has others of, where the store has both, marked by
-// versionAxis, which those of now get too.
+// versions returns those maps of before that differ from the current ones of the same cell, if the store
+// has both. On versionAxis they have the id before.
 func versions(now, before []*results.CellMaps) (changed []*results.CellMaps) {
 	index := map[string]*results.CellMaps{}
 	for _, p := range now {
@@ -133,7 +133,7 @@ func (m *model) addMaps(maps []*results.CellMaps) error {
 		}
 		s.Cells = append(s.Cells, *c)
 	}
-	for _, s := range m.Maps { // what no other version has is of now
+	for _, s := range m.Maps { // on versionAxis, all other maps are current
 		for i := range s.Cells {
 			if c := &s.Cells[i]; len(c.IDs) < len(s.Axes) {
 				c.IDs = append(c.IDs, "now")
@@ -144,7 +144,8 @@ func (m *model) addMaps(maps []*results.CellMaps) error {
 	return nil
 }
 
-// lost tells, by stage, of which cells there are no maps, and what gives them.
+// lost returns a sentence for each stage with cells without maps, with the number of these cells and how to
+// get the maps.
 func lost(cells []*results.CellMaps) (left []string) {
 	stage := func(p *results.CellMaps) string { return publish.StageOf(p.Cell) }
 	count := map[string]int{}
@@ -167,7 +168,8 @@ func lost(cells []*results.CellMaps) (left []string) {
 	return left
 }
 
-// sizeOf returns the side of maps at which all fit into the page, and how many images' maps do.
+// sizeOf returns the side of the maps on the page, and of how many images, of the total, their maps fit
+// into it.
 func (m *model) sizeOf(maps []*results.CellMaps) (side, most, total int) {
 	all := 0
 	for _, p := range maps {
@@ -185,7 +187,7 @@ func (m *model) sizeOf(maps []*results.CellMaps) (side, most, total int) {
 	return side, max(total*room/(all*side*side), 1), total
 }
 
-// mapCell reads the maps of a cell, nil if the store hasn't got all of them.
+// mapCell reads the maps of a cell. It returns nil if the store lost one of them.
 func (m *model) mapCell(p *results.CellMaps, side, most int) (*mapCell, error) {
 	ids := p.Maps.IDs[:min(len(p.Maps.IDs), most)]
 	c := &mapCell{Cell: p.Cell, Items: m.list(ids), IDs: []string{}}
@@ -222,7 +224,7 @@ func (m *model) mapCell(p *results.CellMaps, side, most int) (*mapCell, error) {
 	return c, err
 }
 
-// imageList returns the position of a cell's images.
+// imageList returns the position of a cell's images in Images, which it extends by new ones.
 func (m *model) imageList(p *results.CellMaps, most int, known map[string]int) (int, error) {
 	if p.Images == nil {
 		return -1, nil
@@ -248,7 +250,8 @@ func (m *model) imageList(p *results.CellMaps, most int, known map[string]int) (
 	return len(m.Images) - 1, nil
 }
 
-// classList returns the position of the classes that a cell's maps explain.
+// classList returns the position of the classes that a cell's maps explain in Classes, which it extends by
+// new ones.
 func (m *model) classList(p *results.CellMaps, most int, known map[string]int) (int, error) {
 	if p.Targets == nil {
 		return -1, nil
@@ -312,7 +315,7 @@ func classNamesOf(targets, probability *results.Payloads, n int, labels string) 
 	return c, nil
 }
 
-// className returns a class's name, or its number if it has none.
+// className returns the name of a class, or its number if it has no name.
 func className(names string, i int64) string {
 	if list := strings.Split(names, "\n"); i >= 0 && i < int64(len(list)) && list[i] != "" {
 		return list[i]

@@ -18,26 +18,26 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// How much a page shows of a folder. Whatever is more is counted, and named by its file.
+// How much of a folder a page shows. For the rest it names the file.
 const (
-	mostRows    = 20000 // of a table
-	mostLines   = 10000 // cells with scores
-	mostValues  = 3 << 20
-	mostFigures = 16 << 20 // bytes
+	mostRows    = 20000    // rows of a table
+	mostLines   = 10000    // scores of cells
+	mostValues  = 3 << 20  // scores of items
+	mostFigures = 16 << 20 // bytes of all figures
 )
 
-// A model is what the page shows. Its JSON has no text that isn't data.
+// A model is what the page shows.
 type model struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title,omitempty"`
 	Command  string   `json:"command,omitempty"`
 	Answers  []text   `json:"answers"`
-	Notes    []string `json:"notes"` // in Markdown: guesses, and as quotations warnings, what failed
+	Notes    []string `json:"notes"` // paragraphs of Markdown; quotations are warnings
 	MadeBy   []string `json:"madeBy"`
 	Interval string   `json:"interval"`
 	Rank     string   `json:"rank"`   // the axis whose ids compete
 	Ranked   []string `json:"ranked"` // the scores by which they do
-	Left     []string `json:"left"`   // what was left out, in words
+	Left     []string `json:"left"`   // sentences on what the page leaves out
 
 	Axes    []axis     `json:"axes"`
 	Items   [][]string `json:"items"` // lists of ids
@@ -50,8 +50,8 @@ type model struct {
 	Classes []classList `json:"classes"`
 	Changes *changes    `json:"changes,omitempty"`
 
-	blobs [][]byte // what Maps refer to, compressed
-	itemN map[string]int
+	blobs [][]byte       // compressed levels, to which Maps refer
+	itemN map[string]int // positions in Items, by the joined ids
 }
 
 type text struct {
@@ -85,11 +85,11 @@ type figure struct {
 	File    string `json:"file"`
 	Stage   string `json:"stage"`
 	Caption string `json:"caption"`
-	Source  string `json:"src"`              // data:
-	Before  string `json:"before,omitempty"` // of the version before, where it differs
+	Source  string `json:"src"`              // a data URL
+	Before  string `json:"before,omitempty"` // the figure of the version before, if it differs
 }
 
-// A number is written with six digits, and null where it's undefined.
+// A number is written with six digits, and an undefined one as null.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {
@@ -108,7 +108,7 @@ func newModel(now Source, before *Source) (*model, error) {
 		Name: f.Name, Title: f.Title, Command: f.Command, Interval: interval.Label,
 		MadeBy: makers(f), itemN: map[string]int{},
 		Notes: listOf(f.Notes),
-		// An empty list is one in JSON, too.
+		// The scripts expect lists, so that an empty one must not become null.
 		Answers: []text{}, Left: []string{}, Axes: []axis{}, Items: [][]string{}, Scores: []*score{},
 		Tables: []table{}, Figures: []figure{}, Maps: []*mapStage{}, Images: []imageList{},
 		Classes: []classList{},
@@ -143,10 +143,10 @@ func newModel(now Source, before *Source) (*model, error) {
 	return m, nil
 }
 
-// listOf returns a list that is one in JSON even if it is empty.
+// listOf returns a list that isn't null in JSON even if it is empty.
 func listOf(list []string) []string { return append([]string{}, list...) }
 
-// makers names what made the cells.
+// makers lists the devices and runtimes that made the cells.
 func makers(f *publish.Folder) []string {
 	names := map[string]bool{}
 	for _, l := range f.Lines {
@@ -157,7 +157,7 @@ func makers(f *publish.Folder) []string {
 	return listOf(slices.Sorted(maps.Keys(names)))
 }
 
-// setAxes lists the axes on which the folder's cells are, with their ids in the experiment's order.
+// setAxes lists the axes of the folder's cells, with their ids in the experiment's order.
 func (m *model) setAxes(f *publish.Folder) {
 	ids := map[string]map[string]bool{}
 	for _, l := range f.Lines {
@@ -175,8 +175,8 @@ func (m *model) setAxes(f *publish.Folder) {
 	}
 }
 
-// contest returns the axis whose ids compete and the scores by which they do: those of the first published
-// stage that ranks an axis. Without one they compete on the axis that is usually called so, by all scores.
+// contest returns the axis whose ids compete and the scores by which they do. The first published stage
+// that ranks an axis decides; without one, the ids of an axis called method compete by all scores.
 func contest(f *publish.Folder) (axis string, scores []string) {
 	for _, stage := range f.Publish {
 		for _, l := range f.Lines {
@@ -189,7 +189,7 @@ func contest(f *publish.Folder) (axis string, scores []string) {
 	return "method", []string{}
 }
 
-// inputsOf lists what is wired to the inputs of a stage.
+// inputsOf lists the names of the ports that the inputs of a stage read.
 func inputsOf(experiment []byte, stage string) []string {
 	var e struct {
 		Stages map[string]struct{ In yaml.Node }
@@ -203,7 +203,7 @@ func inputsOf(experiment []byte, stage string) []string {
 		if n.Kind == yaml.ScalarNode {
 			names = append(names, n.Value)
 		}
-		for _, child := range n.Content { // keys of mappings do no harm among the names
+		for _, child := range n.Content { // the keys of mappings are no scores, and have no effect
 			walk(child)
 		}
 	}
@@ -212,7 +212,7 @@ func inputsOf(experiment []byte, stage string) []string {
 	return names
 }
 
-// list returns the position of a list of ids.
+// list returns the position of a list of ids in Items.
 func (m *model) list(ids []string) int {
 	key := strings.Join(ids, "\x00")
 	i, ok := m.itemN[key]
@@ -230,9 +230,9 @@ func (m *model) addTables(f *publish.Folder) {
 		}
 		return len(f.Publish)
 	}
-	parts := func(s *publish.Sheet) int { return strings.Count(s.File, ".") } // the main table has no port
+	words := func(s *publish.Sheet) int { return strings.Count(s.File, ".") } // the main table names no port
 	slices.SortStableFunc(f.Sheets, func(a, b *publish.Sheet) int {
-		return cmp.Or(rank(a)-rank(b), parts(a)-parts(b))
+		return cmp.Or(rank(a)-rank(b), words(a)-words(b))
 	})
 	for _, s := range f.Sheets {
 		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Rows),
@@ -257,7 +257,8 @@ func dataURL(file string, b []byte) string {
 	return "data:" + mediaTypes[path.Ext(file)] + ";base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// addFigures adds the figures, those that exist as PNG and as SVG once; browsers show no PDF as a picture.
+// addFigures adds the figures. A figure that is there as PNG and as SVG is added as SVG; PDFs aren't added,
+// since no browser displays them as images.
 func (m *model) addFigures(f *publish.Folder) {
 	names := map[string]bool{}
 	for _, p := range f.Pictures {

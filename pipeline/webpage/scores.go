@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// A score is what the cells of a stage have at one port.
+// A score is the means that the cells of a stage have at one port.
 type score struct {
 	Name  string    `json:"name"`
 	Axes  []string  `json:"axes"`
@@ -20,16 +20,16 @@ type score struct {
 
 // A scored is one cell with its mean.
 type scored struct {
-	IDs       []string         `json:"ids"` // on the axes of the score
+	IDs       []string         `json:"ids"` // by axis of the score
 	Cell      string           `json:"cell"`
-	Direction stages.Direction `json:"direction,omitempty"` // that of a curve's area is its order's
+	Direction stages.Direction `json:"direction,omitempty"` // areas under curves differ in it by the order of removal
 	Mean      number           `json:"mean"`
 	Low       number           `json:"low"`
 	High      number           `json:"high"`
 	N         int              `json:"n"`
 	Undefined int              `json:"undefined,omitempty"`
-	Alike     bool             `json:"alike,omitempty"` // can't be told apart from the best of its case
-	Items     int              `json:"items"`           // the list of the items' ids, −1: the folder has no values
+	Alike     bool             `json:"alike,omitempty"` // may be as good as the best of its case
+	Items     int              `json:"items"`           // the position of the items' ids; −1 without values
 	Values    []number         `json:"values,omitempty"`
 
 	values []float64
@@ -51,8 +51,8 @@ func (m *model) addScores(f *publish.Folder) {
 	}
 }
 
-// scoresOf returns the scores of cells, of how many not even the mean fits into the page, and of how many
-// more the scores of items don't.
+// scoresOf returns the scores of cells. Of left more scores, not even the mean fits into the page; of bare
+// ones, only the mean does.
 func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list []*score, left, bare int) {
 	list = []*score{}
 	items := map[[2]string]*publish.ItemLine{}
@@ -109,7 +109,7 @@ func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list
 	return list, max(lines-mostLines, 0), bare
 }
 
-// mark finds the cells that can't be told apart from the best one of their case: the interval of the paired
+// mark finds the cells that may be as good as the best one of their case: the interval of the paired
 // differences contains 0.
 func (s *score) mark(rank string) {
 	at := slices.Index(s.Axes, rank)

@@ -12,18 +12,18 @@ import (
 	"github.com/runexp/runexp/stages/thumbnail"
 )
 
-// The bytes of all maps before they are packed, which makes half of noisy ones, and less of others: a page of
-// few MB opens at once and can be sent, one of a large folder still opens.
+// The bytes of all maps before compression, which halves noisy maps and shrinks others more. A page of few
+// MB opens at once and can be sent by mail; one with mostMapBytes still opens.
 const (
 	fewMapBytes  = 4 << 20
 	mostMapBytes = 24 << 20
-	perMap       = 48 * 48
+	perMap       = 48 * 48 // between these two
 )
 
-// mapSides are the sides that maps may have. A page takes the largest at which all maps fit.
+// mapSides are the sides that maps may have. A page has the largest at which all maps fit.
 var mapSides = []int{thumbnail.Side, 64, 48, 32, 24, 16}
 
-// hasMaps reports whether the store has the maps of a cell, or thumbnails of them. It looks at one.
+// hasMaps reports whether the store has the first map of a cell, or its thumbnail.
 func hasMaps(p *results.CellMaps) bool {
 	if p.Maps == nil || len(p.Maps.IDs) == 0 {
 		return false
@@ -32,7 +32,7 @@ func hasMaps(p *results.CellMaps) bool {
 	return known || err != nil
 }
 
-// planeAt reads a map, or the thumbnail of one that isn't stored. known is false where neither is.
+// planeAt reads a map or, if that isn't stored, its thumbnail. known is false if the store has neither.
 func planeAt(p *results.CellMaps, i int) (plane thumbnail.Plane, known bool, err error) {
 	if b, err := p.Maps.Load(i); err == nil {
 		plane, err = thumbnail.PlaneOf(b)
@@ -53,7 +53,7 @@ func planeAt(p *results.CellMaps, i int) (plane thumbnail.Plane, known bool, err
 	return plane, true, err
 }
 
-// pack compresses bytes as a browser unpacks them.
+// pack compresses bytes in a format that browsers decompress.
 func pack(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := flate.NewWriter(&out, flate.BestCompression)
@@ -67,7 +67,7 @@ func pack(b []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// photo encodes an image, made small, with its media type.
+// photo returns a thumbnail of an image, encoded, with its media type.
 func photo(b []byte) (data []byte, media string, err error) {
 	t, err := thumbnail.Image(b, thumbnail.Side)
 	if err != nil {
@@ -79,7 +79,7 @@ func photo(b []byte) (data []byte, media string, err error) {
 		m.SetRGBA(i%w, i/w, color.RGBA{t.Raw[i], t.Raw[w*h+i], t.Raw[2*w*h+i], 255})
 	}
 	var out bytes.Buffer
-	if max(w, h) < thumbnail.Side { // pixels of so small an image are seen one by one
+	if max(w, h) < thumbnail.Side { // JPEG would blur the pixels of so small an image
 		err = png.Encode(&out, m)
 		return out.Bytes(), "image/png", err
 	}

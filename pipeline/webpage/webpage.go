@@ -1,15 +1,16 @@
-// Package webpage writes a review folder as one HTML page that people can send: it needs no network, no
-// server and no other file.
+// Package webpage writes a review folder as one HTML page that people can send. The page needs no network,
+// no server and no other file.
 //
-//   - model.go: what the page shows, as JSON; made of the folder (package publish) and, where the store has
-//     them, of the maps behind it.
-//   - scores.go: the leaderboard's means, intervals, and what can't be told apart.
-//   - thumbnail.go: images and maps, made small.
+//   - webpage.go: [Write].
+//   - model.go: what the page shows, as JSON, made from the folder (package publish).
+//   - maps.go, thumbnail.go: the maps of the folder that the store still has, with their images, made
+//     small.
+//   - scores.go: the leaderboard's means with their intervals, and which of them are as good as the best.
 //   - changes.go: what changed since another version of the folder.
-//   - html.go: the page around the model; page/ has its styles and scripts.
+//   - html.go: the page around the model; assets/ has its styles and scripts.
 //
-// All texts of a folder are data: the scripts set them as text, never as markup, and the page's policy lets
-// it run no other script and load nothing.
+// All texts of a folder are data: the scripts set them as text, never as markup, and the page's policy
+// forbids every other script and every address.
 package webpage
 
 import (
@@ -19,14 +20,14 @@ import (
 	"github.com/runexp/runexp/pipeline/results"
 )
 
-// A Source is a version of a review folder with the pictures that the store has of it.
+// A Source is a version of a review folder with its maps in the store.
 type Source struct {
 	Version *publish.Version
 	Maps    []*results.CellMaps
-	Missing string // why there are none, "" if there are
+	Missing string // why no maps are known, "" if they are
 }
 
-// Write writes the page of a folder. Without a version to compare with, before is nil.
+// Write writes the page of a folder. It shows what changed since before, unless that is nil.
 func Write(w io.Writer, now Source, before *Source) error {
 	m, err := newModel(now, before)
 	if err != nil {

@@ -85,8 +85,8 @@ function scrolling(label, table) {
 const sideways = (label, child) =>
   h("div", {class: "scroll", role: "region", "aria-label": label, tabindex: "0"}, child);
 
-// Fills an element anew. What had the focus there is made again, and has it again, by its key; a button that
-// is no more leaves it to what scrolls.
+// Replaces the children of an element. If one of them had the focus, the new child with its key gets it or, without
+// such a child, the element that scrolls.
 function fill(e, ...children) {
   const key = e.contains(document.activeElement) && document.activeElement.dataset.key;
   e.replaceChildren(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
@@ -99,7 +99,7 @@ function fill(e, ...children) {
   return e;
 }
 
-// The button below the first few of a list: show draws the list again, whole.
+// The button below the first entries of a list. show draws the whole list.
 const showAll = (length, most, what, show) =>
   length > most &&
   h(

@@ -1,4 +1,4 @@
-// Maps: one image beside all maps of it, or one map over all images.
+// Maps: all maps of one image, or the maps of one cell over all images.
 
 const stops = {
   sequential: [
@@ -79,7 +79,7 @@ const isNow = (stage, cell) => {
 
 const stateOf = (cell, i) => (cell.states ? cell.states[i] : "");
 
-// The scale that some maps share, or null for that of each.
+// One scale for several maps, or null if none of them has values.
 function commonScale(list) {
   const seen = list.filter(([cell, i]) => cell && i >= 0 && !stateOf(cell, i));
   if (!seen.length) return null;
@@ -148,8 +148,8 @@ async function drawPhoto(canvas, cell, item, side = 192) {
   g.drawImage(photo, 0, 0, canvas.width, canvas.height);
 }
 
-// Draws once: when an element comes into view, or before, while there is nothing else to do. A print can't
-// wait for what isn't drawn.
+// Calls draw once: when the element comes into view, or earlier while the browser is idle. A print can't wait, so
+// that everything is drawn before it.
 function whenSeen(e, draw) {
   const once = () => {
     waiting.delete(once);
@@ -166,7 +166,7 @@ function whenSeen(e, draw) {
   waiting.add(once);
   drawAhead();
 }
-const waiting = new Set(); // what isn't drawn yet
+const waiting = new Set(); // functions that draw what isn't drawn yet
 const idle = window.requestIdleCallback || ((f) => setTimeout(f, 50));
 let drawing = false;
 
@@ -226,7 +226,7 @@ const fits = (cell, without) =>
     (axis, i) => axis === without || !(axis in view.fixed) || view.fixed[axis] === cell.ids[i],
   );
 
-// The ids of an axis, of that which competes the best first.
+// The ids of an axis. On the competing axis the best come first.
 const bestOf = (axis, ids) =>
   axis === board.axis && board.best.some((id) => ids.includes(id))
     ? board.best.filter((id) => ids.includes(id))
@@ -252,7 +252,7 @@ function setStage(name) {
     ).name;
 }
 
-// The scores that images have by the maps of a stage.
+// The scores of items by the maps of a stage.
 const scoresOf = (stage) =>
   model.scores.filter(
     (s) =>

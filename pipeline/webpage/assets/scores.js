@@ -57,7 +57,7 @@ function meanRank(cases, id) {
   return ranks.length ? ranks.reduce((a, b) => a + b) / ranks.length : null;
 }
 
-// A rail 80 wide, and what lies on it.
+// A scale 80 wide, with marks on it.
 const rail = (...marks) =>
   svg(
     "svg",
@@ -86,7 +86,7 @@ function rankStrip(cases, id) {
   );
 }
 
-// A mean rank, which opens the cases that it is of.
+// A mean rank. A click unfolds its cases.
 function rankCell(cases, id, of) {
   const mean = meanRank(cases, id);
   if (mean === null) return h("td", {}, "");
@@ -374,7 +374,7 @@ function showItems(score, c, most = 48) {
   title.focus();
 }
 
-// The maps that a score is of: of the stage with the most axes that agree.
+// The map that a score rates: the first one whose axes the score has.
 function mapFor(score, c, item) {
   for (const stage of model.maps) {
     if (!stage.axes.every((axis) => axis === "version" || score.axes.includes(axis))) continue;

@@ -1,10 +1,10 @@
-// The folder, and what several parts of the page have to know of it.
+// The folder's model, and functions that several parts of the page use.
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const arrows = {higher: "\u00a0↑", lower: "\u00a0↓"}; // on the line of the name
 const better = {higher: "higher is better", lower: "lower is better"};
 
-// What other parts of the page call; each part sets its own.
+// Functions by which the parts of the page call each other; each part sets its own.
 const show = {image: null, map: null};
 
 function brief(x, digits = 4) {
