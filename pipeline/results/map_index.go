@@ -45,7 +45,7 @@ type indexedSmall struct{ Maps, Ends int }
 
 // rememberMaps stores the index of a published folder.
 func rememberMaps(r *pipeline.Result, dir string) error {
-	x := mapIndexer{r: r, lists: map[*string]int{}, ports: map[outputPort]int{}, cells: map[*plan.Cell]int{},
+	x := mapIndexer{r: r, lists: map[*string]int{}, ports: map[plan.Output]int{}, cells: map[*plan.Cell]int{},
 		predict: predictors(r.Plan)}
 	for _, c := range r.Plan.Cells {
 		if err := x.add(c); err != nil && !errors.As(err, new(*store.Miss)) { // a lost map isn't shown
@@ -74,7 +74,7 @@ type mapIndexer struct {
 	mapIndex
 	r       *pipeline.Result
 	lists   map[*string]int // positions, by the first id: cells with the same items have one list in memory
-	ports   map[outputPort]int
+	ports   map[plan.Output]int
 	cells   map[*plan.Cell]int
 	predict map[netOnImages]*plan.Cell
 }
@@ -191,7 +191,7 @@ func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
 
 // port returns the position of a cell's output port in Ports, −1 for a cell without results.
 func (x *mapIndexer) port(c *plan.Cell, port int) (int, error) {
-	if i, ok := x.ports[outputPort{c, port}]; ok {
+	if i, ok := x.ports[plan.Output{c, port}]; ok {
 		return i, nil
 	}
 	if !x.r.State(c).OK() {
@@ -202,7 +202,7 @@ func (x *mapIndexer) port(c *plan.Cell, port int) (int, error) {
 		return -1, err
 	}
 	at := len(x.Ports)
-	x.ports[outputPort{c, port}] = at
+	x.ports[plan.Output{c, port}] = at
 	x.Ports = append(x.Ports, indexedPort{Key: x.r.Key(c), MadeBy: x.r.Stored(c).MadeBy(), Port: port,
 		List: x.list(ids)})
 	return at, nil
@@ -224,18 +224,13 @@ func (x *mapIndexer) list(ids []string) int {
 type indexedPrediction struct{ Targets, Probability int }
 
 // A netOnImages is a net and the images that it classifies.
-type netOnImages struct{ model, images outputPort }
-
-type outputPort struct {
-	cell *plan.Cell
-	port int
-}
+type netOnImages struct{ model, images plan.Output }
 
 // netOf returns the net and the images that a cell, or the cell that its maps come from, explains.
 func netOf(c *plan.Cell) (q netOnImages, ok bool) {
 	model, hasModel := upstream(c, stages.Model)
 	images, hasImages := upstream(c, stages.Images)
-	q = netOnImages{outputPort{model.From, model.Port}, outputPort{images.From, images.Port}}
+	q = netOnImages{plan.Output{model.From, model.Port}, plan.Output{images.From, images.Port}}
 	return q, hasModel && hasImages
 }
 
