@@ -170,7 +170,7 @@ func (p *page) addFigures(v *publish.Version, f *publish.Folder, names namer, fi
 	for _, stem := range stems {
 		caption := strings.TrimSpace(captions[stem] + " " + placeOf(stem, f.Labels))
 		x := exhibit{Caption: typeset.LaTeXText(caption), From: stem + ".svg",
-			Missing: "is there as SVG alone"}
+			Missing: "exists as SVG alone"}
 		for _, ext := range shown {
 			if b := v.File(stem + ext); b != nil {
 				x.From, x.Missing, x.File = stem+ext, "", names.name("figures/", path.Base(stem), ext)

@@ -247,7 +247,7 @@ func (t *tally) size(name string, bytes int64) error {
 			filepath.Join(t.dir, filepath.FromSlash(name)), bytes, readLimit)
 	} else if t.bytes > folderLimit {
 		return fmt.Errorf("the files of %s that runexp may have written have more than %d bytes together: "+
-			"no review folder has", t.dir, folderLimit)
+			"no review folder has as many", t.dir, folderLimit)
 	}
 	return nil
 }
@@ -264,9 +264,8 @@ func (t *tally) content(name string, b []byte) error {
 		return nil
 	}
 	if t.fields += int64(bytes.Count(b, []byte(",")) + bytes.Count(b, []byte("\n"))); t.fields > fieldsLimit {
-		return fmt.Errorf("the CSV files of %s have more than %d fields together: no review folder has",
-			t.dir,
-			fieldsLimit)
+		return fmt.Errorf("the CSV files of %s have more than %d fields together: no review folder has "+
+			"as many", t.dir, fieldsLimit)
 	}
 	if path.Dir(name) == "tables" {
 		for line := range bytes.Lines(b) {

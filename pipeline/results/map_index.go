@@ -191,7 +191,7 @@ func upstream(c *plan.Cell, t stages.Type) (plan.Edge, bool) {
 
 // port returns the position of a cell's output port in Ports, −1 for a cell without results.
 func (x *mapIndexer) port(c *plan.Cell, port int) (int, error) {
-	if i, ok := x.ports[plan.Output{c, port}]; ok {
+	if i, ok := x.ports[plan.Output{From: c, Port: port}]; ok {
 		return i, nil
 	}
 	if !x.r.State(c).OK() {
@@ -202,7 +202,7 @@ func (x *mapIndexer) port(c *plan.Cell, port int) (int, error) {
 		return -1, err
 	}
 	at := len(x.Ports)
-	x.ports[plan.Output{c, port}] = at
+	x.ports[plan.Output{From: c, Port: port}] = at
 	x.Ports = append(x.Ports, indexedPort{Key: x.r.Key(c), MadeBy: x.r.Stored(c).MadeBy(), Port: port,
 		List: x.list(ids)})
 	return at, nil
@@ -230,7 +230,8 @@ type netOnImages struct{ model, images plan.Output }
 func netOf(c *plan.Cell) (q netOnImages, ok bool) {
 	model, hasModel := upstream(c, stages.Model)
 	images, hasImages := upstream(c, stages.Images)
-	q = netOnImages{plan.Output{model.From, model.Port}, plan.Output{images.From, images.Port}}
+	q.model = plan.Output{From: model.From, Port: model.Port}
+	q.images = plan.Output{From: images.From, Port: images.Port}
 	return q, hasModel && hasImages
 }
 

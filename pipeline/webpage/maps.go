@@ -160,7 +160,7 @@ func lost(cells []*results.CellMaps) (left []string) {
 			text += fmt.Sprintf("the experiment doesn't keep them (store: none). One more stage keeps them "+
 				"small: %s-thumbnails: {uses: report/thumbnails, in: {maps: %s}}", name, w)
 		} else {
-			text += fmt.Sprintf("the store hasn't got them. runexp run --force %s makes them again, and "+
+			text += fmt.Sprintf("the store lost them. runexp run --force %s makes them again, and "+
 				"keeps them unless the stage has store: none.", name)
 		}
 		left = append(left, text)
