@@ -99,8 +99,8 @@ func withMaps(s *store.Store, v *publish.Version) webpage.Source {
 	list, known := results.FindMaps(s, v)
 	source := webpage.Source{Version: v, Maps: list}
 	if !known {
-		source.Missing = fmt.Sprintf("There are no maps of %s: no run on this store published its present content. "+
-			"runexp run does.", v.Name)
+		source.Missing = fmt.Sprintf("There are no maps of %s: no run on this store published its present "+
+			"content. runexp run does.", v.Name)
 	}
 	return source
 }
