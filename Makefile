@@ -16,7 +16,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,10 @@ help: ## list the targets
 demo: deps build ## run the quickstart; its result is artifacts/quickstart/README.md
 	bin/runexp run experiments/quickstart.yaml
 
-test: deps lint ## lint, and the whole suite, with the race detector where goroutines are
+test: export RUNEXP_FULL = 1
+test: deps lint suite ## lint, and the whole suite, with the race detector where goroutines are
+
+suite: deps # all tests; of sweeps that take long, a sample, or all of them with RUNEXP_FULL=1
 	RUNEXP_REQUIRE=1 go test -race -timeout 40m $(TESTFLAGS) $(CONCURRENT)
 	RUNEXP_REQUIRE=1 go test -timeout 40m $(TESTFLAGS) \
 		$(filter-out $(shell go list $(CONCURRENT)),$(shell go list $(PACKAGES)))
@@ -77,10 +80,10 @@ test-cluster: ROUNDS = 3
 test-cluster: deps ## ROUNDS (3) of the quickstart on a Slurm of its own, while nodes are lost and shares preempted; needs Linux and root
 	.ci/cluster/run $(ROUNDS)
 
-fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets
+fuzz: deps ## FUZZTIME (60) seconds of fuzzing, divided among all fuzz targets, or FEW of them, in turns
 	.ci/fuzz $(FUZZTIME)
 
-papers: deps build ## run the experiments of experiments/papers on few images
+papers: deps build ## run the experiments of experiments/papers on few images; FEW=4: four of them, in turns
 	.ci/papers
 
 torture: ROUNDS = 200
@@ -110,8 +113,8 @@ bench-fusion: ## measure the time of Meta-Rank's fusion of 26 cases against the 
 	> experiments/papers/metarank-fusion.csv
 	@cat experiments/papers/metarank-fusion.csv
 
-full: ## the checks that .ci/run makes in turns, all of them: every stage on WebGPU on every net
-	ALL=1 .ci/gpu/run
+full: ## all checks, also those of which .ci/run makes a part, in turns; writes .ci/full.txt, which says when
+	.ci/run full
 
 mutants: deps ## check that a test notices each of some defects of every metric
 	RUNEXP_MUTANTS=1 RUNEXP_REQUIRE=1 go test ./stages/internal/mutants -count 1 -timeout 120m

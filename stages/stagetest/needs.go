@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -36,6 +37,21 @@ func Shared(t testing.TB, path ...string) string {
 		t.Skipf("skipped: no %s next to the project", below)
 	}
 	return dir
+}
+
+// Sample returns one in k cases of a sweep, in turns by $TURN, and logs how many it leaves out: what a sweep of
+// all of them costs no change needs. With RUNEXP_FULL=1, as set by make test, it returns all.
+func Sample[T any](t testing.TB, k int, all []T) (some []T) {
+	t.Helper()
+	if os.Getenv("RUNEXP_FULL") == "1" {
+		return all
+	}
+	turn, _ := strconv.Atoi(os.Getenv("TURN"))
+	for i := turn % k; i < len(all); i += k {
+		some = append(some, all[i])
+	}
+	t.Logf("left out: %d of %d cases of %s", len(all)-len(some), len(all), t.Name())
+	return some
 }
 
 // Root returns the project's folder: the nearest parent of the working folder with a go.mod.
