@@ -28,15 +28,17 @@ func TestProgramsOfChoices(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	for _, name := range []string{"resnet", "vit"} {
-		t.Run(name, func(t *testing.T) {
-			programsOfChoices(t,
-				givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half"))
-		})
+	var cases []programCase
+	for _, net := range []string{"resnet", "vit"} {
+		cases = append(cases, programChoices(net,
+			givenTo(t, filepath.Join("..", "experiments", "quickstart", net+".onnx"), "half"))...)
+	}
+	for _, c := range stagetest.Sample(t, 8, cases) {
+		t.Run(c.name, c.sameProgram)
 	}
 }
 
-func programsOfChoices(t *testing.T, given map[stages.Type]stages.Data) {
+func programChoices(net string, given map[stages.Type]stages.Data) (cases []programCase) {
 	two := maps.Clone(given) // classes whose difference is explained
 	pair := stages.NewTensor([]int64{2, 1}, 2).Encode()
 	two[stages.Targets] = stagetest.Items(nil, pair, pair)
@@ -48,26 +50,27 @@ func programsOfChoices(t *testing.T, given map[stages.Type]stages.Data) {
 			if slices.Contains(afterwards, f.Name) {
 				continue
 			}
-			for _, c := range append(f.Choices, otherwise[f.Name]...) {
+			for _, choice := range append(f.Choices, otherwise[f.Name]...) {
 				p := fewer(s.NewParams())
 				at := reflect.ValueOf(p).Elem().FieldByIndex(f.Index)
-				if f.Written(at.String()) == c {
+				if f.Written(at.String()) == choice {
 					continue
 				}
-				value, _ := f.Stored(c)
+				value, _ := f.Stored(choice)
 				at.SetString(value)
 				if v, ok := p.(interface{ Validate() error }); ok && v.Validate() != nil {
 					continue
 				}
-				explained := given
-				if f.Name == "target" && strings.Contains(c, "-") {
-					explained = two
+				c := programCase{name: net + "/" + s.Name + "/" + f.Name + "/" + choice, stage: s, params: p,
+					given: given, unwired: "baselines"}
+				if f.Name == "target" && strings.Contains(choice, "-") {
+					c.given = two
 				}
-				t.Run(s.Name+"/"+f.Name+"/"+c,
-					func(t *testing.T) { sameProgram(t, s, p, explained, "baselines") })
+				cases = append(cases, c)
 			}
 		}
 	}
+	return cases
 }
 
 // fewer has parameters ask for a few samples and steps, which takes less time.

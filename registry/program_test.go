@@ -80,7 +80,7 @@ func TestProgramsOfRealNets(t *testing.T) {
 				"attribute/saliency", "model/predict", "perturb/ablation",
 			} {
 				s, _ := registry.Builtin().Lookup(stage)
-				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
+				t.Run(s.Name, programCase{stage: s, params: s.NewParams(), given: given}.sameProgram)
 			}
 		})
 	}
@@ -93,20 +93,26 @@ func TestPrograms(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	for _, name := range []string{"vgg-bn", "resnet", "vit"} {
-		t.Run(name, func(t *testing.T) {
-			given := givenTo(t, filepath.Join("..", "experiments", "quickstart", name+".onnx"), "half")
-			for _, s := range everyStage() {
-				if s.Program == nil {
-					continue
-				}
-				t.Run(s.Name, func(t *testing.T) { sameProgram(t, s, s.NewParams(), given) })
-				if s.Input("baselines") != nil {
-					t.Run(s.Name+" without baselines",
-						func(t *testing.T) { sameProgram(t, s, s.NewParams(), given, "baselines") })
-				}
+	given := map[string]map[stages.Type]stages.Data{}
+	var cases []programCase
+	for _, s := range everyStage() {
+		if s.Program == nil {
+			continue
+		}
+		for _, net := range []string{"vgg-bn", "resnet", "vit"} {
+			if given[net] == nil {
+				given[net] = givenTo(t, filepath.Join("..", "experiments", "quickstart", net+".onnx"), "half")
 			}
-		})
+			c := programCase{name: net + "/" + s.Name, stage: s, params: s.NewParams(), given: given[net]}
+			cases = append(cases, c)
+			if s.Input("baselines") != nil {
+				c.name, c.unwired = c.name+" without baselines", "baselines"
+				cases = append(cases, c)
+			}
+		}
+	}
+	for _, c := range stagetest.Sample(t, 4, cases) {
+		t.Run(c.name, c.sameProgram)
 	}
 }
 
@@ -160,15 +166,24 @@ func twice(t *testing.T, d stages.Data) stages.Data {
 	return d
 }
 
-// sameProgram wires all ports of a stage but those unwired.
-func sameProgram(t *testing.T, s *stages.Stage, params any, given map[stages.Type]stages.Data,
-	unwired ...string) {
+// A programCase is a stage with parameters and what it is given at its ports, all but one.
+type programCase struct {
+	name    string
+	stage   *stages.Stage
+	params  any
+	given   map[stages.Type]stages.Data
+	unwired string
+}
+
+// sameProgram compares the programs of a rehearsal with those of a run.
+func (c programCase) sameProgram(t *testing.T) {
+	s, params := c.stage, c.params
 	in := map[string][]stages.Data{}
 	for _, port := range s.Inputs {
-		if slices.Contains(unwired, port.Name) {
+		if port.Name == c.unwired {
 			continue
 		}
-		if d, ok := given[port.Type]; ok {
+		if d, ok := c.given[port.Type]; ok {
 			if s.Relation == stages.Whole && port.Type.Items {
 				d = twice(t, d) // a mosaic takes four images
 			}

@@ -39,8 +39,8 @@ func Shared(t testing.TB, path ...string) string {
 	return dir
 }
 
-// Sample returns one in k cases of a sweep, in turns by $TURN, and logs how many it leaves out: what a sweep of
-// all of them costs no change needs. With RUNEXP_FULL=1, as set by make test, it returns all.
+// Sample returns one in k cases of a sweep, in turns by $TURN, and logs how many it leaves out. With
+// RUNEXP_FULL=1, as set by make test, it returns all.
 func Sample[T any](t testing.TB, k int, all []T) (some []T) {
 	t.Helper()
 	if os.Getenv("RUNEXP_FULL") == "1" {
