@@ -166,7 +166,7 @@ func twice(t *testing.T, d stages.Data) stages.Data {
 	return d
 }
 
-// A programCase is a stage with parameters and what it is given at its ports, all but one.
+// A programCase is a stage with its parameters and inputs, without the one that isn't wired.
 type programCase struct {
 	name    string
 	stage   *stages.Stage

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -104,9 +105,10 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 // TestOneForward checks that the forward pass of every program with a backward pass has the same bits,
 // whatever its rules and layer: only then can programs share it.
 func TestOneForward(t *testing.T) {
-	for name, p := range modeltest.Nets(t, !testing.Short()) {
+	all := modeltest.Nets(t, true)
+	for _, name := range stagetest.Sample(t, 3, slices.Sorted(maps.Keys(all))) {
 		t.Run(name, func(t *testing.T) {
-			n := net(t, p)
+			n := net(t, all[name])
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
 			questions := []lower.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
@@ -127,13 +129,13 @@ func TestOneForward(t *testing.T) {
 // TestDerivativesBits checks that an image's derivative has the same bits in batches of 1, 2, 4 and 8,
 // whatever the other images, on one thread and on two.
 func TestDerivativesBits(t *testing.T) {
-	all := modeltest.Nets(t, !testing.Short())
+	all := modeltest.Nets(t, true)
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}
-	for name, p := range all {
+	for _, name := range stagetest.Sample(t, 4, slices.Sorted(maps.Keys(all))) {
 		t.Run(name, func(t *testing.T) {
-			n := net(t, p)
+			n := net(t, all[name])
 			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {3, 8}, {3, 1}}
 			if n.Size() > 100000 {
 				images, runs = 2, runs[3:]
