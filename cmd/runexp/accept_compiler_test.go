@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 const compilerYAML = `name: compiler
@@ -57,7 +59,7 @@ func TestChangedCompiler(t *testing.T) {
 	}
 	original := buildWith(t, "", "", "")
 	as(original, "run", file)
-	for _, c := range []struct {
+	for _, c := range stagetest.Sample(t, 3, []struct {
 		what, file, was, is string
 		cells               []string // of maps
 	}{
@@ -73,7 +75,7 @@ func TestChangedCompiler(t *testing.T) {
 			was: "b.Mul(b.Sub(g, along), r)", is: "b.Mul(b.Sub(along, g), r)",
 			cells: []string{"maps[method=ig,model=vit]", "maps[method=saliency,model=vit]"},
 		},
-	} {
+	}) {
 		t.Run(c.what, func(t *testing.T) {
 			changed := buildWith(t, c.file, c.was, c.is)
 			if c.cells != nil {

@@ -142,8 +142,29 @@ var undetected = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	return dir, nil
+	return dir, os.Symlink(program, filepath.Join(dir, "tests"))
 })
+
+// inUndetected runs the test in the binary without the race detector, and reports whether it did: not if this
+// is that binary. Tests that only read files, or compute much, begin with it: they take up to twenty times
+// longer under the race detector, which has nothing to find in them.
+func inUndetected(t *testing.T) bool {
+	t.Helper()
+	if !stagetest.Race() {
+		return false
+	}
+	dir, err := undetected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := exec.Command(filepath.Join(dir, "tests"), "-test.v", "-test.run", "^"+t.Name()+"$")
+	out, err := tests.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	return true
+}
 
 // run is runexp with an exit code that is asked for.
 func (w *world) run(code int, args ...string) ending {

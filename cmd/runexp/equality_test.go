@@ -21,6 +21,9 @@ import (
 // docs/equality/run wrote to peers.csv: a line has the kind, the cell, the image, how far ours may be, and
 // the values. Maps are compared by the sums of 8×8 squares, relative to the largest magnitude of these.
 func TestEquality(t *testing.T) {
+	if inUndetected(t) {
+		return
+	}
 	runtimeOrSkip(t)
 	if testing.Short() {
 		t.Skip("35 seconds of a processor")

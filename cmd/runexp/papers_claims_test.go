@@ -81,9 +81,9 @@ func TestPapersClaims(t *testing.T) {
 }
 
 // TestPapersOnFewImages compares the claims of review folders made by the commands for CI with what
-// testdata/papers.csv has of them: make papers makes the folders, of all experiments or a few, and names their
-// parent in RUNEXP_PAPERS. Processors of another kind round otherwise, and a claim on few images may turn by
-// that: there differences are only reported.
+// testdata/papers.csv has of them: make papers makes the folders, of all experiments or a few, and names
+// their parent in RUNEXP_PAPERS. Processors of another kind round otherwise, and a claim on few images may
+// turn by that: there differences are only reported.
 func TestPapersOnFewImages(t *testing.T) {
 	const file = "testdata/papers.csv"
 	folders := os.Getenv("RUNEXP_PAPERS")

@@ -53,6 +53,9 @@ var legitimate = map[string][]string{
 
 // TestGlossary checks that comments, messages and identifiers use the terms of the field.
 func TestGlossary(t *testing.T) {
+	if inUndetected(t) {
+		return
+	}
 	var patterns []*regexp.Regexp
 	var all []string
 	for _, g := range glossary {
