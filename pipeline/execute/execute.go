@@ -34,7 +34,7 @@ import (
 type Store interface {
 	Put(payloads [][]byte) ([]store.Ref, error)
 	Load(store.Ref) ([]byte, error)
-	Check(store.PackRef) *store.Miss
+	Check(store.ObjectRef) *store.Miss
 	NewItems() *store.Items
 	Items(group stages.Digest, madeBy string) *store.Items
 	RecordItems(group stages.Digest, madeBy string, records []store.ItemRecord) error

@@ -169,7 +169,7 @@ func (x *Executor) usable(m *member, o store.ItemOutcome) bool {
 	}
 	for _, port := range o.Ports {
 		for _, p := range port {
-			if !p.Kept() || p.Inline == nil && x.Store.Check(p.Pack) != nil {
+			if !p.Kept() || p.Inline == nil && x.Store.Check(p.Object) != nil {
 				return false
 			}
 		}

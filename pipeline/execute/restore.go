@@ -152,8 +152,8 @@ func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 	w.x.warn(n.Cell, "%v; it is computed again", l.Err)
 	n.Forget()
 	// A disk that lost one thing may have lost more. The store remembers what can't be read.
-	for p := range before.Hit.Packs() {
-		_, _ = w.x.Store.Load(store.Ref{Digest: p.Digest, Pack: p, Len: p.Size})
+	for p := range before.Hit.Objects() {
+		_, _ = w.x.Store.Load(store.Ref{Digest: p.Digest, Object: p, Len: p.Size})
 	}
 	if err := w.whole(&Job{members: []*member{{cell: n}}, restores: true}); err != nil {
 		return err

@@ -137,7 +137,7 @@ func (w *Worker) refsOf(n *resolve.Cell, e *stages.Env, list []stages.Output) ([
 				return nil, err
 			}
 			refs[i] = l.At(o.Index).Ref
-			if refs[i].Inline != nil || refs[i].Kept() && w.x.Store.Check(refs[i].Pack) == nil {
+			if refs[i].Inline != nil || refs[i].Kept() && w.x.Store.Check(refs[i].Object) == nil {
 				continue
 			}
 			if o.Data, err = e.Ports[o.From][0].Load(o.Index); err != nil {

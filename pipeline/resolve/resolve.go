@@ -31,7 +31,7 @@ type Store interface {
 	Listing(h store.Hit, port int) (*store.Listing, error)
 	NewListing(stages.Facts, store.Parts) *store.Listing
 	Load(store.Ref) ([]byte, error)
-	Check(store.PackRef) *store.Miss
+	Check(store.ObjectRef) *store.Miss
 	Memo(key stages.Digest) ([]byte, bool)
 	SetMemo(key stages.Digest, value []byte) error
 	NewTexts(width int) *store.Texts
@@ -238,7 +238,7 @@ func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
 	if hit.Outputs() < n.ports {
 		return fmt.Sprintf("it was made without the output %q", n.Stage.Outputs[n.ports-1].Name)
 	}
-	for p := range hit.Packs() {
+	for p := range hit.Objects() {
 		if m := r.Store.Check(p); m != nil { // by size alone
 			return m.Error()
 		}

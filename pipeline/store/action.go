@@ -25,7 +25,7 @@ type Action struct {
 	MadeBy      string        `json:"made_by"`     // class of device, at most 255 bytes
 	Ingredients []Ingredient  `json:"ingredients"` // what the key was made from, in clear and in order
 	Outputs     []Output      `json:"outputs"`     // in the order of the stage's output ports
-	Packs       []PackRef     `json:"packs"`       // everything the outputs need; filled in by Record
+	Objects     []ObjectRef   `json:"packs"`       // everything the outputs need; filled in by Record
 }
 
 // An Ingredient is one thing that a key was made from. In a record it's a list of two texts.
@@ -47,7 +47,7 @@ type Output struct {
 	Items   int           `json:"items"`
 	Dropped bool          `json:"dropped,omitempty"` // payloads beyond InlineMax weren't kept
 	Inline  []byte        `json:"inline,omitempty"`  // the encoded listing, or
-	Object  *PackRef      `json:"object,omitempty"`  // where it lies
+	Object  *ObjectRef    `json:"object,omitempty"`  // where it lies
 }
 
 func (a *Action) name() string {
@@ -66,13 +66,13 @@ func (s *Store) Record(a Action, listings []*Listing) error {
 	}
 	a.Outputs = slices.Clone(a.Outputs)
 	a.At = time.Now().UnixNano()
-	var needed packTable
+	var needed objectTable
 	for i := range a.Outputs {
 		if err := s.putListing(&a.Outputs[i], listings[i], &needed); err != nil {
 			return err
 		}
 	}
-	a.Packs = needed.packs
+	a.Objects = needed.objects
 	payload, err := encodeAction(&a)
 	if err != nil {
 		return err
@@ -93,12 +93,12 @@ func (s *Store) recordAction(a *Action, payload []byte) error {
 
 // putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o
 // needs.
-func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
+func (s *Store) putListing(o *Output, l *Listing, needed *objectTable) error {
 	if o.Dropped {
 		l = l.dropped()
 	}
 	o.Listing, o.Items = l.digest(), l.Len()
-	for _, p := range l.packs.packs {
+	for _, p := range l.objects.objects {
 		needed.number(p)
 	}
 	parts := l.encode()
@@ -106,11 +106,11 @@ func (s *Store) putListing(o *Output, l *Listing, needed *packTable) error {
 	for _, b := range parts {
 		size += len(b)
 	}
-	if size <= smallPack {
+	if size <= smallObject {
 		o.Inline, o.Object = slices.Concat(parts...), nil
 		return nil
 	}
-	object, err := s.putPack(parts)
+	object, err := s.putObject(parts)
 	o.Inline, o.Object = nil, &object
 	needed.number(object)
 	return err
@@ -183,7 +183,7 @@ func (s *Store) listing(o *Output) (*Listing, error) {
 	}
 	if o.Object != nil && b == nil {
 		var err error
-		if b, err = s.Load(Ref{Digest: o.Object.Digest, Pack: *o.Object, Len: o.Object.Size}); err != nil {
+		if b, err = s.Load(Ref{Digest: o.Object.Digest, Object: *o.Object, Len: o.Object.Size}); err != nil {
 			return nil, err
 		}
 	}
@@ -208,7 +208,7 @@ func decodeAction(key stages.Digest, payload []byte) (a Action, err error) {
 		bad = bad || o.Items < 0 || int64(o.Items) > math.MaxUint32
 		bad = bad || (o.Object == nil) == (len(o.Inline) == 0) || o.Object != nil && o.Object.Size < 0
 	}
-	for _, p := range a.Packs {
+	for _, p := range a.Objects {
 		bad = bad || p.Size < 0
 	}
 	if bad {

@@ -15,10 +15,10 @@ func number(n int) stages.Digest {
 	return stages.Sum(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
 
-// Payloads of tiny cells: a table within its record, and one in a pack.
+// Payloads of tiny cells: a table within its record, and one in an object.
 const (
-	tinyTable = 100
-	tinyPack  = 5000
+	tinyTable  = 100
+	tinyObject = 5000
 )
 
 // recordCell stores cell n with one payload.
@@ -46,10 +46,10 @@ func recordCell(t testing.TB, s *Store, n, size int) {
 
 const manyCells = 10_000
 
-// bothSizes runs a benchmark for tables and for packs.
+// bothSizes runs a benchmark for tables and for objects.
 func bothSizes(b *testing.B, fn func(b *testing.B, size int)) {
 	b.Run("table", func(b *testing.B) { fn(b, tinyTable) })
-	b.Run("pack", func(b *testing.B) { fn(b, tinyPack) })
+	b.Run("object", func(b *testing.B) { fn(b, tinyObject) })
 }
 
 func fill(b *testing.B, dir string, size int) *Store {
@@ -74,8 +74,8 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// BenchmarkNoop opens a store of 10,000 cells, looks each up and checks that its pack is there. Reach: 25 ms
-// and 15 MB.
+// BenchmarkNoop opens a store of 10,000 cells, looks each up and checks that its object is there. Reach:
+// 25 ms and 15 MB.
 func BenchmarkNoop(b *testing.B) {
 	bothSizes(b, func(b *testing.B, size int) {
 		dir := b.TempDir()
@@ -94,15 +94,15 @@ func BenchmarkNoop(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			var packs []PackRef
+			var objects []ObjectRef
 			for _, k := range keys {
 				h, ok := s.Lookup(k, "cpu linux/amd64 avx512 ort1.24.1")
 				if !ok {
 					b.Fatal("a cell is missing")
 				}
-				packs = slices.AppendSeq(packs, h.Packs())
+				objects = slices.AppendSeq(objects, h.Objects())
 			}
-			for _, p := range packs {
+			for _, p := range objects {
 				if m := s.Check(p); m != nil {
 					b.Fatal(m)
 				}

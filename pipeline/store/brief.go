@@ -103,7 +103,7 @@ func (s *Store) copyActions(hits []Hit, write func([]byte) error) error {
 			if o.Object == nil || written[o.Object.Digest] || o.Object.Size > maxBrief-size {
 				continue
 			}
-			b, err := s.Load(Ref{Digest: o.Object.Digest, Pack: *o.Object, Len: o.Object.Size})
+			b, err := s.Load(Ref{Digest: o.Object.Digest, Object: *o.Object, Len: o.Object.Size})
 			if err != nil {
 				continue
 			}

@@ -155,8 +155,8 @@ func TestProblemNamesFile(t *testing.T) {
 	dir := w.filled(t)
 	s := open(t, dir, Options{})
 	h, _ := s.Lookup(w.cells[1].key, "")
-	for p := range h.Packs() {
-		flip(t, s.packPath(p.Digest), 0, 1)
+	for p := range h.Objects() {
+		flip(t, s.objectPath(p.Digest), 0, 1)
 	}
 	problems, err := s.Verify(t.Context())
 	if err != nil {
@@ -199,7 +199,7 @@ func TestReasons(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := s.packPath(refs[0].Pack.Digest)
+			path := s.objectPath(refs[0].Object.Digest)
 			os.Chmod(path, 0o644)
 			if err := tc.damage(path); err != nil {
 				t.Fatal(err)
@@ -219,20 +219,20 @@ func TestReasons(t *testing.T) {
 				}
 			}
 			s = open(t, dir, Options{})
-			m := s.Check(refs[0].Pack)
+			m := s.Check(refs[0].Object)
 			if (m == nil) != (tc.check == "") || m != nil && !strings.Contains(m.Reason, tc.check) {
 				t.Errorf("check says %v", m)
 			}
 			if _, err := s.Load(refs[0]); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("load says %v", err)
 			}
-			if s.Check(refs[0].Pack) == nil {
+			if s.Check(refs[0].Object) == nil {
 				t.Error("check forgot what load found")
 			}
 			if _, err := s.Put([][]byte{payload}); err != nil {
 				t.Fatal(err)
 			}
-			if m := s.Check(refs[0].Pack); m != nil {
+			if m := s.Check(refs[0].Object); m != nil {
 				t.Errorf("after putting it again: %v", m)
 			}
 			if b, err := s.Load(refs[0]); err != nil || len(b) != len(payload) {
@@ -242,8 +242,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestWrongRefSparesPack: a record that leads to the wrong place of a sound pack doesn't cost the pack.
-func TestWrongRefSparesPack(t *testing.T) {
+// TestWrongRefSparesObject: a record that leads to the wrong place of a sound object doesn't cost the object.
+func TestWrongRefSparesObject(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	a, b := make([]byte, 1000), make([]byte, 4000)
 	b[0] = 1
@@ -253,13 +253,13 @@ func TestWrongRefSparesPack(t *testing.T) {
 	}
 	wrong := refs[0]
 	wrong.Off++
-	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Pack: refs[0].Pack, Off: 4500, Len: 1000},
-		{Digest: refs[0].Digest, Pack: refs[0].Pack, Off: -1, Len: 1000}} {
+	for _, r := range []Ref{wrong, {Digest: refs[0].Digest, Object: refs[0].Object, Off: 4500, Len: 1000},
+		{Digest: refs[0].Digest, Object: refs[0].Object, Off: -1, Len: 1000}} {
 		if _, err := s.Load(r); err == nil {
 			t.Errorf("loaded %+v", r)
 		}
 	}
 	if got, err := s.Load(refs[1]); err != nil || len(got) != 4000 {
-		t.Errorf("the pack is gone: %v", err)
+		t.Errorf("the object is gone: %v", err)
 	}
 }

@@ -128,7 +128,7 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 	done func(*mergedPart) error) (others []partFile, err error) {
 	var parts []*mergedPart
 	var journals []*journal
-	open := func(p PackRef) (packBytes, error) { return openPackIn(journals, p) }
+	open := func(p ObjectRef) (objectBytes, error) { return openObjectIn(journals, p) }
 	join := newJoining(s, open)
 	defer func() {
 		r.add(MergeReport{Objects: join.objects, Bytes: join.bytes})
@@ -148,7 +148,7 @@ func (s *Store) mergeBatch(ctx context.Context, files []partFile, r *MergeReport
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another fold has removed it
 		}
-		m := &merging{s: s, ctx: ctx, open: open, packs: map[PackRef]error{}, join: join}
+		m := &merging{s: s, ctx: ctx, open: open, objects: map[ObjectRef]error{}, join: join}
 		if err != nil {
 			m.refuse(f.name, "%v", err)
 			r.add(m.MergeReport)

@@ -67,11 +67,11 @@ func FuzzIndex(f *testing.F) {
 		for i := range h.Outputs() {
 			h.Output(i)
 		}
-		packs := 0
-		for range h.Packs() {
-			packs++
+		objects := 0
+		for range h.Objects() {
+			objects++
 		}
-		if want := entryLen + len(h.MadeBy()) + h.Outputs()*outputLen + packs*packLen; want != len(b) {
+		if want := entryLen + len(h.MadeBy()) + h.Outputs()*outputLen + objects*objectLen; want != len(b) {
 			t.Fatalf("an entry of %d bytes uses %d", len(b), want)
 		}
 	})
@@ -127,8 +127,8 @@ func FuzzItemLog(f *testing.F) {
 				for _, p := range o.Ports {
 					for _, sub := range p {
 						if sub.Off < 0 || sub.Len < 0 ||
-							sub.Pack != (PackRef{}) && sub.Off > sub.Pack.Size-sub.Len {
-							t.Fatalf("a ref outside its pack: %+v", sub.Ref)
+							sub.Object != (ObjectRef{}) && sub.Off > sub.Object.Size-sub.Len {
+							t.Fatalf("a ref outside its object: %+v", sub.Ref)
 						}
 					}
 				}
@@ -265,7 +265,7 @@ func withChecksums(b []byte) []byte {
 		kind := frameKind(rest[3])
 		payload := rest[frameLen:n]
 		rest = rest[n:]
-		if kind == packFrame && len(payload) == 8 {
+		if kind == objectFrame && len(payload) == 8 {
 			if object := binary.LittleEndian.Uint64(payload); object <= uint64(len(rest)) {
 				rest = rest[object:]
 			}

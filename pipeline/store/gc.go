@@ -97,7 +97,7 @@ func (c *collection) log(file logFile) error {
 		current := newest[identity{r.key, r.madeBy}] == r.off || file.kind == itemFrame
 		stays := current && (root == nil || root(r.key))
 		log.drop[r.place] = !stays
-		for _, p := range r.packs {
+		for _, p := range r.objects {
 			c.referred[p.Digest] = c.referred[p.Digest] || stays
 		}
 		switch {
@@ -119,8 +119,8 @@ func (c *collection) parts() error {
 	if err := c.s.eachPart(func(p *mergedPart) error {
 		c.Parts++
 		return p.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
-			_, packs, _, _ := decodeItems(payload)
-			for _, p := range packs {
+			_, objects, _, _ := decodeItems(payload)
+			for _, p := range objects {
 				c.referred[p.Digest] = true
 			}
 		})

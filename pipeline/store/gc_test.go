@@ -90,11 +90,11 @@ func groups(t testing.TB, s *Store) int {
 func TestGCSparesWorkInProgress(t *testing.T) {
 	dir := scratch(t)
 	s := open(t, dir, Options{})
-	refs, err := s.Put([][]byte{make([]byte, smallPack)})
+	refs, err := s.Put([][]byte{make([]byte, smallObject)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := s.packPath(refs[0].Pack.Digest)
+	path := s.objectPath(refs[0].Object.Digest)
 	temp := s.tempName(path)
 	if err := os.WriteFile(temp, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestGCSparesWorkInProgress(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "objects", "*", "*")); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
-	if m := s.Check(refs[0].Pack); m == nil {
+	if m := s.Check(refs[0].Object); m == nil {
 		t.Error("check says that it's still there")
 	}
 }

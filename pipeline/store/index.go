@@ -19,7 +19,7 @@ import (
 //
 // Payloads by their first byte, fixed-width so that the length is the whole check:
 //
-//	'e' an action: an entryHead, made_by, an entryOutput for each output, a PackRef for each pack
+//	'e' an action: an entryHead, made_by, an entryOutput for each output, a ObjectRef for each object
 //	'm' a mark: the log of the key's first byte is known up to u64
 //	's' seen: the cell called u64 was last found under this key
 
@@ -30,7 +30,7 @@ const (
 
 	entryLen  = 1 + 8 + 4 + 8 + 1 + 2 + 4
 	outputLen = 1 + 4 + keyLen
-	packLen   = keyLen + 8
+	objectLen = keyLen + 8
 )
 
 type entryHead struct {
@@ -40,7 +40,7 @@ type entryHead struct {
 	Name    uint64 // of the cell: see nameHash
 	MadeBy  uint8  // length
 	Outputs uint16
-	Packs   uint32
+	Objects uint32
 }
 
 type entryOutput struct {
@@ -51,11 +51,11 @@ type entryOutput struct {
 
 // An index is the index in memory.
 type index struct {
-	rows   []row                    // entries, oldest first
-	newest map[stages.Digest]int32  // the row of a key
-	latest map[uint64]stages.Digest // the key of a cell, by the hash of its name
-	packs  int                      // that entries name
-	logs   [buckets]coverage
+	rows    []row                    // entries, oldest first
+	newest  map[stages.Digest]int32  // the row of a key
+	latest  map[uint64]stages.Digest // the key of a cell, by the hash of its name
+	objects int                      // that entries name
+	logs    [buckets]coverage
 }
 
 type row struct {
@@ -95,11 +95,11 @@ func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0] != 0
 }
 
-// Packs yields the objects that the action's listings and payloads lie in.
-func (h Hit) Packs() iter.Seq[PackRef] {
-	return func(yield func(PackRef) bool) {
-		for b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]; len(b) >= packLen; b = b[packLen:] {
-			if !yield(PackRef{stages.Digest(b[:keyLen]), int64(binary.LittleEndian.Uint64(b[keyLen:]))}) {
+// Objects yields the objects that the action's listings and payloads lie in.
+func (h Hit) Objects() iter.Seq[ObjectRef] {
+	return func(yield func(ObjectRef) bool) {
+		for b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]; len(b) >= objectLen; b = b[objectLen:] {
+			if !yield(ObjectRef{stages.Digest(b[:keyLen]), int64(binary.LittleEndian.Uint64(b[keyLen:]))}) {
 				return
 			}
 		}
@@ -109,12 +109,12 @@ func (h Hit) Packs() iter.Seq[PackRef] {
 func appendEntry(b []byte, a *Action, off int64, n int) []byte {
 	le := binary.LittleEndian
 	b, _ = binary.Append(b, le, entryHead{entryKind, uint64(off), uint32(n), nameHash(a.Experiment, a.Cell),
-		uint8(len(a.MadeBy)), uint16(len(a.Outputs)), uint32(len(a.Packs))})
+		uint8(len(a.MadeBy)), uint16(len(a.Outputs)), uint32(len(a.Objects))})
 	b = append(b, a.MadeBy...)
 	for _, o := range a.Outputs {
 		b, _ = binary.Append(b, le, entryOutput{o.Dropped, uint32(o.Items), o.Listing})
 	}
-	b, _ = binary.Append(b, le, a.Packs)
+	b, _ = binary.Append(b, le, a.Objects)
 	return b
 }
 
@@ -124,8 +124,8 @@ func validEntry(rec []byte) bool {
 		return false
 	}
 	le := binary.LittleEndian
-	outputs, packs := int64(le.Uint16(rec[22:])), int64(le.Uint32(rec[24:]))
-	length := entryLen + int64(rec[21]) + outputs*int64(outputLen) + packs*int64(packLen)
+	outputs, objects := int64(le.Uint16(rec[22:])), int64(le.Uint32(rec[24:]))
+	length := entryLen + int64(rec[21]) + outputs*int64(outputLen) + objects*int64(objectLen)
 	return int64(len(rec)) == length && le.Uint64(rec[1:]) < 1<<62
 }
 
@@ -164,7 +164,7 @@ func (x *index) add(frame []byte) {
 	x.newest[h.key] = int32(len(x.rows))
 	x.rows = append(x.rows, r)
 	x.latest[h.name()] = h.key
-	x.packs += int(binary.LittleEndian.Uint32(h.rec[24:]))
+	x.objects += int(binary.LittleEndian.Uint32(h.rec[24:]))
 }
 
 // record adds the entry of an action whose frame lies at off, and returns the frame for the index file.

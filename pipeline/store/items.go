@@ -26,10 +26,10 @@ type SubItem struct {
 // Items are a growing list of outcomes of items, in the form of item records: some fifty bytes an outcome.
 // Those of a group are found by the items' keys. Items may be used concurrently.
 type Items struct {
-	mu     sync.Mutex // guards what follows
-	packs  packTable
-	rows   column                  // of texts, the ports
-	newest map[stages.Digest]int32 // row of a key, empty in a list without keys
+	mu      sync.Mutex // guards what follows
+	objects objectTable
+	rows    column                  // of texts, the ports
+	newest  map[stages.Digest]int32 // row of a key, empty in a list without keys
 }
 
 // NewItems returns an empty list.
@@ -42,16 +42,16 @@ func (v *Items) Add(o ItemOutcome) (row int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.rows.next()
-	v.rows.b = appendText(v.rows.b, v.packs.appendPorts(make([]byte, 0, 128), o.Ports))
+	v.rows.b = appendText(v.rows.b, v.objects.appendPorts(make([]byte, 0, 128), o.Ports))
 	return v.rows.n - 1
 }
 
-// At returns the outcome in a row. Its packs may have gone: see [Store.Check].
+// At returns the outcome in a row. Its objects may have gone: see [Store.Check].
 func (v *Items) At(row int) ItemOutcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d := &decoder{b: slices.Clone(v.rows.at(row, (*decoder).skipText).text())}
-	return ItemOutcome{v.packs.ports(d, v.packs.summed)}
+	return ItemOutcome{v.objects.ports(d, v.objects.summed)}
 }
 
 // bytes returns about how much memory the outcomes take.
@@ -96,26 +96,27 @@ func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord)
 	return err
 }
 
-// encodeItems returns a frame's payload: made_by, packs, the number of items; for each its key and its ports.
+// encodeItems returns a frame's payload: made_by, objects, the number of items; for each its key and its
+// ports.
 func encodeItems(madeBy string, rs []ItemRecord) []byte {
-	var t packTable
+	var t objectTable
 	items := appendUint(nil, uint64(len(rs)))
 	for _, r := range rs {
 		items = t.appendPorts(append(items, r.Key[:]...), r.Ports)
 	}
-	return append(t.appendPacks(appendText(nil, madeBy)), items...)
+	return append(t.appendObjects(appendText(nil, madeBy)), items...)
 }
 
 // decodeItems reads what encodeItems wrote, but for the digests of inline payloads.
-func decodeItems(payload []byte) (madeBy string, packs []PackRef, items []ItemRecord, err error) {
+func decodeItems(payload []byte) (madeBy string, objects []ObjectRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
 	madeBy = d.string()
-	t := decodePacks(d)
+	t := decodeObjects(d)
 	n := d.count(keyLen + 1)
 	for len(items) < n && !d.bad {
 		items = append(items, ItemRecord{d.digest(), ItemOutcome{t.ports(d, t.ref)}})
 	}
-	return madeBy, t.packs, items, d.done()
+	return madeBy, t.objects, items, d.done()
 }
 
 // eachRef calls fn for the refs of items.
@@ -131,7 +132,7 @@ func eachRef(items []ItemRecord, fn func(r *Ref)) {
 
 // appendPorts encodes the ports of an outcome: their number; for each the number of sub-items; for each id
 // and ref.
-func (t *packTable) appendPorts(b []byte, ports [][]SubItem) []byte {
+func (t *objectTable) appendPorts(b []byte, ports [][]SubItem) []byte {
 	b = appendUint(b, uint64(len(ports)))
 	for _, port := range ports {
 		b = appendUint(b, uint64(len(port)))
@@ -143,7 +144,7 @@ func (t *packTable) appendPorts(b []byte, ports [][]SubItem) []byte {
 }
 
 // ports decodes what appendPorts wrote, each ref by a function. Inline payloads share the input's memory.
-func (t *packTable) ports(d *decoder, ref func(*decoder) Ref) [][]SubItem {
+func (t *objectTable) ports(d *decoder, ref func(*decoder) Ref) [][]SubItem {
 	ports := make([][]SubItem, d.count(1))
 	for p := range ports {
 		ports[p] = make([]SubItem, d.count(3))

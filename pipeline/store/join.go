@@ -19,10 +19,10 @@ var joinedSize int64 = 16 << 20
 // buckets refer to, or that are in different folds, be it two at once.
 type joining struct {
 	s       *Store
-	joint   *joint                             // that is being filled
-	moved   map[PackRef]moved                  // objects of the bucket
-	folders map[string]bool                    // where objects were added
-	open    func(p PackRef) (packBytes, error) // an object of a part
+	joint   *joint                                 // that is being filled
+	moved   map[ObjectRef]moved                    // objects of the bucket
+	folders map[string]bool                        // where objects were added
+	open    func(p ObjectRef) (objectBytes, error) // an object of a part
 
 	objects int // that were added
 	bytes   int64
@@ -30,7 +30,7 @@ type joining struct {
 
 // A joint is an object that others are joined to.
 type joint struct {
-	pack    PackRef // zero until it's complete
+	object  ObjectRef // zero until it's complete
 	b       []byte
 	waiting []joinedRecord
 }
@@ -47,16 +47,16 @@ type joinedRecord struct {
 	group  stages.Digest
 	madeBy string
 	items  []ItemRecord
-	moved  map[PackRef]moved
+	moved  map[ObjectRef]moved
 }
 
-func newJoining(s *Store, open func(p PackRef) (packBytes, error)) *joining {
-	return &joining{s: s, joint: &joint{}, moved: map[PackRef]moved{}, folders: map[string]bool{}, open: open}
+func newJoining(s *Store, open func(p ObjectRef) (objectBytes, error)) *joining {
+	return &joining{s: s, joint: &joint{}, moved: map[ObjectRef]moved{}, folders: map[string]bool{}, open: open}
 }
 
 // take moves an object of a part to the joint. It reports false for one that isn't in a part, isn't sound
 // there, or is too large for what room is left: that isn't joined.
-func (j *joining) take(p PackRef) (at moved, taken bool) {
+func (j *joining) take(p ObjectRef) (at moved, taken bool) {
 	if j == nil {
 		return at, false
 	}
@@ -88,7 +88,7 @@ func (j *joining) mark() (undo func()) {
 	size := j.joint.size()
 	return func() {
 		j.joint.b = j.joint.b[:size]
-		maps.DeleteFunc(j.moved, func(_ PackRef, at moved) bool { return at.to == j.joint && at.off >= size })
+		maps.DeleteFunc(j.moved, func(_ ObjectRef, at moved) bool { return at.to == j.joint && at.off >= size })
 	}
 }
 
@@ -105,15 +105,15 @@ func (j *joining) add(r joinedRecord) error {
 func (j *joining) flush() error {
 	full := j.joint
 	if full.size() > 0 {
-		full.pack = PackRef{stages.Sum(full.b), full.size()}
+		full.object = ObjectRef{stages.Sum(full.b), full.size()}
 		if err := j.put(full); err != nil {
 			return err
 		}
 	}
 	for _, r := range full.waiting {
 		eachRef(r.items, func(ref *Ref) {
-			if at, ok := r.moved[ref.Pack]; ok {
-				ref.Pack, ref.Off = at.to.pack, ref.Off+at.off
+			if at, ok := r.moved[ref.Object]; ok {
+				ref.Object, ref.Off = at.to.object, ref.Off+at.off
 			}
 		})
 		if err := j.s.RecordItems(r.group, r.madeBy, r.items); err != nil {
@@ -126,7 +126,7 @@ func (j *joining) flush() error {
 }
 
 func (j *joining) put(full *joint) error {
-	s, path := j.s, j.s.packPath(full.pack.Digest)
+	s, path := j.s, j.s.objectPath(full.object.Digest)
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
 	if err := s.setUp(); err != nil {
@@ -136,8 +136,8 @@ func (j *joining) put(full *joint) error {
 	if err := s.replaceBy(path, 0o444, true, all); err != nil {
 		return err
 	}
-	s.remember(full.pack, nil)
+	s.remember(full.object, nil)
 	j.folders[filepath.Dir(path)] = true
-	j.objects, j.bytes = j.objects+1, j.bytes+full.pack.Size
+	j.objects, j.bytes = j.objects+1, j.bytes+full.object.Size
 	return nil
 }

@@ -192,7 +192,7 @@ func TestFoldUndoes(t *testing.T) {
 	dir := scratch(t)
 	good := newChunk(r, 1, 1, 5000)
 	s := openPart(t, dir, Options{})
-	nowhere := Ref{Digest: number(1), Pack: PackRef{number(2), 8000}, Len: 8000}
+	nowhere := Ref{Digest: number(1), Object: ObjectRef{number(2), 8000}, Len: 8000}
 	for n := range 5 {
 		c := newChunk(r, 1, 1, 6000)
 		refs, err := s.Put(c.payloads)
@@ -221,7 +221,7 @@ func TestFoldAfterEarlier(t *testing.T) {
 	dir := scratch(t)
 	shared(t, dir, c, newChunk(r, 1, 2, 6000))
 	s := openPart(t, dir, Options{})
-	if o, ok := outcomeOf(s.Items(c.group, "a"), c.key(0)); !ok || s.Check(o.Ports[0][0].Pack) != nil {
+	if o, ok := outcomeOf(s.Items(c.group, "a"), c.key(0)); !ok || s.Check(o.Ports[0][0].Object) != nil {
 		t.Fatal("the earlier attempt isn't found")
 	}
 	fold(t, dir)

@@ -29,7 +29,7 @@ type journal struct {
 	mu      sync.RWMutex // guards what follows
 	head    *PartNote    // nil in a file that isn't a part
 	last    *PartEnd     // nil until the share ended
-	packs   map[PackRef]int64
+	objects map[ObjectRef]int64
 	groups  map[stages.Digest][]span // item frames, in the order of the file
 	items   int                      // that they record
 	frames  int                      // of all kinds
@@ -39,8 +39,8 @@ type journal struct {
 }
 
 const (
-	noteFrame frameKind = 'N'
-	packFrame frameKind = 'P'
+	noteFrame   frameKind = 'N'
+	objectFrame frameKind = 'P'
 )
 
 // A span is where a frame lies.
@@ -53,7 +53,7 @@ type span struct {
 const journalFormat = 1
 
 func newJournal(name string, f *os.File) *journal {
-	return &journal{name: name, file: f, packs: map[PackRef]int64{}, groups: map[stages.Digest][]span{},
+	return &journal{name: name, file: f, objects: map[ObjectRef]int64{}, groups: map[stages.Digest][]span{},
 		memos: map[stages.Digest][]byte{}}
 }
 
@@ -96,7 +96,7 @@ func (j *journal) next(w *window) (int64, error) {
 		return 0, nil
 	}
 	more := int64(0)
-	if kind == packFrame && len(payload) == 8 {
+	if kind == objectFrame && len(payload) == 8 {
 		more = int64(binary.LittleEndian.Uint64(payload))
 	}
 	if more > w.size-j.end-int64(n) {
@@ -130,9 +130,9 @@ func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span
 			return false
 		}
 		j.last = &n
-	case kind == packFrame && len(payload) == 8:
-		p := PackRef{key, int64(binary.LittleEndian.Uint64(payload))}
-		j.packs[p] = at.off + int64(at.len)
+	case kind == objectFrame && len(payload) == 8:
+		p := ObjectRef{key, int64(binary.LittleEndian.Uint64(payload))}
+		j.objects[p] = at.off + int64(at.len)
 	case kind == itemFrame:
 		_, _, items, err := decodeItems(payload)
 		if err != nil {
@@ -182,22 +182,22 @@ func (j *journal) eachFrame(fn frameFunc) error {
 }
 
 // has reports whether an object lies in the journal.
-func (j *journal) has(p PackRef) bool {
+func (j *journal) has(p ObjectRef) bool {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	_, ok := j.packs[p]
+	_, ok := j.objects[p]
 	return ok
 }
 
-// openPack returns the bytes of an object that lie in the journal.
-func (j *journal) openPack(p PackRef) (packBytes, error) {
+// openObject returns the bytes of an object that lie in the journal.
+func (j *journal) openObject(p ObjectRef) (objectBytes, error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	off, ok := j.packs[p]
+	off, ok := j.objects[p]
 	if !ok {
-		return packBytes{}, os.ErrNotExist
+		return objectBytes{}, os.ErrNotExist
 	}
-	return packBytes{io.NewSectionReader(j.file, off, p.Size), func() error { return nil }}, nil
+	return objectBytes{io.NewSectionReader(j.file, off, p.Size), func() error { return nil }}, nil
 }
 
 func (j *journal) close() { j.file.Close() }

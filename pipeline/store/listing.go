@@ -17,7 +17,7 @@ type Listing struct {
 	Facts stages.Facts // they hold for all items
 
 	parts   Parts
-	packs   packTable
+	objects objectTable
 	refs    column // of refs; the others only as set in parts
 	parents column // of numbers
 	ids     column // of texts
@@ -67,7 +67,7 @@ func (l *Listing) Append(e Entry) {
 		l.origins = l.ids.clone()
 	}
 	l.refs.next()
-	l.refs.b = l.packs.appendRef(l.refs.b, e.Ref)
+	l.refs.b = l.objects.appendRef(l.refs.b, e.Ref)
 	if l.parts&Parents != 0 {
 		l.parents.next()
 		l.parents.b = appendUint(l.parents.b, uint64(uint32(e.Parent)))
@@ -90,7 +90,7 @@ func (l *Listing) HasParents() bool { return l.parts&Parents != 0 }
 
 // At returns item i.
 func (l *Listing) At(i int) (e Entry) {
-	e.Ref = l.packs.summed(l.refs.at(i, l.skipRef))
+	e.Ref = l.objects.summed(l.refs.at(i, l.skipRef))
 	if e.Inline != nil {
 		e.Inline = append([]byte{}, e.Inline...)
 	}
@@ -110,14 +110,14 @@ func (l *Listing) At(i int) (e Entry) {
 
 // PayloadDigest returns the digest of item i's payload.
 func (l *Listing) PayloadDigest(i int) stages.Digest {
-	return l.packs.summed(l.refs.at(i, l.skipRef)).Digest
+	return l.objects.summed(l.refs.at(i, l.skipRef)).Digest
 }
 
-func (l *Listing) skipRef(d *decoder) { l.packs.ref(d) }
+func (l *Listing) skipRef(d *decoder) { l.objects.ref(d) }
 
 // eachRef calls fn for the ref of every item, in order.
 func (l *Listing) eachRef(fn func(r Ref)) {
-	l.refs.each(func(d *decoder) { fn(l.packs.summed(d)) })
+	l.refs.each(func(d *decoder) { fn(l.objects.summed(d)) })
 }
 
 // digest returns the digest that names what a consumer of a listing gets: the facts and the ordered payload
@@ -146,17 +146,17 @@ func listingHash(facts stages.Facts, items int) hash.Hash {
 // dropped returns l without the places of its payloads, except for those in the record itself.
 func (l *Listing) dropped() *Listing {
 	d := *l
-	d.packs, d.refs = packTable{}, column{spill: l.refs.spill}
+	d.objects, d.refs = objectTable{}, column{spill: l.refs.spill}
 	l.eachRef(func(r Ref) {
 		d.refs.next()
-		d.refs.b = d.packs.appendRef(d.refs.b, r.Dropped())
+		d.refs.b = d.objects.appendRef(d.refs.b, r.Dropped())
 	})
 	return &d
 }
 
 const listingVersion = 1
 
-// encode returns the listing in pieces: version, parts, facts, packs, the number of items; refs; parents;
+// encode returns the listing in pieces: version, parts, facts, objects, the number of items; refs; parents;
 // ids; origins.
 func (l *Listing) encode() [][]byte {
 	b := []byte{listingVersion, byte(l.parts)}
@@ -164,7 +164,7 @@ func (l *Listing) encode() [][]byte {
 	for _, name := range l.Facts.Names() {
 		b = appendText(appendText(b, name), l.Facts[name])
 	}
-	b = l.packs.appendPacks(b)
+	b = l.objects.appendObjects(b)
 	b = appendUint(b, uint64(l.Len()))
 	return [][]byte{b, l.refs.bytes(), l.parents.bytes(), l.ids.bytes(), l.origins.bytes()}
 }
@@ -187,7 +187,7 @@ func decodeListing(b []byte) (*Listing, error) {
 		}
 		l.Facts[name], last = d.string(), name
 	}
-	l.packs = decodePacks(d)
+	l.objects = decodeObjects(d)
 	n := d.count(2)
 	l.refs = readColumn(d, n, l.skipRef)
 	if l.parts&Parents != 0 {

@@ -29,8 +29,8 @@ func listingOf(facts stages.Facts, parts Parts, entries ...Entry) *Listing {
 
 // TestListingDigest: facts, payloads and their order count; ids and places don't.
 func TestListingDigest(t *testing.T) {
-	a := Ref{Digest: number(1), Len: 100, Pack: PackRef{number(7), 300}, Off: 10}
-	b := Ref{Digest: number(2), Len: 100, Pack: PackRef{number(7), 300}, Off: 200}
+	a := Ref{Digest: number(1), Len: 100, Object: ObjectRef{number(7), 300}, Off: 10}
+	b := Ref{Digest: number(2), Len: 100, Object: ObjectRef{number(7), 300}, Off: 200}
 	digest := func(facts stages.Facts, parts Parts, entries ...Entry) stages.Digest {
 		return listingOf(facts, parts, entries...).digest()
 	}
@@ -44,7 +44,7 @@ func TestListingDigest(t *testing.T) {
 	}
 	base := listing(a, b)
 	moved := a
-	moved.Pack, moved.Off = PackRef{number(8), 100}, 0
+	moved.Object, moved.Off = ObjectRef{number(8), 100}, 0
 	for name, d := range map[string]stages.Digest{
 		"ids":     digest(share, IDs, Entry{Ref: a, ID: "x"}, Entry{Ref: b, ID: "y"}),
 		"parents": digest(share, Parents, Entry{Ref: a, Parent: 3}, Entry{Ref: b, Parent: 4}),
@@ -72,8 +72,8 @@ func TestListingDigest(t *testing.T) {
 
 // TestListingFormat: the bytes of listings, and their digests, are those of all stores of this format.
 func TestListingFormat(t *testing.T) {
-	packed := func(n int) Ref {
-		return Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+	inObject := func(n int) Ref {
+		return Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
 			Len: 150_528}
 	}
 	inline := func(text string) Ref {
@@ -94,22 +94,22 @@ func TestListingFormat(t *testing.T) {
 		{"nothing", newListing(nil, 0), false,
 			"7c15d4d33a824d274cd79f68e9189883ac9e8eeeb01f5461065433358426e2f5",
 			"957b88b12730e646e0f33d3618b77dfa579e8231e3c59c7104be7165611c8027"},
-		{"one value", listingOf(facts, IDs|Origins, Entry{Ref: packed(3)}), false,
+		{"one value", listingOf(facts, IDs|Origins, Entry{Ref: inObject(3)}), false,
 			"c47ca3f98e9235234d9e93b076ba1adcbb449625838114e929866f0c4b59caea",
 			"984014380a1574df3532582ca6982b7820d1a53f66b7d5bbec2d05e2d290ab19"},
 		{"scores",
 			listingOf(facts, 0, Entry{Ref: inline("0.5")}, Entry{Ref: inline("")},
-				Entry{Ref: packed(1).Dropped()}), false,
+				Entry{Ref: inObject(1).Dropped()}), false,
 			"763d730213c6f97e263555af16720601b606a91fa13f57318308b22259694941",
 			"ed00d5eff4d2030a33ebcc814a4ace92568c3eb1afb52a1950996e74064a910f"},
 		{"crops",
-			listingOf(nil, Parents|IDs, Entry{Ref: packed(40), ID: "left"},
-				Entry{Ref: packed(2), Parent: 300, ID: "right"}), false,
+			listingOf(nil, Parents|IDs, Entry{Ref: inObject(40), ID: "left"},
+				Entry{Ref: inObject(2), Parent: 300, ID: "right"}), false,
 			"7023da24a91d5d8f94e4c1a6a088301a8cff3b1b2bd6945032b9a37ab3a240b9",
 			"c0d2e77b0c1f706783ae04540b780bf9e50dfbf5d185344a4b9e65ecd478e97f"},
 		{"pairs",
-			listingOf(nil, IDs|Origins, Entry{Ref: packed(1), ID: "a", Origin: "a"},
-				Entry{Ref: packed(2), ID: "b", Origin: "a"}), false,
+			listingOf(nil, IDs|Origins, Entry{Ref: inObject(1), ID: "a", Origin: "a"},
+				Entry{Ref: inObject(2), ID: "b", Origin: "a"}), false,
 			"6c7423f6ea48f51e4cda9dc3dfb61fc6451c7aade45a39b4b4a32a60bedaafcd",
 			"6f9f521101bd3f96be7bedec81b5e6a0e54f5eda950bf1a2bcdb47b9d89ff1c6"},
 	} {
@@ -152,7 +152,7 @@ func manyItems(items int) *Listing {
 	l := newListing(stages.Facts{"unit": "share"}, IDs|Origins)
 	for n := range items {
 		id := "ILSVRC2012_val_" + number(n).Short()[:8]
-		r := Ref{Digest: number(n), Pack: PackRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+		r := Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
 			Len: 150_528}
 		l.Append(Entry{Ref: r, ID: id, Origin: id})
 	}

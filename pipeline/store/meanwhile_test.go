@@ -228,13 +228,13 @@ func TestLatestWithoutIndex(t *testing.T) {
 
 // TestMalformed: records that contradict themselves aren't taken, even if their checksums are right.
 func TestMalformed(t *testing.T) {
-	pack := PackRef{number(7), 20}
-	good := Ref{Digest: number(6), Len: 9, Off: 11, Pack: pack}
+	object := ObjectRef{number(7), 20}
+	good := Ref{Digest: number(6), Len: 9, Off: 11, Object: object}
 	text := func(r Ref) []byte {
-		var packs packTable
-		packs.number(r.Pack)
-		b := packs.appendPacks([]byte{listingVersion, 0, 0})
-		return packs.appendRef(appendUint(b, 1), r)
+		var objects objectTable
+		objects.number(r.Object)
+		b := objects.appendObjects([]byte{listingVersion, 0, 0})
+		return objects.appendRef(appendUint(b, 1), r)
 	}
 	if _, err := decodeListing(text(good)); err != nil {
 		t.Fatal(err)

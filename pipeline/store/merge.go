@@ -32,7 +32,7 @@ type MergeReport struct {
 //
 // Interrupted at any moment and called again, it adds the rest.
 func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
-	m := &merging{s: s, open: other.openPack, ctx: ctx, packs: map[PackRef]error{}}
+	m := &merging{s: s, open: other.openObject, ctx: ctx, objects: map[ObjectRef]error{}}
 	if s.opts.ReadOnly {
 		return m.MergeReport, errReadOnly
 	}
@@ -70,12 +70,12 @@ func (r *MergeReport) add(o MergeReport) {
 // A merging adds to a store what another one or a part holds.
 type merging struct {
 	MergeReport
-	s     *Store
-	open  func(p PackRef) (packBytes, error) // an object of the other side
-	ctx   context.Context
-	packs map[PackRef]error // what became of them: nil if they are here now
-	join  *joining          // of the objects of parts; nil for those of a store
-	added bool              // not all was here before the merge began
+	s       *Store
+	open    func(p ObjectRef) (objectBytes, error) // an object of the other side
+	ctx     context.Context
+	objects map[ObjectRef]error // what became of them: nil if they are here now
+	join    *joining            // of the objects of parts; nil for those of a store
+	added   bool                // not all was here before the merge began
 }
 
 // log adds the frames of one of the other store's logs.
@@ -109,7 +109,7 @@ type knownFrames map[stages.Digest]bool
 // here.
 func (s *Store) knownFrames(file logFile, some func(key stages.Digest) bool) (knownFrames, error) {
 	known := knownFrames{}
-	missing := func(p PackRef) bool { return s.Check(p) != nil }
+	missing := func(p ObjectRef) bool { return s.Check(p) != nil }
 	_, err := s.readLog(s.log(file.kind, stages.Digest{file.bucket}), 0,
 		func(_ int64, key stages.Digest, payload []byte) {
 			if !some(key) {
@@ -118,8 +118,8 @@ func (s *Store) knownFrames(file logFile, some func(key stages.Digest) bool) (kn
 				known[frameDigest(key, payload)] = true
 				return
 			}
-			madeBy, packs, items, err := decodeItems(payload)
-			if err == nil && !slices.ContainsFunc(packs, missing) {
+			madeBy, objects, items, err := decodeItems(payload)
+			if err == nil && !slices.ContainsFunc(objects, missing) {
 				known[outcomesDigest(key, madeBy, items)] = true
 			}
 		})
@@ -135,15 +135,15 @@ func frameDigest(key stages.Digest, payload []byte) stages.Digest {
 
 // outcomesDigest returns the digest of what an item record says, wherever the payloads lie.
 func outcomesDigest(group stages.Digest, madeBy string, items []ItemRecord) stages.Digest {
-	var t packTable
+	var t objectTable
 	b := appendText(bytes.Clone(group[:]), madeBy)
 	for _, it := range items {
 		b = appendUint(append(b, it.Key[:]...), uint64(len(it.Ports)))
 		for _, port := range it.Ports {
 			b = appendUint(b, uint64(len(port)))
 			for _, sub := range port {
-				if sub.Pack != (PackRef{}) {
-					sub.Pack, sub.Off = PackRef{Size: 1}, 0
+				if sub.Object != (ObjectRef{}) {
+					sub.Object, sub.Off = ObjectRef{Size: 1}, 0
 				}
 				b = t.appendRef(appendText(b, sub.ID), sub.Ref)
 			}
@@ -159,7 +159,7 @@ func (m *merging) outcomes(name string, file logFile, off int64, group stages.Di
 	if m.ctx.Err() != nil {
 		return context.Cause(m.ctx)
 	}
-	madeBy, packs, items, err := decodeItems(payload)
+	madeBy, objects, items, err := decodeItems(payload)
 	if err != nil || group[0] != file.bucket {
 		m.refuse(name, "%v, at byte %d", errMalformed, off)
 		return nil
@@ -171,15 +171,15 @@ func (m *merging) outcomes(name string, file logFile, off int64, group stages.Di
 		m.ItemsKnown++
 		return nil
 	}
-	record := joinedRecord{group, madeBy, items, map[PackRef]moved{}}
+	record := joinedRecord{group, madeBy, items, map[ObjectRef]moved{}}
 	undo := m.join.mark()
-	for _, p := range packs {
+	for _, p := range objects {
 		at, taken := m.join.take(p)
 		if taken {
 			record.moved[p] = at
 			continue
 		}
-		refused, err := m.pack(p)
+		refused, err := m.object(p)
 		if err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func (m *merging) action(name string, file logFile, off int64, key stages.Digest
 	}
 	digest := frameDigest(key, payload)
 	isKnown := known[digest] // but not all its objects are here
-	for _, p := range r.packs {
-		refused, err := m.pack(p)
+	for _, p := range r.objects {
+		refused, err := m.object(p)
 		if err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (m *merging) has(key stages.Digest, madeBy string) bool {
 	if !ok || h.MadeBy() != madeBy {
 		return false
 	}
-	for p := range h.Packs() {
+	for p := range h.Objects() {
 		if m.s.Check(p) != nil {
 			return false
 		}
@@ -258,17 +258,17 @@ func (m *merging) has(key stages.Digest, madeBy string) bool {
 	return true
 }
 
-// pack makes sure that an object is here. The reason why it can't be had is refused.
-func (m *merging) pack(p PackRef) (refused, err error) {
-	refused, known := m.packs[p]
+// object makes sure that an object is here. The reason why it can't be had is refused.
+func (m *merging) object(p ObjectRef) (refused, err error) {
+	refused, known := m.objects[p]
 	if known || m.s.Check(p) == nil {
 		return refused, nil
 	}
-	refused, err = m.copyPack(p)
+	refused, err = m.copyObject(p)
 	if err != nil {
 		return nil, err
 	}
-	if m.packs[p] = refused; refused == nil {
+	if m.objects[p] = refused; refused == nil {
 		m.added = true
 		m.Objects++
 		m.Bytes += p.Size
@@ -276,15 +276,15 @@ func (m *merging) pack(p PackRef) (refused, err error) {
 	return refused, nil
 }
 
-// copyPack copies an object. It appears when all its bytes are found to be those of its name; if they aren't,
-// that's refused.
-func (m *merging) copyPack(p PackRef) (refused, err error) {
+// copyObject copies an object. It appears when all its bytes are found to be those of its name; if they
+// aren't, that's refused.
+func (m *merging) copyObject(p ObjectRef) (refused, err error) {
 	f, e := m.open(p)
 	if e != nil {
-		return packMiss(p, 0, e), nil
+		return objectMiss(p, 0, e), nil
 	}
 	defer f.close()
-	s, path := m.s, m.s.packPath(p.Digest)
+	s, path := m.s, m.s.objectPath(p.Digest)
 	if err := s.setUp(); err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func (p *part) action(h Hit) (a Action, ok bool) {
 }
 
 // listing returns the encoded listing in an object if the brief has it.
-func (p *part) listing(object PackRef) []byte {
+func (p *part) listing(object ObjectRef) []byte {
 	if p == nil {
 		return nil
 	}
@@ -208,20 +208,20 @@ func (p *part) listing(object PackRef) []byte {
 
 // put appends an object, unless it's known to be there: in this part, or in the store. That of an earlier
 // attempt may go with its part, when a fold has joined it to others.
-func (p *part) put(pack PackRef, parts [][]byte) error {
+func (p *part) put(object ObjectRef, parts [][]byte) error {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	earlier := func(j *journal) bool { return j.has(pack) }
-	if m, known := p.s.known(pack); p.has(pack) ||
+	earlier := func(j *journal) bool { return j.has(object) }
+	if m, known := p.s.known(object); p.has(object) ||
 		known && m == nil && !slices.ContainsFunc(p.earlier, earlier) {
 		return nil
 	}
-	size := binary.LittleEndian.AppendUint64(nil, uint64(pack.Size))
-	frame := appendFrame(nil, packFrame, pack.Digest, size)
-	if err := p.append(packFrame, pack.Digest, size, append([][]byte{frame}, parts...)...); err != nil {
+	size := binary.LittleEndian.AppendUint64(nil, uint64(object.Size))
+	frame := appendFrame(nil, objectFrame, object.Digest, size)
+	if err := p.append(objectFrame, object.Digest, size, append([][]byte{frame}, parts...)...); err != nil {
 		return err
 	}
-	p.s.remember(pack, nil)
+	p.s.remember(object, nil)
 	return nil
 }
 
@@ -270,13 +270,15 @@ func (p *part) sync() error {
 // journals returns where the share's items are, oldest first.
 func (p *part) journals() []*journal { return append(slices.Clip(p.earlier), p.journal) }
 
-// openPack opens an object that lies in a part.
-func (p *part) openPack(pack PackRef) (packBytes, error) { return openPackIn(p.journals(), pack) }
+// openObject opens an object that lies in a part.
+func (p *part) openObject(object ObjectRef) (objectBytes, error) {
+	return openObjectIn(p.journals(), object)
+}
 
-// openPackIn opens an object that lies in one of some parts, the newest first.
-func openPackIn(journals []*journal, pack PackRef) (b packBytes, err error) {
+// openObjectIn opens an object that lies in one of some parts, the newest first.
+func openObjectIn(journals []*journal, object ObjectRef) (b objectBytes, err error) {
 	for _, j := range slices.Backward(journals) {
-		if b, err = j.openPack(pack); err == nil {
+		if b, err = j.openObject(object); err == nil {
 			break
 		}
 	}

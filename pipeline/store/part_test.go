@@ -177,7 +177,7 @@ func TestPart(t *testing.T) {
 			for i := range c.ids {
 				o, _ := outcomeOf(items, c.itemKey(i))
 				for _, port := range o.Ports {
-					if p := port[0].Pack; p != (PackRef{}) && s.Check(p) != nil {
+					if p := port[0].Object; p != (ObjectRef{}) && s.Check(p) != nil {
 						t.Errorf("item %d of %s: %v", i, c.name, s.Check(p))
 					}
 				}

@@ -2,41 +2,41 @@ package store
 
 import "github.com/runexp/runexp/stages"
 
-// A packTable numbers packs, so that a record of many refs names each pack once.
-type packTable struct {
-	packs   []PackRef // in order of first use
-	numbers map[PackRef]int
+// An objectTable numbers objects, so that a record of many refs names each object once.
+type objectTable struct {
+	objects []ObjectRef // in order of first use
+	numbers map[ObjectRef]int
 }
 
-func (t *packTable) number(p PackRef) int {
+func (t *objectTable) number(p ObjectRef) int {
 	n, ok := t.numbers[p]
 	if !ok {
 		if t.numbers == nil {
-			t.numbers = map[PackRef]int{}
+			t.numbers = map[ObjectRef]int{}
 		}
-		n = len(t.packs)
+		n = len(t.objects)
 		t.numbers[p] = n
-		t.packs = append(t.packs, p)
+		t.objects = append(t.objects, p)
 	}
 	return n
 }
 
-// appendPacks encodes the packs; decodePacks is its inverse.
-func (t *packTable) appendPacks(b []byte) []byte {
-	b = appendUint(b, uint64(len(t.packs)))
-	for _, p := range t.packs {
+// appendObjects encodes the objects; decodeObjects is its inverse.
+func (t *objectTable) appendObjects(b []byte) []byte {
+	b = appendUint(b, uint64(len(t.objects)))
+	for _, p := range t.objects {
 		b = append(b, p.Digest[:]...)
 		b = appendUint(b, uint64(p.Size))
 	}
 	return b
 }
 
-func decodePacks(d *decoder) (t packTable) {
+func decodeObjects(d *decoder) (t objectTable) {
 	if n := d.count(keyLen + 1); n > 0 {
-		t.packs = make([]PackRef, n)
+		t.objects = make([]ObjectRef, n)
 	}
-	for i := range t.packs {
-		t.packs[i] = PackRef{d.digest(), d.size()}
+	for i := range t.objects {
+		t.objects[i] = ObjectRef{d.digest(), d.size()}
 	}
 	return t
 }
@@ -45,18 +45,18 @@ func decodePacks(d *decoder) (t packTable) {
 const (
 	tagInline  = 0 // text
 	tagDropped = 1 // length, digest
-	tagPacked  = 2 // and more: the pack's number; then offset, length, digest
+	tagObject  = 2 // and more: the object's number; then offset, length, digest
 )
 
-// appendRef encodes a ref and adds its pack to the table.
-func (t *packTable) appendRef(b []byte, r Ref) []byte {
+// appendRef encodes a ref and adds its object to the table.
+func (t *objectTable) appendRef(b []byte, r Ref) []byte {
 	switch {
 	case r.Inline != nil:
 		return appendText(appendUint(b, tagInline), r.Inline)
 	case !r.Kept():
 		b = appendUint(b, tagDropped)
 	default:
-		b = appendUint(b, tagPacked+uint64(t.number(r.Pack)))
+		b = appendUint(b, tagObject+uint64(t.number(r.Object)))
 		b = appendUint(b, uint64(r.Off))
 	}
 	return append(appendUint(b, uint64(r.Len)), r.Digest[:]...)
@@ -64,7 +64,7 @@ func (t *packTable) appendRef(b []byte, r Ref) []byte {
 
 // ref decodes what appendRef wrote, but for the digest of an inline payload. Inline bytes share the input's
 // memory.
-func (t *packTable) ref(d *decoder) (r Ref) {
+func (t *objectTable) ref(d *decoder) (r Ref) {
 	switch tag := d.uint(); tag {
 	case tagInline:
 		r.Inline = d.text()
@@ -73,13 +73,13 @@ func (t *packTable) ref(d *decoder) (r Ref) {
 	case tagDropped:
 		r.Len = d.size()
 	default:
-		if tag-tagPacked >= uint64(len(t.packs)) {
+		if tag-tagObject >= uint64(len(t.objects)) {
 			d.fail()
 			return r
 		}
-		r.Pack = t.packs[tag-tagPacked]
+		r.Object = t.objects[tag-tagObject]
 		r.Off, r.Len = d.size(), d.size()
-		if r.Len > r.Pack.Size || r.Off > r.Pack.Size-r.Len {
+		if r.Len > r.Object.Size || r.Off > r.Object.Size-r.Len {
 			d.fail()
 		}
 	}
@@ -88,7 +88,7 @@ func (t *packTable) ref(d *decoder) (r Ref) {
 }
 
 // summed is ref with every digest.
-func (t *packTable) summed(d *decoder) Ref {
+func (t *objectTable) summed(d *decoder) Ref {
 	r := t.ref(d)
 	if r.Inline != nil {
 		r.Digest = stages.Sum(r.Inline)

@@ -46,7 +46,7 @@ func TestFolderNotWritable(t *testing.T) {
 	if v := w.check(t, s); v.misses > 0 {
 		t.Errorf("%d misses", v.misses)
 	}
-	_, putErr := s.Put([][]byte{make([]byte, smallPack)})
+	_, putErr := s.Put([][]byte{make([]byte, smallObject)})
 	for name, err := range map[string]error{"put": putErr,
 		"items": s.RecordItems(number(1), "a", make([]ItemRecord, 1))} {
 		if err == nil || !strings.Contains(err.Error(), "can't be written") ||

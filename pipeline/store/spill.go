@@ -43,7 +43,7 @@ func (p *spill) open() {
 	if p.s.setUp() != nil {
 		return
 	}
-	path := p.s.tempName(p.s.packPath([keyLen]byte{}))
+	path := p.s.tempName(p.s.objectPath([keyLen]byte{}))
 	if f, err := p.s.open(path, os.O_RDWR|os.O_EXCL, 0o600); err == nil {
 		p.s.fs.RemoveAll(path)
 		p.file = f

@@ -2,7 +2,7 @@
 //
 // The way of the data, and the files of this package in its order:
 //
-//	pack.go       payloads become an object, and each a [Ref] to its place in it
+//	object.go     payloads become an object, and each a [Ref] to its place in it
 //	items.go      the outcomes of a chunk's items are recorded under the key of their group,
 //	itemlog.go    and found again by a cell with other items
 //	listing.go    the ordered items of one output port of a cell become a [Listing]
@@ -86,10 +86,10 @@ type Store struct {
 	folderMu sync.RWMutex
 	folders  map[string]bool // those below dir that are known to be real ones
 
-	damageMu sync.RWMutex // read-locked while a pack is put, locked while a damaged one is set aside
+	damageMu sync.RWMutex // read-locked while an object is put, locked while a damaged one is set aside
 
-	packMu sync.Mutex
-	packs  map[PackRef]*Miss // what's known: nil when the pack is there
+	lookMu sync.Mutex
+	looked map[ObjectRef]*Miss // what's known: nil when the object is there
 
 	maxLogs   int        // that are open at once
 	logMu     sync.Mutex // guards appending, and is held while appending to a log
@@ -159,7 +159,7 @@ func openAsIndexed(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.openIndex()
-	s.packs = make(map[PackRef]*Miss, s.index.packs)
+	s.looked = make(map[ObjectRef]*Miss, s.index.objects)
 	return s, nil
 }
 

@@ -91,7 +91,7 @@ func TestReadOnly(t *testing.T) {
 	if _, ok := s.Lookup(number(1), ""); ok {
 		t.Error("an empty store has something")
 	}
-	_, putErr := s.Put([][]byte{make([]byte, smallPack)})
+	_, putErr := s.Put([][]byte{make([]byte, smallObject)})
 	for name, err := range map[string]error{
 		"put": putErr, "record": s.Record(Action{}, nil),
 		"items": s.RecordItems(number(1), "", make([]ItemRecord, 1)), "memo": s.SetMemo(number(1), nil),
@@ -122,8 +122,8 @@ func TestReadOnly(t *testing.T) {
 	s = open(t, dir, Options{ReadOnly: true})
 	h, _ := s.Lookup(w.cells[1].key, "")
 	damaged := 0
-	for p := range h.Packs() {
-		flip(t, s.packPath(p.Digest), 1, 1)
+	for p := range h.Objects() {
+		flip(t, s.objectPath(p.Digest), 1, 1)
 		damaged++
 	}
 	if damaged == 0 {
@@ -180,11 +180,11 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestPut: small payloads are inline, equal ones stored once, packs are read-only and named by their bytes.
+// TestPut: small payloads are inline, equal ones stored once, objects are read-only and named by their bytes.
 func TestPut(t *testing.T) {
 	s := open(t, scratch(t), Options{})
 	big := func(b byte, n int) []byte { return bytes.Repeat([]byte{b}, n) }
-	payloads := [][]byte{big(1, smallPack), {}, nil, big(2, InlineMax+1), big(1, smallPack),
+	payloads := [][]byte{big(1, smallObject), {}, nil, big(2, InlineMax+1), big(1, smallObject),
 		big(7, InlineMax), big(2, InlineMax+1)}
 	refs, err := s.Put(payloads)
 	if err != nil {
@@ -205,24 +205,24 @@ func TestPut(t *testing.T) {
 		}
 	}
 	if refs[0].Off != refs[4].Off || refs[3].Off != refs[6].Off ||
-		refs[0].Pack.Size != smallPack+InlineMax+1 {
+		refs[0].Object.Size != smallObject+InlineMax+1 {
 		t.Errorf("equal payloads are stored twice: %+v", refs)
 	}
-	path := s.packPath(refs[0].Pack.Digest)
+	path := s.objectPath(refs[0].Object.Digest)
 	st, err := os.Stat(path)
 	if err != nil || st.Mode().Perm()&0o222 != 0 {
 		t.Errorf("mode %v, %v", st.Mode(), err)
 	}
-	if b, err := os.ReadFile(path); err != nil || stages.Sum(b) != refs[0].Pack.Digest {
-		t.Errorf("the pack's name isn't its digest: %v", err)
+	if b, err := os.ReadFile(path); err != nil || stages.Sum(b) != refs[0].Object.Digest {
+		t.Errorf("the object's name isn't its digest: %v", err)
 	}
-	// A pack of one payload is that payload: sha256sum and cmp work on it.
-	one, err := s.Put([][]byte{big(9, smallPack)})
-	if err != nil || one[0].Pack.Digest != one[0].Digest {
+	// An object of one payload is that payload: sha256sum and cmp work on it.
+	one, err := s.Put([][]byte{big(9, smallObject)})
+	if err != nil || one[0].Object.Digest != one[0].Digest {
 		t.Errorf("%+v %v", one, err)
 	}
-	// What would make a small pack is inline.
-	few, err := s.Put([][]byte{big(1, smallPack/2), big(2, smallPack/2-1), big(1, smallPack/2)})
+	// What would make a small object is inline.
+	few, err := s.Put([][]byte{big(1, smallObject/2), big(2, smallObject/2-1), big(1, smallObject/2)})
 	if err != nil || few[0].Inline == nil || few[1].Inline == nil || few[2].Inline == nil {
 		t.Errorf("%+v %v", few, err)
 	}
@@ -316,7 +316,7 @@ func TestExpand(t *testing.T) {
 		}
 		for p := range r.Ports {
 			if !slices.EqualFunc(o.Ports[p], r.Ports[p], func(a, b SubItem) bool {
-				return a.ID == b.ID && a.Digest == b.Digest && a.Pack == b.Pack && a.Off == b.Off &&
+				return a.ID == b.ID && a.Digest == b.Digest && a.Object == b.Object && a.Off == b.Off &&
 					a.Len == b.Len && bytes.Equal(a.Inline, b.Inline)
 			}) {
 				t.Errorf("item %s port %d: %+v, want %+v", r.Key.Short(), p, o.Ports[p], r.Ports[p])

@@ -25,10 +25,10 @@ type place struct {
 // A record is what a frame holds, as far as that decides whether it stays.
 type record struct {
 	place
-	packs   []PackRef // it refers to
-	cell    string    // of an action: its name for people
-	madeBy  string    // of an action
-	outputs []Output  // of an action
+	objects []ObjectRef // it refers to
+	cell    string      // of an action: its name for people
+	madeBy  string      // of an action
+	outputs []Output    // of an action
 }
 
 func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record, err error) {
@@ -37,9 +37,9 @@ func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record,
 	case actionFrame:
 		var a Action
 		a, err = decodeAction(key, payload)
-		r.packs, r.cell, r.madeBy, r.outputs = a.Packs, a.name(), a.MadeBy, a.Outputs
+		r.objects, r.cell, r.madeBy, r.outputs = a.Objects, a.name(), a.MadeBy, a.Outputs
 	case itemFrame:
-		_, r.packs, _, err = decodeItems(payload)
+		_, r.objects, _, err = decodeItems(payload)
 	case statFrame:
 		_, err = decodeState(payload)
 	}
@@ -70,8 +70,8 @@ func (w sweep) rewrite(s *Store) error {
 			return err
 		}
 	}
-	s.packMu.Lock()
-	defer s.packMu.Unlock()
-	clear(s.packs) // Check looks again
+	s.lookMu.Lock()
+	defer s.lookMu.Unlock()
+	clear(s.looked) // Check looks again
 	return nil
 }

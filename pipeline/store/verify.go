@@ -121,8 +121,8 @@ func (v *verification) part(f partFile, now time.Time) (problems []string, info 
 	if j.altered {
 		problems = append(problems, fmt.Sprintf("not a part, or damaged, from byte %d on", j.end))
 	}
-	for p := range j.packs {
-		b, err := j.openPack(p)
+	for p := range j.objects {
+		b, err := j.openObject(p)
 		if err != nil {
 			return nil, info, err
 		}
@@ -163,10 +163,10 @@ func (v *verification) object(o objectFile) error {
 }
 
 // usable reports whether a record's objects are all sound.
-func (v *verification) usable(packs []PackRef) bool {
+func (v *verification) usable(objects []ObjectRef) bool {
 	usable := true
-	for _, p := range packs {
-		path := v.s.packPath(p.Digest)
+	for _, p := range objects {
+		path := v.s.objectPath(p.Digest)
 		size, known := v.sizes[p.Digest]
 		if !known {
 			// Another process may have put it since.
@@ -192,7 +192,7 @@ func (v *verification) log(file logFile) error {
 		return context.Cause(v.ctx)
 	}
 	log, err := v.s.sweepLog(file, func(r record, err error) bool {
-		if err == nil && !v.usable(r.packs) {
+		if err == nil && !v.usable(r.objects) {
 			return false
 		}
 		for i := 0; i < len(r.outputs) && err == nil; i++ {

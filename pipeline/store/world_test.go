@@ -217,7 +217,7 @@ func (w *world) checkCell(t testing.TB, s *Store, c *worldCell) bool {
 		whole = whole && err == nil
 		return err != nil
 	}
-	for p := range h.Packs() {
+	for p := range h.Objects() {
 		if m := s.Check(p); m != nil {
 			whole = false
 		}

@@ -14,37 +14,37 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// InlineMax is the size in bytes up to which a payload has no place in a pack: a score, a label or a target
-// is part of the records that mention it.
+// InlineMax is the size in bytes up to which a payload has no place in an object: a score, a label or a
+// target is part of the records that mention it.
 const InlineMax = 64
 
-// smallPack is the size in bytes below which a pack isn't worth a file, which takes a block of the disk, and
-// a look at that file on every run.
-const smallPack = 4096
+// smallObject is the size in bytes below which an object isn't worth a file, which takes a block of the disk,
+// and a look at that file on every run.
+const smallObject = 4096
 
-// A PackRef names a file of objects/, by the SHA-256 of its bytes.
-type PackRef struct {
+// An ObjectRef names a file of objects/, by the SHA-256 of its bytes.
+type ObjectRef struct {
 	Digest stages.Digest `json:"object"`
 	Size   int64         `json:"size"`
 }
 
-// A Ref tells where a payload lies: in the record itself, in a pack, or, where its bytes weren't kept,
+// A Ref tells where a payload lies: in the record itself, in an object, or, where its bytes weren't kept,
 // nowhere.
 type Ref struct {
 	Digest stages.Digest // SHA-256 of the payload
-	Pack   PackRef       // zero when the payload isn't in a pack
-	Off    int64         // where it begins in the pack
+	Object ObjectRef     // zero when the payload isn't in an object
+	Off    int64         // where it begins in the object
 	Len    int64
 	Inline []byte // the payload itself, if it's in the record; empty, not nil, for an empty payload
 }
 
 // Kept reports whether the payload's bytes are somewhere.
-func (r Ref) Kept() bool { return r.Inline != nil || r.Pack != PackRef{} }
+func (r Ref) Kept() bool { return r.Inline != nil || r.Object != ObjectRef{} }
 
 // Dropped returns r without its bytes: what a record says of a payload under "store: none". Payloads in the
 // record itself stay.
 func (r Ref) Dropped() Ref {
-	r.Pack, r.Off = PackRef{}, 0
+	r.Object, r.Off = ObjectRef{}, 0
 	return r
 }
 
@@ -56,11 +56,11 @@ func (m *Miss) Error() string { return m.Reason }
 func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
 
 // Put stores payloads and returns where they lie, in order: those up to InlineMax in the refs themselves, the
-// others together in one pack, equal ones once. Nothing refers to the pack until it's recorded. One that
-// would be smaller than smallPack isn't made: its payloads are inline too.
+// others together in one object, equal ones once. Nothing refers to the object until it's recorded. One that
+// would be smaller than smallObject isn't made: its payloads are inline too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	refs := make([]Ref, len(payloads))
-	offs := make(map[stages.Digest]int64, len(payloads)) // in the pack
+	offs := make(map[stages.Digest]int64, len(payloads)) // in the object
 	var parts [][]byte
 	var size int64
 	for i, p := range payloads {
@@ -72,11 +72,11 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		size += int64(len(p))
 		parts = append(parts, p)
 	}
-	inlineMax := smallPack
-	var pack PackRef
-	if size >= smallPack {
+	inlineMax := smallObject
+	var object ObjectRef
+	if size >= smallObject {
 		var err error
-		if pack, err = s.putPack(parts); err != nil {
+		if object, err = s.putObject(parts); err != nil {
 			return nil, err
 		}
 		inlineMax = InlineMax
@@ -85,37 +85,37 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		if r := &refs[i]; len(p) <= inlineMax {
 			r.Inline = append([]byte{}, p...)
 		} else {
-			r.Off, r.Pack = offs[r.Digest], pack
+			r.Off, r.Object = offs[r.Digest], object
 		}
 	}
 	return refs, nil
 }
 
-// putPack writes parts as one pack unless that's there. A file of the wrong size is replaced.
-func (s *Store) putPack(parts [][]byte) (pack PackRef, err error) {
+// putObject writes parts as one object unless that's there. A file of the wrong size is replaced.
+func (s *Store) putObject(parts [][]byte) (object ObjectRef, err error) {
 	h := sha256.New()
 	for _, b := range parts {
 		h.Write(b)
-		pack.Size += int64(len(b))
+		object.Size += int64(len(b))
 	}
-	pack.Digest = stages.Digest(h.Sum(nil))
+	object.Digest = stages.Digest(h.Sum(nil))
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
 	if s.part != nil {
-		return pack, s.part.put(pack, parts)
+		return object, s.part.put(object, parts)
 	}
-	path := s.packPath(pack.Digest)
-	if size, err := s.size(path); err != nil || size != pack.Size {
+	path := s.objectPath(object.Digest)
+	if size, err := s.size(path); err != nil || size != object.Size {
 		if err := s.writeFile(path, 0o444, parts...); err != nil {
-			return pack, err
+			return object, err
 		}
 	}
-	s.remember(pack, nil)
-	return pack, nil
+	s.remember(object, nil)
+	return object, nil
 }
 
 // Load returns the payload that r refers to. Its bytes have the digest of r, or the error is a [*Miss]. A
-// pack whose bytes were altered is moved to damaged/, so that putting it again writes it.
+// object whose bytes were altered is moved to damaged/, so that putting it again writes it.
 func (s *Store) Load(r Ref) ([]byte, error) {
 	if r.Inline != nil {
 		if stages.Sum(r.Inline) != r.Digest {
@@ -126,24 +126,24 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 	if !r.Kept() {
 		return nil, miss("the bytes of payload %s weren't kept", r.Digest.Short())
 	}
-	b, err := s.readPack(r)
+	b, err := s.readObject(r)
 	if err != nil {
 		return s.distrust(r)
 	}
 	return b, nil
 }
 
-// readPack reads and checks the part of a pack that r refers to, and no more.
-func (s *Store) readPack(r Ref) ([]byte, error) {
-	if r.Off < 0 || r.Len < 0 || r.Off > r.Pack.Size-r.Len {
+// readObject reads and checks the part of an object that r refers to, and no more.
+func (s *Store) readObject(r Ref) ([]byte, error) {
+	if r.Off < 0 || r.Len < 0 || r.Off > r.Object.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())
 	}
-	f, err := s.openPack(r.Pack)
+	f, err := s.openObject(r.Object)
 	if err != nil {
 		return nil, err
 	}
 	defer f.close()
-	if m := packMiss(r.Pack, f.Size(), nil); m != nil {
+	if m := objectMiss(r.Object, f.Size(), nil); m != nil {
 		return nil, m
 	}
 	b := make([]byte, r.Len)
@@ -151,75 +151,76 @@ func (s *Store) readPack(r Ref) ([]byte, error) {
 		return nil, err
 	}
 	if stages.Sum(b) != r.Digest {
-		return nil, miss("object %s is altered", r.Pack.Digest.Short())
+		return nil, miss("object %s is altered", r.Object.Digest.Short())
 	}
 	return b, nil
 }
 
-// packBytes are the bytes of an object, in a file of their own or in a part.
-type packBytes struct {
+// objectBytes are the bytes of an object, in a file of their own or in a part.
+type objectBytes struct {
 	*io.SectionReader
 	close func() error
 }
 
-// openPack opens an object.
-func (s *Store) openPack(p PackRef) (packBytes, error) {
+// openObject opens an object.
+func (s *Store) openObject(p ObjectRef) (objectBytes, error) {
 	if s.part != nil {
-		if b, err := s.part.openPack(p); err == nil {
+		if b, err := s.part.openObject(p); err == nil {
 			return b, nil
 		}
 	}
-	f, done, err := s.readKept(s.packPath(p.Digest))
+	f, done, err := s.readKept(s.objectPath(p.Digest))
 	if err != nil {
-		return packBytes{}, err
+		return objectBytes{}, err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		done()
-		return packBytes{}, err
+		return objectBytes{}, err
 	}
-	return packBytes{io.NewSectionReader(f, 0, info.Size()), done}, nil
+	return objectBytes{io.NewSectionReader(f, 0, info.Size()), done}, nil
 }
 
-// packMiss returns why a pack can't be had whose file has a size or can't be read, nil if it's sound by that.
-func packMiss(pack PackRef, size int64, err error) *Miss {
-	switch name := pack.Digest.Short(); {
+// objectMiss returns why an object can't be had whose file has a size or can't be read, nil if it's sound by
+// that.
+func objectMiss(object ObjectRef, size int64, err error) *Miss {
+	switch name := object.Digest.Short(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return miss("object %s is missing", name)
 	case err != nil:
 		return miss("object %s can't be read: %v", name, err)
-	case size < pack.Size:
-		return miss("object %s is truncated: %d of %d bytes", name, size, pack.Size)
-	case size > pack.Size:
-		return miss("object %s is altered: %d bytes instead of %d", name, size, pack.Size)
+	case size < object.Size:
+		return miss("object %s is truncated: %d of %d bytes", name, size, object.Size)
+	case size > object.Size:
+		return miss("object %s is altered: %d bytes instead of %d", name, size, object.Size)
 	}
 	return nil
 }
 
-// distrust moves the pack of r, which couldn't be read, to damaged/ unless its bytes are what its name says:
-// then the record that led to it is wrong, not the pack. No pack is put meanwhile, since a good one that just
-// replaced the damaged one would be moved; if one was put before, its payload is returned.
+// distrust moves the object of r, which couldn't be read, to damaged/ unless its bytes are what its name
+// says: then the record that led to it is wrong, not the object. No object is put meanwhile, since a good
+// one that just replaced the damaged one would be moved; if one was put before, its payload is returned.
 func (s *Store) distrust(r Ref) ([]byte, error) {
 	s.damageMu.Lock()
 	defer s.damageMu.Unlock()
-	b, err := s.readPack(r)
+	b, err := s.readObject(r)
 	if err == nil {
 		return b, nil
 	}
 	m, ok := errors.AsType[*Miss](err)
 	if !ok {
-		m = packMiss(r.Pack, 0, err)
+		m = objectMiss(r.Object, 0, err)
 	}
 	gone := errors.Is(err, fs.ErrNotExist)
-	if known, _ := s.known(r.Pack); gone && known != nil {
+	if known, _ := s.known(r.Object); gone && known != nil {
 		m = known // another reader has set it aside: then that's the reason
 	}
-	s.remember(r.Pack, m)
+	s.remember(r.Object, m)
 	if gone || s.opts.ReadOnly {
 		return nil, m
 	}
-	path := s.packPath(r.Pack.Digest)
-	if d, _, err := s.hash(context.Background(), path); err == nil && d == r.Pack.Digest {
+	path := s.objectPath(r.Object.Digest)
+	if d, _, err := s.hash(context.Background(), path); err == nil && d == r.Object.Digest {
 		return nil, m
 	}
 	err = s.setAside(path, filepath.Base(path))
@@ -229,49 +230,50 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 	return nil, m
 }
 
-// Check returns nil if the pack is there with its size, else why not. It looks once: the answer is remembered
-// until the pack is put or found damaged. A share doesn't look: it believes that what a record of its wave's
-// store names is there until it can't be loaded, since all shares would look at all objects.
-func (s *Store) Check(pack PackRef) *Miss {
-	m, known := s.known(pack)
+// Check returns nil if the object is there with its size, else why not. It looks once: the answer is
+// remembered until the object is put or found damaged. A share doesn't look: it believes that what a
+// record of its wave's store names is there until it can't be loaded, since all shares would look at all
+// objects.
+func (s *Store) Check(object ObjectRef) *Miss {
+	m, known := s.known(object)
 	if !known {
 		if s.part == nil {
-			size, err := s.size(s.packPath(pack.Digest))
-			m = packMiss(pack, size, err)
+			size, err := s.size(s.objectPath(object.Digest))
+			m = objectMiss(object, size, err)
 		}
-		return s.rememberFirst(pack, m)
+		return s.rememberFirst(object, m)
 	}
 	return m
 }
 
 // rememberFirst is remember for a look at the disk: what a writer or a reader found meanwhile is newer. It
 // returns what holds.
-func (s *Store) rememberFirst(pack PackRef, m *Miss) *Miss {
-	s.packMu.Lock()
-	defer s.packMu.Unlock()
-	if newer, known := s.packs[pack]; known {
+func (s *Store) rememberFirst(object ObjectRef, m *Miss) *Miss {
+	s.lookMu.Lock()
+	defer s.lookMu.Unlock()
+	if newer, known := s.looked[object]; known {
 		return newer
 	}
-	s.packs[pack] = m
+	s.looked[object] = m
 	return m
 }
 
-// known returns what's known of a pack.
-func (s *Store) known(pack PackRef) (m *Miss, known bool) {
-	s.packMu.Lock()
-	defer s.packMu.Unlock()
-	m, known = s.packs[pack]
+// known returns what's known of an object.
+func (s *Store) known(object ObjectRef) (m *Miss, known bool) {
+	s.lookMu.Lock()
+	defer s.lookMu.Unlock()
+	m, known = s.looked[object]
 	return m, known
 }
 
-// remember keeps what's known of a pack: m, or nil when it's there.
-func (s *Store) remember(pack PackRef, m *Miss) {
-	s.packMu.Lock()
-	defer s.packMu.Unlock()
-	s.packs[pack] = m
+// remember keeps what's known of an object: m, or nil when it's there.
+func (s *Store) remember(object ObjectRef, m *Miss) {
+	s.lookMu.Lock()
+	defer s.lookMu.Unlock()
+	s.looked[object] = m
 }
 
-func (s *Store) packPath(d stages.Digest) string {
+func (s *Store) objectPath(d stages.Digest) string {
 	var name [2 * keyLen]byte
 	hex.Encode(name[:], d[:])
 	const sep = string(filepath.Separator)
@@ -305,7 +307,7 @@ func (s *Store) eachObject(fn func(objectFile) error) error {
 		for _, f := range files {
 			o := objectFile{path: filepath.Join(dir, f.Name())}
 			err := o.digest.UnmarshalText([]byte(f.Name()))
-			if err != nil || s.packPath(o.digest) != o.path {
+			if err != nil || s.objectPath(o.digest) != o.path {
 				o.digest = stages.Digest{}
 			}
 			if o.FileInfo, err = f.Info(); err != nil || !o.Mode().IsRegular() ||
