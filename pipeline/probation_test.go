@@ -473,7 +473,7 @@ func TestSharesAreOnProbation(t *testing.T) {
 		t.Errorf("shares failed: %v", failed)
 	}
 	l.devices = "cpu:0"
-	if err := l.folded().Close(); err != nil {
+	if err := l.merged().Close(); err != nil {
 		t.Fatal(err)
 	}
 	l.ran = map[string]int{}

@@ -95,21 +95,21 @@ func (l *lab) on(s *store.Store, yaml string, set func(*pipeline.Engine)) (*pipe
 }
 
 func (l *lab) share(yaml string, k, of int) (*pipeline.Result, error) {
-	s, err := store.OpenPart(l.storeDir(), store.PartName{Share: k, Shares: of, Experiment: "everything"},
+	s, end, err := store.OpenShare(l.storeDir(), store.ShareName{Share: k, Shares: of, Experiment: "everything"},
 		store.Options{})
 	if err != nil {
 		return nil, err
 	}
-	s.EndPart(store.PartOK)
+	end(store.ShareOK)
 	return l.on(s, yaml, func(e *pipeline.Engine) { e.Share = &resolve.Share{K: k, Of: of} })
 }
 
-// folded returns the store with what shares found.
-func (l *lab) folded() *store.Store {
+// merged returns the store with what shares found.
+func (l *lab) merged() *store.Store {
 	l.t.Helper()
 	s, err := store.Open(l.storeDir(), store.Options{})
 	if err == nil {
-		_, err = s.Fold(context.Background())
+		_, err = s.MergeShares(context.Background())
 	}
 	if err != nil {
 		l.t.Fatal(err)
@@ -121,7 +121,7 @@ func (l *lab) storeDir() string { return filepath.Join(l.dir, "store") }
 
 func (l *lab) close(yaml string) *pipeline.Result {
 	l.t.Helper()
-	res, err := l.on(l.folded(), yaml, func(e *pipeline.Engine) { e.Closing = true })
+	res, err := l.on(l.merged(), yaml, func(e *pipeline.Engine) { e.Closing = true })
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestSharesStopped(t *testing.T) {
 	// A plain run goes on from whatever is there.
 	l.drain = nil
 	l.wave(everything, 3, "in turn")
-	if err := l.folded().Close(); err != nil {
+	if err := l.merged().Close(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, l.review(l.mustRun(everything))); diff != "" {
@@ -305,7 +305,7 @@ func TestSharesStopped(t *testing.T) {
 func TestSharesTellSpeeds(t *testing.T) {
 	l := sharingLab(t, 9)
 	l.wave(everything, 4, "in turn")
-	s := l.folded()
+	s := l.merged()
 	defer s.Close()
 	p := l.parse(everything)
 	o, err := l.engine(p, s).Plan(t.Context(), p)

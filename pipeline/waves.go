@@ -30,7 +30,6 @@ func (w *Wave) Complete() bool { return len(w.Cells)+len(w.Closing) == 0 }
 // models, are in none: see [Outlook.Values].
 func (o *Outlook) Waves() (waves []Wave) {
 	done, others := o.itemsDone()
-	perCall := o.means()
 	numbers := o.waveNumbers()
 	for _, n := range o.resolver.Cells {
 		number := numbers[n.Index]
@@ -58,11 +57,7 @@ func (o *Outlook) Waves() (waves []Wave) {
 			w.Unsized++
 		}
 		w.Known += done[n.Index]
-		e := o.cost(n, done[n.Index])
-		if mean, ok := perCall[n.Step]; e.Unknown > 0 && ok && calls >= 0 {
-			e = Estimate{Seconds: mean * float64(calls-done[n.Index])}
-		}
-		w.Missing.Add(e)
+		w.Missing.Add(o.cost(n, done[n.Index]))
 	}
 	for i := range waves { // machines work on the first that isn't complete
 		if w := &waves[i]; len(w.Cells) > 0 {
@@ -110,10 +105,10 @@ func (o *Outlook) Values() (cells []*plan.Cell) {
 	return cells
 }
 
-// Brief has the store write what the shares of the next wave read of it: copies of cached cells that lead to
-// missing items, and where records of such items are. Otherwise each share asks a file server for the same
+// Extract has the store write what the shares of the next wave read of it: copies of cached cells that lead to
+// missing items, and of the records of such items. Otherwise each share asks a file server for the same
 // hundreds of files.
-func (o *Outlook) Brief() error {
+func (o *Outlook) Extract() error {
 	read := make([]bool, len(o.resolver.Cells))
 	for _, n := range o.resolver.Cells {
 		if o.ahead[n.Index].Kind == IsCached || n.Stage.Relation == stages.Whole {
@@ -137,39 +132,7 @@ func (o *Outlook) Brief() error {
 			groups = append(groups, g)
 		}
 	}
-	return o.store.WriteBrief(o.resolver.Plan.Name, hits, groups)
-}
-
-// Unmeasured returns cells of the first wave to execute on a few items, so that the time of the others can be
-// estimated: of those of which no speed is known, one for each stage of each step, and one for each model.
-func (o *Outlook) Unmeasured() (cells []*plan.Cell) {
-	type kind struct {
-		step  *plan.Step
-		stage *stages.Stage
-	}
-	kinds, models := map[kind]bool{}, map[stages.Digest]bool{}
-	for i, number := range o.waveNumbers() {
-		n := o.resolver.Cells[i]
-		ahead := o.ahead[i].Kind
-		if number != 0 || n.Stage.Relation == stages.Whole || ahead == IsCached || ahead == Broken {
-			continue
-		}
-		if s, ok := o.speeds.of(n); ok && !s.elsewhere {
-			continue
-		}
-		id := kind{n.Step, n.Stage}
-		keys, _ := o.speeds.keys(n)
-		fresh := !kinds[id]
-		kinds[id] = true
-		if len(keys) == 4 {
-			fresh = fresh || !models[keys[3]]
-			models[keys[3]] = true
-		}
-		if fresh {
-			cells = append(cells, n.Cell)
-		}
-	}
-	return cells
+	return o.store.WriteExtract(o.resolver.Plan.Name, hits, groups)
 }
 
 // Origins returns how many items the plan's others are made from: what its itemwise cells read from outside,
@@ -189,20 +152,6 @@ func (o *Outlook) Origins() (count int) {
 		}
 	}
 	return count + len(ids)
-}
-
-// means returns the seconds of a call, over the cells of a step whose speed is known.
-func (o *Outlook) means() map[*plan.Step]float64 {
-	sums, means := map[*plan.Step]execute.Speed{}, map[*plan.Step]float64{}
-	for _, n := range o.resolver.Cells {
-		if s, ok := o.speeds.of(n); ok && n.Stage.Relation != stages.Whole {
-			sum := sums[n.Step]
-			sum.Add(s.Speed)
-			sums[n.Step] = sum
-			means[n.Step] = sum.Seconds / float64(sum.Calls)
-		}
-	}
-	return means
 }
 
 // itemsDone returns, for each itemwise cell that isn't complete, of how many calls the outcome is stored, by

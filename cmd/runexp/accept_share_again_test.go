@@ -143,38 +143,38 @@ func (w *world) drain(event string, args ...string) int {
 	return run.ProcessState.ExitCode()
 }
 
-// TestPartAppearsLate holds that closing waits for a part that a file server shows late, but not beyond a
-// signal: a job that has too little time to wait would begin again for ever.
-func TestPartAppearsLate(t *testing.T) {
+// TestShareAppearsLate holds that closing waits for a share that a file server shows late.
+func TestShareAppearsLate(t *testing.T) {
 	one := newKills(t)
 	one.run(0, "run", "kills.yaml")
 	w := newKills(t)
 	w.shares(3, "run", "kills.yaml")
-	late, err := filepath.Glob(w.path(".runexp/store/parts/1of3.*"))
+	late, err := filepath.Glob(w.path(".runexp/store/shares/1of3.*"))
 	if err != nil || len(late) != 1 {
-		t.Fatalf("parts: %v, %v", late, err)
+		t.Fatalf("shares: %v, %v", late, err)
 	}
 	if err := os.Rename(late[0], w.path("hidden")); err != nil {
 		t.Fatal(err)
 	}
-	if code := w.drain("finished", "run", "kills.yaml", "--share", "close"); code != exitFailed {
-		t.Errorf("stopped while it waits for the part, it ends with %d, want %d", code, exitFailed)
-	}
-	cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close", "--json")
-	out, err := cmd.StdoutPipe()
+	cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close")
+	errs, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), `{"event":"finished"`) {
-			_ = os.Rename(w.path("hidden"), late[0]) // the second time there is nothing to rename
+	waited := false
+	for lines := bufio.NewScanner(errs); lines.Scan(); {
+		if !waited && lines.Text() == "waiting for 1 of 3 shares" {
+			waited = true
+			if err := os.Rename(w.path("hidden"), late[0]); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+	if err := cmd.Wait(); err != nil || !waited {
+		t.Errorf("it waited: %v; %v", waited, err)
 	}
 	same(t, one.path("artifacts"), w.path("artifacts"))
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,49 +75,49 @@ func TestStatus(t *testing.T) {
 	want("waves: all of 4 cells complete")
 }
 
-// Parts of the store tell of shares that left no log here.
-func TestStatusParts(t *testing.T) {
-	note := func(share int, started int64, age time.Duration, end *store.PartEnd) store.PartInfo {
-		return store.PartInfo{Share: share, Shares: 4, Items: 30, Age: age, End: end,
-			Note: &store.PartNote{Experiment: "x", Started: started, Host: "n1", Job: "7"}}
+// A share that runs by its log is lost when its file in the store has been silent for long.
+func TestStatusOfFiles(t *testing.T) {
+	file := func(share int, started int64, age time.Duration, end *store.ShareEnd) store.ShareInfo {
+		return store.ShareInfo{Share: share, Shares: 4, Items: 30, Age: age, End: end,
+			Start: &store.ShareStart{Experiment: "x", Started: started}}
 	}
-	ended := func(at int64, outcome string) *store.PartEnd {
-		return &store.PartEnd{Outcome: outcome, Ended: at}
+	ended := func(at int64) *store.ShareEnd { return &store.ShareEnd{Outcome: store.ShareOK, Ended: at} }
+	files := []store.ShareInfo{
+		file(0, 900, time.Minute, nil), file(1, 700, time.Hour, nil), file(2, 650, time.Hour, ended(660)),
+		file(0, 600, time.Hour, ended(610)), file(3, 500, time.Hour, ended(560)),
 	}
-	parts := []store.PartInfo{
-		note(0, 900, 0, nil), note(2, 800, 0, ended(830, "maps: no more memory")),
-		note(1, 700, time.Hour, nil),
-		note(0, 600, 0, ended(610, store.PartDrained)), note(3, 500, 0, ended(560, store.PartOK)),
+	states := withLost([]shareState{{Share: "0/4", State: shareRuns}, {Share: "1/4", State: shareRuns},
+		{Share: "2/4", State: shareEnded}, {Share: "3/8", State: shareRuns}}, files)
+	var got []string
+	for _, s := range states {
+		got = append(got, s.State)
 	}
-	logs := []shareState{
-		{Share: "3/4", State: shareRuns, began: 502, of: 4, Node: "n9"},
-		{Share: "0/4", State: shareStopped, began: 601, of: 4}, // and it began again
-		{Share: "2/4", State: shareEnded, began: 801, of: 4, Node: "n2"},
+	if want := []string{shareRuns, shareLost, shareEnded, shareRuns}; !slices.Equal(got, want) {
+		t.Errorf("states %q, want %q", got, want)
 	}
-	want := map[string]string{
-		"0/4": "running n1", "1/4": "lost n1", "2/4": "failed n2 maps: no more memory", "3/4": "finished n9",
-	}
-	check := func(states []shareState) {
-		t.Helper()
-		if len(states) != len(want) {
-			t.Errorf("%+v", states)
-		}
-		for _, s := range states {
-			text := strings.TrimSpace(fmt.Sprint(s.State, " ", s.Node, " ", s.Error))
-			if text != want[s.Share] {
-				t.Errorf("share %s: %s, want %s", s.Share, text, want[s.Share])
-			}
-		}
-	}
-	check(withParts(logs, parts))
-	want["2/4"] = strings.Replace(want["2/4"], "n2", "n1", 1)
-	want["3/4"] = "finished n1"
-	older, newer := shareState{Share: "0/9", of: 9, began: 650}, shareState{Share: "0/9", of: 9, began: 950}
-	check(withParts([]shareState{older}, parts))
-	if states := withParts([]shareState{newer}, parts); len(states) != 1 || states[0] != newer {
-		t.Errorf("after another cut: %+v", states)
-	}
-	if got := rateOf(parts[3:], time.Now()); math.Abs(got-60.0/70) > 1e-9 {
+	if got := rateOf(files[3:], time.Now()); math.Abs(got-60.0/70) > 1e-9 {
 		t.Errorf("%v items a second, want %v", got, 60.0/70)
+	}
+}
+
+// All shares that the newest one is of must have ended, whatever others of the experiment did.
+func TestLateShares(t *testing.T) {
+	of := func(share, shares int, ended bool) (s store.ShareInfo) {
+		s.Share, s.Shares = share, shares
+		if ended {
+			s.End = &store.ShareEnd{}
+		}
+		return s
+	}
+	for want, shares := range [][]store.ShareInfo{
+		{of(1, 2, true), of(0, 2, true), of(0, 2, false)}, {of(1, 3, true), of(0, 3, true), of(2, 9, true)},
+		{of(1, 3, false), of(2, 3, true)},
+	} {
+		if got := lateShares(shares); got != want {
+			t.Errorf("%d shares are late, want %d", got, want)
+		}
+	}
+	if lateShares(nil) != 0 {
+		t.Error("nobody is waited for where no share is known")
 	}
 }

@@ -25,7 +25,7 @@ func cacheVerb(f flags) *verb {
 			what, files := args[0], args[1:]
 			switch {
 			case what == "merge" && len(files) == 0:
-				return misuse("cache merge needs the folders of other stores, or parts of shares")
+				return misuse("cache merge needs the folders of other stores, or files of shares")
 			case (what == "info" || what == "verify") && len(files) > 0:
 				return misuse("cache %s takes no argument: %q", what, files[0])
 			}
@@ -59,9 +59,9 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 	fmt.Fprintf(t, "results\t%d cells, %d items\n", in.Actions, in.Items)
 	fmt.Fprintf(t, "objects\t%d files, %s\n", in.Objects, size(in.ObjectBytes))
 	fmt.Fprintf(t, "records\t%s\n", size(in.RecordBytes))
-	if in.Parts > 0 {
-		const parts = "parts\t%d files of shares, %s, %d items; %d in use, a run adds the others\n"
-		fmt.Fprintf(t, parts, in.Parts, size(in.PartBytes), in.PartItems, in.PartsInUse)
+	if in.Shares > 0 {
+		const shares = "shares\t%d files, %s, %d items; %d in use, a run adds the others\n"
+		fmt.Fprintf(t, shares, in.Shares, size(in.ShareBytes), in.ShareItems, in.SharesInUse)
 	}
 	if in.Damaged+in.Leftovers > 0 {
 		const litter = "litter\t%d damaged objects, %d unfinished files; gc removes them\n"
@@ -78,7 +78,7 @@ type collection struct{ apply, items, each bool }
 // no result refers.
 func (s *session) collect(ctx context.Context, u *ui, files []string, c collection) error {
 	if c.apply {
-		if _, err := s.fold(ctx, u); err != nil {
+		if err := s.addShares(ctx, u, ""); err != nil {
 			return err
 		}
 	}
@@ -116,9 +116,9 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	}
 	fmt.Fprintf(u.out, "%s %d results, %d objects of %s, %d leftovers; %d results and %s stay\n",
 		verb, r.Actions, r.Objects, size(r.Bytes), r.Leftovers, r.ActionsKept, size(r.BytesKept))
-	if !c.apply && r.Parts > 0 {
-		const parts = "%d parts of shares stay; --apply adds to the store what they hold\n"
-		fmt.Fprintf(u.out, parts, r.Parts)
+	if !c.apply && r.Shares > 0 {
+		const shares = "%d files of shares stay; --apply adds to the store what they hold\n"
+		fmt.Fprintf(u.out, shares, r.Shares)
 	}
 	switch {
 	case c.apply || r.Actions+r.Objects+r.Leftovers == 0:
@@ -144,15 +144,15 @@ func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
 	return differs(len(problems) > 0)
 }
 
-// cacheMerge adds what other stores hold, and parts: files, or folders of them.
+// cacheMerge adds what other stores hold, and files of shares or folders of them.
 func cacheMerge(ctx context.Context, u *ui, s *store.Store, paths []string) error {
 	refused := 0
 	for _, path := range paths {
-		m, found, err := s.MergeParts(ctx, path)
+		m, found, err := s.MergeFiles(ctx, path)
 		if !found && isFolder(path) {
 			m, err = mergeStore(ctx, u, s, path)
 		} else if !found {
-			err = environment(fmt.Errorf("%q is no folder of a store, nor a part", path))
+			err = environment(fmt.Errorf("%q is no folder of a store, nor the file of a share", path))
 		}
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/pipeline/plan"
-	"github.com/runexp/runexp/pipeline/resolve"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/registry"
 )
 
@@ -81,8 +81,11 @@ type engineFlags struct {
 	batch, chunk            int
 	compare                 oneIn // which fraction of a device's items is compared with the processor
 	same                    bool
-	share                   *resolve.Share // of the items; all if nil
-	experiment              string         // what is loaded, for the share's part
+
+	// What a share has otherwise than a run: how the store is opened, and the folder in which the models in use
+	// are noted. By default that is [store.Open], and a folder of the store.
+	openStore func(dir string, o store.Options) (*store.Store, error)
+	running   string
 }
 
 func (f flags) engine() *engineFlags {

@@ -32,7 +32,7 @@ func getVerb(f flags) *verb {
 					return err
 				}
 			}
-			s, err := engine.open(u, false)
+			s, err := engine.openFor(ctx, u, part, false)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func planVerb(f flags) *verb {
 	return &verb{
 		name: "plan", takes: arity{1, 1, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			p, s, err := engine.loadAndOpen(u, args[0], narrow, true)
+			p, s, err := engine.loadAndOpen(ctx, u, args[0], narrow, true)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/results"
-	"github.com/runexp/runexp/pipeline/store"
 )
 
 func runVerb(f flags) *verb {
@@ -25,7 +24,12 @@ func runVerb(f flags) *verb {
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,
-		run: r.run,
+		run: func(ctx context.Context, u *ui, args []string) error {
+			if r.share != "" {
+				return r.runShare(ctx, u, args[0])
+			}
+			return r.run(ctx, u, args[0])
+		},
 	}
 }
 
@@ -36,99 +40,87 @@ type runFlags struct {
 	html                          bool
 	force                         []string
 	out, share                    string
-	closing                       bool // a wave: --share close
 }
 
-func (f *runFlags) run(ctx context.Context, u *ui, args []string) (err error) {
-	if err := f.takeShare(); err != nil {
-		return err
-	}
-	p, s, err := f.engine.loadAndOpen(u, args[0], f.narrow, false)
+// run executes what is missing of an experiment, and publishes.
+func (f *runFlags) run(ctx context.Context, u *ui, file string) error {
+	p, s, err := f.engine.loadAndOpen(ctx, u, file, f.narrow, false)
 	if err != nil {
 		return err
 	}
-	log := runLog{place: s.place, plan: p, share: f.engine.share}
-	if f.engine.share != nil {
-		defer func() { s.store.EndPart(outcome(err, log.failed)) }()
-	} else {
-		if f.closing {
-			s.seen = map[string]store.PartInfo{}
-		}
-		if _, err := s.fold(ctx, u); err != nil {
-			return err
-		}
-		// A brief doesn't tell of what this run adds.
-		if err := s.store.WriteBrief(p.Name, nil, nil); err != nil {
-			return environment(err)
-		}
+	result, dir, err := f.execute(ctx, u, s, &runLog{place: s.place, plan: p})
+	if result != nil {
+		defer result.Close()
 	}
-	if err := u.fetch(ctx, p, f.quiet); err != nil {
+	switch {
+	case errors.Is(err, pipeline.ErrDrained):
+		return stoppedBy(ctx)
+	case err != nil:
 		return err
+	}
+	return f.publish(ctx, u, s, result, dir)
+}
+
+// execute executes what is missing of an experiment. dir is where it may be published.
+func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) (
+	result *pipeline.Result, dir string, err error,
+) {
+	p := log.plan
+	if err := u.fetch(ctx, p, f.quiet); err != nil {
+		return nil, "", err
 	}
 	for _, d := range slices.Concat(p.Warnings, p.Missing(), p.Remarks(), unpinned(p)) {
 		u.warn(d.String())
 	}
-	dir, err := f.folder(s.place, p)
-	if err != nil {
-		return err
+	if dir, err = f.folder(s.place, p); err != nil {
+		return nil, "", err
 	}
-	s.engine.FailFast, s.engine.Share, s.engine.Closing = f.failFast, f.engine.share, f.closing
+	s.engine.FailFast = f.failFast
 	if len(f.force) > 0 {
 		if s.engine.Force, err = p.Selector(f.force); err != nil {
-			return usage(err, "")
+			return nil, "", usage(err, "")
 		}
 	}
-	display := u.progress()
-	switch {
-	case f.json:
-		display = progress.JSON(u.out)
-	case f.quiet:
-		display = progress.Quiet(u.err)
-	}
-	execute := func() (*pipeline.Result, error) {
-		return s.run(ctx, p, func(e pipeline.Event) {
-			if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
-				u.working()
-			}
-			log.show(e)
-			display.Show(e)
-		})
-	}
-	result, err := execute()
-	if f.closing && err == nil {
-		result, err = s.lookAgain(ctx, u, result, f.narrow, execute)
-	}
+	display := f.display(u)
+	result, err = s.run(ctx, p, func(e pipeline.Event) {
+		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
+			u.working()
+		}
+		log.show(e)
+		display.Show(e)
+	})
 	display.Close()
 	log.close()
 	if result != nil {
-		defer result.Close()
 		s.reportProbation(u, result, f.quiet)
 	}
-	switch {
-	case errors.Is(err, pipeline.ErrDrained):
+	if errors.Is(err, pipeline.ErrDrained) {
 		sum := result.Summary
 		const text = "stopped with %d of %s done; the same command goes on from here"
 		u.say(text, sum.Cached+sum.Executed, progress.Cells(sum.Cells))
-		if f.share != "" {
-			return drainedShare(ctx)
-		}
-		return stoppedBy(ctx)
-	case err != nil:
-		return err
-	case f.engine.share != nil:
-		return f.endShare(u, result)
-	case f.closing:
-		done, err := f.endClosing(u, s.place, result)
-		if !done {
-			return cmp.Or(err, s.brief(ctx, u, p))
-		}
 	}
-	err = f.publish(ctx, u, s.place, result, dir)
+	return result, dir, err
+}
+
+// display returns how the run shows its events.
+func (f *runFlags) display(u *ui) progress.Display {
+	switch {
+	case f.json:
+		return progress.JSON(u.out)
+	case f.quiet:
+		return progress.Quiet(u.err)
+	}
+	return u.progress()
+}
+
+// publish updates the review folder, and writes its page if that is asked for.
+func (f *runFlags) publish(ctx context.Context, u *ui, s *session, r *pipeline.Result, dir string) error {
+	out := io.Writer(u.out)
+	if f.json {
+		out = u.err
+	}
+	err := f.update(ctx, u, out, s.place, r, dir)
 	if f.html {
-		out := io.Writer(u.out)
-		if f.json {
-			out = u.err
-		}
 		file, failed := (&reviewFlags{}).write(ctx, s.place, s.store, dir)
 		if failed == nil {
 			fmt.Fprintln(out, file)
@@ -167,12 +159,9 @@ func (f *runFlags) folder(p place, x *plan.Plan) (string, error) {
 	return dir, nil
 }
 
-// publish updates the review folder and reports how the results compare with it.
-func (f *runFlags) publish(ctx context.Context, u *ui, p place, r *pipeline.Result, dir string) error {
-	out := io.Writer(u.out)
-	if f.json {
-		out = u.err
-	}
+// update updates the review folder and reports how the results compare with it.
+func (f *runFlags) update(ctx context.Context, u *ui, out io.Writer, p place, r *pipeline.Result, dir string,
+) error {
 	var other bool // forced cells have other results
 	for _, c := range r.Forced {
 		other = other || !c.Reproduced

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lookAgainFor, lookAgainEvery = 3*time.Second, 200*time.Millisecond // on this machine's own disk
+	lateFor, lateEvery = 3*time.Second, 200*time.Millisecond // on this machine's own disk
 	testscript.Main(m, programs)
 }
 

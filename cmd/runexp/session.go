@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -33,21 +33,28 @@ type session struct {
 	place  place
 	engine *pipeline.Engine
 	store  *store.Store
-	seen   map[string]store.PartInfo // parts, by name; nil in a session that closes no wave
 }
 
 // loadAndOpen loads an experiment and opens a session for it. Errors of the experiment are reported before
 // those of the environment.
-func (e *engineFlags) loadAndOpen(u *ui, file string, o *plan.Overrides, reader bool) (
+func (e *engineFlags) loadAndOpen(ctx context.Context, u *ui, file string, o *plan.Overrides, reader bool) (
 	*plan.Plan, *session, error,
 ) {
 	p, err := load(file, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	e.experiment = p.Name
-	s, err := e.open(u, reader)
+	s, err := e.openFor(ctx, u, p, reader)
 	return p, s, err
+}
+
+// openFor opens a session for an experiment. A store that is written has what other machines computed.
+func (e *engineFlags) openFor(ctx context.Context, u *ui, p *plan.Plan, reader bool) (*session, error) {
+	s, err := e.open(u, reader)
+	if err != nil || reader {
+		return s, err
+	}
+	return s, s.addShares(ctx, u, p.Name)
 }
 
 // open opens the store, until the verb ends, and sets up the engine. A reader changes nothing on disk.
@@ -65,7 +72,11 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := e.openStore(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
+	openStore := e.openStore
+	if openStore == nil {
+		openStore = store.Open
+	}
+	st, err := openStore(dir, store.Options{ReadOnly: reader, Warn: u.warn, Hook: u.hook})
 	if err != nil {
 		return nil, environment(err)
 	}
@@ -87,27 +98,12 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 				return nil, err
 			}
 		}
-		running := filepath.Join(dir, "running")
-		if e.share != nil {
-			running = runningHere()
-		}
-		ort.Watch(running, build)
+		ort.Watch(cmp.Or(e.running, filepath.Join(dir, "running")), build)
 	}
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare),
 		SameDevice: e.same, MadeBy: madeBy(st, e.runtime), Compiler: build,
 	}}, nil
-}
-
-// openStore opens the store, for a share with a part of its own.
-func (e *engineFlags) openStore(dir string, o store.Options) (*store.Store, error) {
-	if e.share == nil {
-		return store.Open(dir, o)
-	}
-	part := store.PartName{
-		Share: e.share.K, Shares: e.share.Of, Experiment: e.experiment, Job: os.Getenv("SLURM_JOB_ID"),
-	}
-	return store.OpenPart(dir, part, o)
 }
 
 // folder returns the store's folder, which inside the place must not be behind a link.
@@ -210,9 +206,6 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 // complete executes the missing cells of a plan, and reports only problems. A failed cell is an error.
 func (s *session) complete(ctx context.Context, u *ui, p *plan.Plan) (*pipeline.Result, error) {
 	if err := u.fetch(ctx, p, false); err != nil {
-		return nil, err
-	}
-	if _, err := s.fold(ctx, u); err != nil {
 		return nil, err
 	}
 	display := progress.Quiet(u.err)

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -46,35 +49,60 @@ func shareOf(text string) (*resolve.Share, error) {
 	return &resolve.Share{K: k, Of: m}, nil
 }
 
-// takeShare makes f's run that of a share, or the one that closes a wave.
-func (f *runFlags) takeShare() (err error) {
-	switch f.share {
-	case "":
-		return nil
-	case closeShares:
-		if f.closing = true; len(f.force) > 0 {
-			return misuse("--share close executes no items: --force is for a run")
-		}
-		return nil
+// runShare is run for a share, or for what closes a wave of shares.
+func (f *runFlags) runShare(ctx context.Context, u *ui, file string) (err error) {
+	if f.share == closeShares {
+		return f.closeWave(ctx, u, file)
 	}
-	if f.engine.share, err = shareOf(f.share); err != nil {
+	share, err := shareOf(f.share)
+	if err != nil {
 		return err
 	}
 	if f.accept || f.html || f.out != "" || len(f.force) > 0 {
 		return misuse("a share publishes nothing and takes what is stored: " +
 			"--accept, --html, --out and --force are for a run, or for --share close")
 	}
-	return nil
+	p, err := load(file, f.narrow)
+	if err != nil {
+		return err
+	}
+	var end func(outcome string)
+	f.engine.running = runningHere()
+	f.engine.openStore = func(dir string, o store.Options) (s *store.Store, err error) {
+		name := store.ShareName{
+			Share: share.K, Shares: share.Of, Experiment: p.Name, Job: os.Getenv("SLURM_JOB_ID"),
+		}
+		s, end, err = store.OpenShare(dir, name, o)
+		return s, err
+	}
+	s, err := f.engine.open(u, false)
+	if err != nil {
+		return err
+	}
+	log := &runLog{place: s.place, plan: p, share: share}
+	defer func() { end(outcome(err, log.failed)) }()
+	s.engine.Share = share
+	result, _, err := f.execute(ctx, u, s, log)
+	if result != nil {
+		defer result.Close()
+	}
+	switch {
+	case errors.Is(err, pipeline.ErrDrained):
+		return drainedShare(ctx)
+	case err != nil:
+		return err
+	}
+	return endShare(u, share, result)
 }
 
 // endShare reports what a share did.
-func (f *runFlags) endShare(u *ui, r *pipeline.Result) error {
+func endShare(u *ui, share *resolve.Share, r *pipeline.Result) error {
 	sum := r.Summary
 	if sum.Failed > 0 {
 		u.say("%s failed, %d blocked", progress.Cells(sum.Failed), sum.Blocked)
 		return &exitError{code: exitFailed}
 	}
-	text := fmt.Sprintf("share %s: done, %d items executed", f.engine.share, sum.Items)
+	text := fmt.Sprintf("share %s: done, %d items executed", share, sum.Items)
 	if sum.Postponed > 0 {
 		text += fmt.Sprintf("; %s left for after all shares", progress.Cells(sum.Postponed))
 	}
@@ -82,15 +110,138 @@ func (f *runFlags) endShare(u *ui, r *pipeline.Result) error {
 	return nil
 }
 
+// addShares adds to the store what shares left, of whatever experiment. The extract for the next shares of an
+// experiment goes: it lacks that, and what is about to be computed.
+func (s *session) addShares(ctx context.Context, u *ui, experiment string) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	slow := time.AfterFunc(progressAfter, func() { u.say("adding what shares left…") })
+	r, err := s.store.MergeShares(ctx)
+	slow.Stop()
+	if n := len(r.Refused); n > 0 {
+		u.warn(fmt.Sprintf("shares: refused %d records, such as %s", n, r.Refused[0]))
+	}
+	if r.Items > 0 {
+		u.say("added %d records of items and %s from %d shares", r.Items, size(r.Bytes), r.Shares)
+	}
+	if err == nil && experiment != "" {
+		err = s.store.RemoveExtract(experiment)
+	}
+	if errors.Is(err, store.ErrUnwritable) { // which still serves what it has
+		u.warn(fmt.Sprintf("what shares left can't be added: %v", err))
+		return nil
+	}
+	return err
+}
+
+// progressAfter is how long shares are added silently.
+const progressAfter = 3 * time.Second
+
+// A file server's clients see new files late: a closing waits for shares that haven't ended, or can't be seen.
+var (
+	lateFor   = 30 * time.Second
+	lateEvery = 2 * time.Second
+)
+
+// waitForShares waits until all shares of an experiment have ended, but not for long: some may be lost.
+func (f *runFlags) waitForShares(ctx context.Context, u *ui, experiment string) error {
+	p, err := here()
+	if err != nil {
+		return err
+	}
+	dir, err := f.engine.folder(p)
+	if err != nil {
+		return err
+	}
+	st, err := store.Open(dir, store.Options{ReadOnly: true})
+	if err != nil {
+		return environment(err)
+	}
+	defer st.Close()
+	for began, said := time.Now(), false; ; {
+		shares, err := sharesOf(st, experiment)
+		if err != nil {
+			return environment(err)
+		}
+		late := lateShares(shares)
+		if late == 0 || time.Since(began) > lateFor {
+			return nil
+		}
+		if !said {
+			said = true
+			u.say("waiting for %d of %d shares", late, shares[0].Shares)
+		}
+		select {
+		case <-draining(ctx):
+			return drainedShare(ctx)
+		case <-time.After(lateEvery):
+		}
+	}
+}
+
+// lateShares returns how many shares haven't ended, of as many as the first one is of.
+func lateShares(shares []store.ShareInfo) int {
+	if len(shares) == 0 {
+		return 0
+	}
+	ended, of := map[int]bool{}, shares[0].Shares
+	for _, s := range shares {
+		if s.End != nil && s.Shares == of {
+			ended[s.Share] = true
+		}
+	}
+	return of - len(ended)
+}
+
+// sharesOf returns the shares of an experiment in a store, the newest first.
+func sharesOf(s *store.Store, experiment string) ([]store.ShareInfo, error) {
+	shares, err := s.Shares()
+	shares = slices.DeleteFunc(shares, func(s store.ShareInfo) bool {
+		return s.Start == nil || s.Start.Experiment != experiment
+	})
+	slices.SortStableFunc(shares, func(a, b store.ShareInfo) int {
+		return cmp.Compare(b.Start.Started, a.Start.Started)
+	})
+	return shares, err
+}
+
+// closeWave executes what needs the items of all shares, and publishes if nothing is left after that.
+func (f *runFlags) closeWave(ctx context.Context, u *ui, file string) error {
+	if len(f.force) > 0 {
+		return misuse("--share close executes no items: --force is for a run")
+	}
+	p, err := load(file, f.narrow)
+	if err != nil {
+		return err
+	}
+	if err := f.waitForShares(ctx, u, p.Name); err != nil {
+		return err
+	}
+	s, err := f.engine.openFor(ctx, u, p, false)
+	if err != nil {
+		return err
+	}
+	s.engine.Closing = true
+	result, dir, err := f.execute(ctx, u, s, &runLog{place: s.place, plan: p})
+	if result != nil {
+		defer result.Close()
+	}
+	switch {
+	case errors.Is(err, pipeline.ErrDrained):
+		return drainedShare(ctx)
+	case err != nil:
+		return err
+	case result.Summary.Postponed == 0:
+		return f.publish(ctx, u, s, result, dir)
+	}
+	return cmp.Or(endWave(u, s.place, result), s.extract(ctx, u, p))
+}
+
 // shownLacks is how many cells are named that lack items.
 const shownLacks = 10
 
-// endClosing reports what a closed wave lacks, or opens to the next. done is true where nothing is left, and
-// the run publishes.
-func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, err error) {
-	if r.Summary.Postponed == 0 {
-		return true, nil
-	}
+// endWave reports what a wave lacks, or opens to the next.
+func endWave(u *ui, p place, r *pipeline.Result) error {
 	missing, cells, next := 0, 0, 0
 	for _, l := range r.Lacks() {
 		if l.New {
@@ -116,29 +267,29 @@ func (f *runFlags) endClosing(u *ui, p place, r *pipeline.Result) (done bool, er
 			}
 		}
 		u.hint("the same shares again, or a run without --share, execute what is missing")
-		return false, &exitError{code: exitFailed}
+		return &exitError{code: exitFailed}
 	}
 	u.say("this wave is complete; %s can be executed now, by shares or by a run", progress.Cells(next))
-	return false, nil
+	return nil
 }
 
-// brief leaves a brief for the next wave's shares.
-func (s *session) brief(ctx context.Context, u *ui, p *plan.Plan) error {
+// extract leaves an extract of the store for the next wave's shares.
+func (s *session) extract(ctx context.Context, u *ui, p *plan.Plan) error {
 	o, err := s.outlook(ctx, u, p)
 	if err != nil {
 		return err
 	}
-	return o.Brief()
+	return o.Extract()
 }
 
-// outcome is how a share ended, for its part: err is what its run returned, and failed the first cell that
+// outcome is how a share ended, for the store: err is what its run returned, and failed the first cell that
 // did, with its error.
 func outcome(err error, failed string) string {
 	switch {
 	case err == nil:
-		return store.PartOK
+		return store.ShareOK
 	case exitCode(err) == exitAgain:
-		return store.PartDrained
+		return store.ShareDrained
 	case failed == "":
 		failed = err.Error()
 	}

@@ -2,20 +2,18 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// A shareState tells how far a share came when it last ran, as its log or its part has it.
+// A shareState says how far a share came when it last ran, by its log.
 type shareState struct {
 	Share string `json:"share"` // k/M
 	Node  string `json:"node,omitempty"`
@@ -25,8 +23,6 @@ type shareState struct {
 	Cell  string `json:"cell,omitempty"` // that failed first
 
 	devices string // that it was given, "" for those by default
-	began   int64  // by its host's clock, in Unix seconds
-	of      int    // shares
 }
 
 const (
@@ -37,7 +33,7 @@ const (
 	shareLost    = "lost"
 )
 
-// String tells why a share failed or was lost.
+// String says why a share failed or was lost.
 func (s shareState) String() string {
 	text := fmt.Sprintf("share %s on %s: %s", s.Share, s.Node, s.State)
 	if s.Error != "" {
@@ -90,8 +86,8 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 			return s, !first
 		}
 		var e struct {
-			Event, Experiment, Share, Host, Node, Job, Cell, Error, Began string
-			Args                                                          []string
+			Event, Experiment, Share, Host, Node, Job, Cell, Error string
+			Args                                                   []string
 		}
 		if json.Unmarshal(line, &e) != nil {
 			return s, !first
@@ -105,11 +101,6 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 			if e.Node != "" {
 				s.Node = e.Node
 			}
-			if t, err := time.Parse(time.RFC3339, e.Began); err == nil {
-				s.began = t.Unix()
-			}
-			_, of, _ := strings.Cut(s.Share, "/")
-			s.of, _ = strconv.Atoi(of) // 0 is of no shares
 			if i := slices.Index(e.Args, "--devices"); i >= 0 && i+1 < len(e.Args) {
 				s.devices = e.Args[i+1]
 			}
@@ -134,81 +125,31 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 // silence is how long a share that runs may record nothing before it counts as lost: no item takes that long.
 const silence = 15 * time.Minute
 
-// withParts adds what parts of the store tell, the newest first: of shares that have no log here, began again
-// since theirs, or were killed before it had an end.
-func withParts(states []shareState, parts []store.PartInfo) []shareState {
-	if len(parts) == 0 {
-		return states
-	}
-	if newest := parts[0]; len(states) > 0 && states[0].of != newest.Shares {
-		if states[0].began >= newest.Note.Started {
-			return states
-		}
-		states = nil
-	}
-	seen := map[string]int{} // the position of a share, and one that parts have told of is below 0
-	for i, s := range states {
-		seen[s.Share] = i + 1
-	}
-	for _, p := range parts {
-		one := shareState{
-			Share: fmt.Sprintf("%d/%d", p.Share, p.Shares), Node: p.Note.Host, Job: p.Note.Job,
-			of: p.Shares, began: p.Note.Started,
-		}
-		i := seen[one.Share]
-		if i < 0 || p.Shares != parts[0].Shares {
-			continue
-		}
-		seen[one.Share] = -1
-		switch {
-		case p.End == nil && p.Age > silence:
+// withLost marks as lost the shares that run by their log, and have recorded nothing for long. files are those
+// of shares, the newest first.
+func withLost(states []shareState, files []store.ShareInfo) []shareState {
+	for i := range states {
+		one := &states[i]
+		n := slices.IndexFunc(files, func(f store.ShareInfo) bool {
+			return fmt.Sprintf("%d/%d", f.Share, f.Shares) == one.Share
+		})
+		if n >= 0 && one.State == shareRuns && files[n].Age > silence {
 			one.State = shareLost
-		case p.End == nil:
-			one.State = shareRuns
-		case p.End.Outcome == store.PartOK:
-			one.State = shareEnded
-		case p.End.Outcome == store.PartDrained:
-			one.State = shareStopped
-		default:
-			one.State, one.Error = shareFailed, p.End.Outcome
-		}
-		if i == 0 {
-			states = append(states, one)
-			continue
-		}
-		s := &states[i-1]
-		again := p.Note.Started > s.began
-		more := s.State == shareRuns || s.State == shareEnded && one.State == shareFailed
-		if again || more && (p.End == nil || p.End.Ended >= s.began) {
-			one.Node, one.devices = cmp.Or(s.Node, one.Node), s.devices
-			*s = one
 		}
 	}
 	return states
 }
 
-// partsOf returns the parts of an experiment, the newest first.
-func partsOf(s *store.Store, experiment string) ([]store.PartInfo, error) {
-	parts, err := s.Parts()
-	parts = slices.DeleteFunc(parts, func(p store.PartInfo) bool {
-		return p.Note == nil || p.Note.Experiment != experiment
-	})
-	slices.SortStableFunc(parts, func(a, b store.PartInfo) int {
-		return cmp.Compare(b.Note.Started, a.Note.Started)
-	})
-	return parts, err
-}
-
 // rateOf returns how many items a share has computed in a second, on average.
-func rateOf(parts []store.PartInfo, now time.Time) float64 {
+func rateOf(shares []store.ShareInfo, now time.Time) float64 {
 	items, seconds := 0, int64(0)
-	for _, p := range parts {
-		end := now.Add(-p.Age).Unix()
-		if p.End != nil {
-			end = p.End.Ended
+	for _, s := range shares {
+		end := now.Add(-s.Age).Unix()
+		if s.End != nil {
+			end = s.End.Ended
 		}
-		items += p.Items
-		seconds += max(end-p.Note.Started, 1)
+		items += s.Items
+		seconds += max(end-s.Start.Started, 1)
 	}
 	return float64(items) / float64(max(seconds, 1))
 }

@@ -22,7 +22,7 @@ func statusVerb(f flags) *verb {
 	return &verb{
 		name: "status", takes: arity{1, 1, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			p, s, err := engine.loadAndOpen(u, args[0], narrow, true)
+			p, s, err := engine.loadAndOpen(ctx, u, args[0], narrow, true)
 			if err != nil {
 				return err
 			}
@@ -40,16 +40,16 @@ func statusVerb(f flags) *verb {
 			if err != nil {
 				return err
 			}
-			parts, err := partsOf(s.store, p.Name)
+			files, err := sharesOf(s.store, p.Name)
 			if err != nil {
 				u.warn(err.Error())
 			}
-			st, err := newStatus(ctx, withParts(shares, parts), p, o, narrow, folder)
+			st, err := newStatus(ctx, withLost(shares, files), p, o, narrow, folder)
 			if err != nil {
 				return err
 			}
-			switch st.foresee(rateOf(parts, time.Now())); {
-			case asJSON:
+			st.foresee(rateOf(files, time.Now()))
+			if asJSON {
 				return u.json().Encode(st)
 			}
 			st.write(u.out)

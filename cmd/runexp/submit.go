@@ -34,7 +34,6 @@ type submitFlags struct {
 	engine          *engineFlags
 	slurm, dry      bool
 	devices, shares int
-	here            bool // is a device of the class that jobs use
 }
 
 func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
@@ -56,17 +55,12 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 		const hint = "submit where Slurm's commands are, such as a login node; --dry-run prints the scripts"
 		return &exitError{exitEnvironment, errors.New("there is no sbatch in PATH"), hint}
 	}
-	p, s, err := f.engine.loadAndOpen(u, file, f.narrow, f.dry)
+	p, s, err := f.engine.loadAndOpen(ctx, u, file, f.narrow, f.dry)
 	if err != nil {
 		return err
 	}
-	f.here = true
-	if c.gpus() {
+	if c.gpus() { // whose speed counts
 		s.engine.Devices = []stages.Device{{Class: "cuda"}}
-		if f.here = !f.dry; f.here {
-			_, err := usable(s.engine.Devices...)
-			f.here = err == nil
-		}
 	}
 	o, err := f.prepare(ctx, u, s, p)
 	if err != nil {
@@ -87,7 +81,7 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 		if err := f.makeLogs(s.place, c.logs); err != nil {
 			return err
 		}
-		if err := o.Brief(); err != nil {
+		if err := o.Extract(); err != nil {
 			return environment(err)
 		}
 	}
@@ -122,7 +116,7 @@ func (f *submitFlags) publish(ctx context.Context, u *ui, s *session, p *plan.Pl
 		return err
 	}
 	defer result.Close()
-	return r.publish(ctx, u, s.place, result, dir)
+	return r.publish(ctx, u, s, result, dir)
 }
 
 // program returns the command line of a job, but for its share: this program, and what the user asked for.
@@ -178,25 +172,13 @@ func (f *submitFlags) makeLogs(p place, dir string) error {
 	return nil
 }
 
-// What is measured before anything is submitted: cells on few items, for a limited time.
-const (
-	probeItems = 4
-	probeTime  = time.Minute
-)
-
-// prepare takes over what shares left, and makes what they need and none of them should make alone: the files
-// that the experiment names by address, the models, and the speed of stages of which none is known. A dry run
-// looks only.
+// prepare makes what shares need and none of them should make alone: the files that the experiment names by
+// address, and the models. A dry run looks only.
 func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Plan) (
 	*pipeline.Outlook, error,
 ) {
 	for _, d := range slices.Concat(p.Warnings, p.Missing(), p.Remarks(), unpinned(p)) {
 		u.warn(d.String())
-	}
-	if !f.dry {
-		if _, err := s.fold(ctx, u); err != nil {
-			return nil, err
-		}
 	}
 	o, err := s.outlook(ctx, u, p)
 	if err != nil || f.dry || o.Complete() {
@@ -205,42 +187,21 @@ func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Pl
 	if err := u.fetch(ctx, p, false); err != nil {
 		return nil, err
 	}
-	if cells := o.Values(); len(cells) > 0 {
-		if err := s.partly(ctx, u, p.UpTo(cells...), draining(ctx)); err != nil {
-			return nil, err
-		}
-		if o, err = s.outlook(ctx, u, p); err != nil {
-			return nil, err
-		}
-	}
-	cells := o.Unmeasured()
-	if f.shares > 0 || !f.here { // how many items sources make is for status
-		cells = slices.DeleteFunc(cells, func(c *plan.Cell) bool { return c.Stage.Primary() >= 0 })
-	}
+	cells := o.Values()
 	if len(cells) == 0 {
 		return o, nil
 	}
-	part := p.UpTo(cells...)
-	part.Limit = probeItems
-	if p.Limit > 0 {
-		part.Limit = min(p.Limit, probeItems)
-	}
-	u.say("measuring the time of %s on %d items", progress.Cells(len(cells)), part.Limit)
-	limited, stop := untilSignal(ctx)
-	defer stop()
-	limited, cancel := context.WithTimeout(limited, probeTime)
-	defer cancel()
-	if err := s.partly(ctx, u, part, limited.Done()); err != nil {
+	if err := s.partly(ctx, p.UpTo(cells...)); err != nil {
 		return nil, err
 	}
 	return s.outlook(ctx, u, p)
 }
 
-// partly executes what is missing of a part of a plan until stop is closed. That a cell fails isn't an error
-// here: it will fail in its share.
-func (s *session) partly(ctx context.Context, u *ui, part *plan.Plan, stop <-chan struct{}) error {
+// partly executes what is missing of a part of a plan. That a cell fails isn't an error here: it will fail in
+// its share.
+func (s *session) partly(ctx context.Context, part *plan.Plan) error {
 	s.engine.OnEvent = nil
-	result, err := s.engine.Run(ctx, part, stop)
+	result, err := s.engine.Run(ctx, part, draining(ctx))
 	if result != nil {
 		result.Close()
 	}

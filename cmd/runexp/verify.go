@@ -13,7 +13,7 @@ func verifyVerb(f flags) *verb {
 	return &verb{
 		name: "verify", takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			p, s, err := engine.loadAndOpen(u, args[0], &plan.Overrides{}, false)
+			p, s, err := engine.loadAndOpen(ctx, u, args[0], &plan.Overrides{}, false)
 			if err != nil {
 				return err
 			}

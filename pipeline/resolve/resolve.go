@@ -61,7 +61,7 @@ type Options struct {
 
 // Events are called from any goroutine as the work goes on.
 type Events interface {
-	Compiling(*plan.Cell)            // its program
+	Compiling(*plan.Cell)           // its program
 	Warn(c *plan.Cell, text string) // of what isn't an error
 }
 

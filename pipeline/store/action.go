@@ -3,9 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -116,36 +114,16 @@ func (s *Store) putListing(o *Output, l *Listing, needed *objectTable) error {
 	return err
 }
 
-// Action reads the record behind a hit. The error is a [*Miss].
-func (s *Store) Action(h Hit) (Action, error) {
-	if a, ok := s.part.action(h); ok {
-		return a, nil
+// Action reads the record that a hit leads to. The error is a [*Miss].
+func (s *Store) Action(h Hit) (Action, error) { return s.layer.action(h) }
+
+// decode decodes the record of an action if it is the one that the hit leads to.
+func (h Hit) decode(key stages.Digest, payload []byte) (a Action, ok bool) {
+	if key != h.key {
+		return a, false
 	}
-	f, done, err := s.readKept(s.log(actionFrame, h.key).path)
-	var found *Action
-	if err == nil {
-		defer done()
-		take := func(_ int64, key stages.Digest, payload []byte) {
-			if key != h.key {
-				return
-			}
-			if a, err := decodeAction(key, payload); err == nil && h.describes(&a) {
-				found = &a
-			}
-		}
-		off, n := h.span()
-		if _, err = scanFile(f, off, off+int64(n), actionFrame, take); found == nil {
-			// The log may have been rewritten since: the record is elsewhere in it.
-			_, err = readOpenLog(f, 0, actionFrame, take)
-		}
-	}
-	switch {
-	case found != nil:
-		return *found, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return Action{}, miss("the record of action %s can't be read: %v", h.key.Short(), err)
-	}
-	return Action{}, miss("the record of action %s is missing or damaged", h.key.Short())
+	a, err := decodeAction(key, payload)
+	return a, err == nil && h.describes(&a)
 }
 
 // describes reports whether a came out as h says.
@@ -179,9 +157,6 @@ func (s *Store) PayloadBytes(h Hit, port int) (n int64, err error) {
 func (s *Store) listing(o *Output) (*Listing, error) {
 	b := o.Inline
 	if o.Object != nil {
-		b = s.part.listing(*o.Object)
-	}
-	if o.Object != nil && b == nil {
 		var err error
 		if b, err = s.Load(Ref{Digest: o.Object.Digest, Object: *o.Object, Len: o.Object.Size}); err != nil {
 			return nil, err

@@ -9,15 +9,15 @@ import (
 )
 
 // CountItems returns how many items of the groups that ask accepts have a recorded outcome, by their group,
-// whatever made it, parts included. others counts those of other groups that only parts of an experiment
-// have. Records that are damaged or can't be read are left out.
+// whatever made it, in the store or in shares. others counts those of other groups that only shares of an
+// experiment have. Records that are damaged or can't be read are left out.
 func (s *Store) CountItems(experiment string, ask func(group stages.Digest) bool) (
 	counts map[stages.Digest]int, others int,
 ) {
 	keys := itemKeys{} // a share that ran twice recorded them twice
 	foreign, stored := itemKeys{}, itemKeys{}
-	err := s.eachPart(func(p *mergedPart) error {
-		own := p.head != nil && p.head.Experiment == experiment
+	err := s.eachShare(func(p *mergedShare) error {
+		own := p.start != nil && p.start.Experiment == experiment
 		return p.eachFrame(func(_ int64, group stages.Digest, payload []byte) {
 			if ask(group) {
 				keys.add(group, payload)

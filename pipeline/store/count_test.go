@@ -11,7 +11,7 @@ import (
 func TestCountItems(t *testing.T) {
 	w := newWorld(8)
 	dir := (&world{cells: w.cells[:2]}).filled(t)
-	parted(t, dir, &world{cells: w.cells[:5]}, w)
+	sharedBy(t, dir, &world{cells: w.cells[:5]}, w)
 	groups, all, later := map[stages.Digest]bool{}, 0, 0
 	for i := range w.cells {
 		groups[w.cells[i].group] = true
@@ -39,8 +39,8 @@ func TestCountItems(t *testing.T) {
 	if _, others := count("another", false); others != 0 {
 		t.Errorf("of another experiment: %d", others)
 	}
-	fold(t, dir)
+	mergeShares(t, dir)
 	if _, others := count("test", false); others != 0 {
-		t.Errorf("after a fold: %d", others)
+		t.Errorf("after a merge: %d", others)
 	}
 }

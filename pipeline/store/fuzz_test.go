@@ -199,11 +199,11 @@ func FuzzStatIndex(f *testing.F) {
 	})
 }
 
-// FuzzPart: whatever a part holds, as it is and with the checksums of its frames put right, what is folded is
-// sound, is folded once, and takes nothing from the store.
-func FuzzPart(f *testing.F) {
+// FuzzShare: whatever a share holds, as it is and with the checksums of its frames put right, what is merged is
+// sound, is merged once, and takes nothing from the store.
+func FuzzShare(f *testing.F) {
 	w := newWorld(4)
-	name := partNames(f, parted(f, scratch(f), w))[0]
+	name := shareNames(f, sharedBy(f, scratch(f), w))[0]
 	part, err := os.ReadFile(name)
 	if err != nil {
 		f.Fatal(err)
@@ -215,30 +215,30 @@ func FuzzPart(f *testing.F) {
 		if err := os.CopyFS(dir, os.DirFS(full)); err != nil {
 			t.Fatal(err)
 		}
-		foldBytes(t, dir, name, b)
+		mergeBytes(t, dir, name, b)
 		if s := open(t, dir, Options{ReadOnly: true}); true {
 			if v := w.check(t, s); v.misses > 0 {
 				t.Fatalf("%d of %d answers are misses", v.misses, v.hits+v.misses)
 			}
 			s.Close()
 		}
-		foldBytes(t, scratch(t), name, withChecksums(b))
+		mergeBytes(t, scratch(t), name, withChecksums(b))
 	})
 }
 
-// foldBytes folds a part of a name twice.
-func foldBytes(t *testing.T, dir, name string, b []byte) {
+// mergeBytes merges a share of a name twice.
+func mergeBytes(t *testing.T, dir, name string, b []byte) {
 	t.Helper()
-	path := filepath.Join(dir, "parts", filepath.Base(name))
+	path := filepath.Join(dir, "shares", filepath.Base(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	fold(t, dir)
-	if r := fold(t, dir); r.Items+r.Objects > 0 {
-		t.Fatalf("folded again: %+v", r)
+	mergeShares(t, dir)
+	if r := mergeShares(t, dir); r.Items+r.Objects > 0 {
+		t.Fatalf("merged again: %+v", r)
 	}
 	s := open(t, dir, Options{ReadOnly: true})
 	defer s.Close()
@@ -253,7 +253,7 @@ func foldBytes(t *testing.T, dir, name string, b []byte) {
 	}
 }
 
-// withChecksums returns a part in which every header that leads to another one has the right checksum.
+// withChecksums returns a share in which every header that leads to another one has the right checksum.
 func withChecksums(b []byte) []byte {
 	b = bytes.Clone(b)
 	for rest := b; len(rest) >= frameLen; {

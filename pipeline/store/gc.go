@@ -23,7 +23,7 @@ type GCReport struct {
 	Actions, ActionsKept int
 	Objects, ObjectsKept int
 	Bytes, BytesKept     int64    // of objects
-	Parts                int      // of shares, which stay
+	Shares               int      // which stay
 	Leftovers            int      // temporary and damaged files removed
 	Cells                []string // whose actions go, sorted, "experiment: cell"
 }
@@ -33,7 +33,7 @@ const inFlight = time.Hour
 
 // GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the
 // objects that nothing left refers to, and what killed processes left. Without apply it only reports. What
-// another run is doing meanwhile costs it misses at worst. Parts stay, and what their records refer to.
+// another run is doing meanwhile costs it misses at worst. Shares stay, and what their records refer to.
 func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	if apply && s.opts.ReadOnly {
 		return GCReport{}, errReadOnly
@@ -44,7 +44,7 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 		err = errors.Join(err, c.log(log))
 	}
 	if err == nil {
-		err = c.parts()
+		err = c.shares()
 	}
 	if err == nil {
 		err = s.eachObject(c.object)
@@ -113,11 +113,11 @@ func (c *collection) log(file logFile) error {
 	return err
 }
 
-// parts keeps what records of parts refer to, until those are folded, and finds what is left over next to
+// shares keeps what records of shares refer to, until those are merged, and finds what is left over next to
 // them.
-func (c *collection) parts() error {
-	if err := c.s.eachPart(func(p *mergedPart) error {
-		c.Parts++
+func (c *collection) shares() error {
+	if err := c.s.eachShare(func(p *mergedShare) error {
+		c.Shares++
 		return p.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
 			_, objects, _, _ := decodeItems(payload)
 			for _, p := range objects {
@@ -127,16 +127,16 @@ func (c *collection) parts() error {
 	}); err != nil {
 		return err
 	}
-	entries, err := c.s.entries(c.s.partsDir())
+	entries, err := c.s.entries(c.s.sharesDir())
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
 			continue
 		}
 		age := time.Since(info.ModTime())
-		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight || isBrief(e.Name()) && age > partInUse {
+		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight || isExtract(e.Name()) && age > shareInUse {
 			c.Leftovers++
-			c.garbage = append(c.garbage, filepath.Join(c.s.partsDir(), e.Name()))
+			c.garbage = append(c.garbage, filepath.Join(c.s.sharesDir(), e.Name()))
 		}
 	}
 	return err

@@ -319,7 +319,7 @@ const indexBatch = 64 << 10
 
 // appendIndex adds frames to the index file, sooner or later. The caller holds indexMu.
 func (s *Store) appendIndex(frames []byte) (err error) {
-	if s.part != nil {
+	if s.opts.ReadOnly {
 		return nil // a share's actions end with it
 	}
 	if s.indexed == nil {

@@ -14,12 +14,12 @@ type Info struct {
 	ObjectBytes int64
 	Actions     int   // keys with a recorded action
 	Items       int   // items with a recorded outcome
-	RecordBytes int64 // logs, index, memos and briefs
+	RecordBytes int64 // logs, index, memos and extracts
 	Damaged     int   // objects set aside because of wrong bytes
-	Parts       int   // of shares, that aren't removed yet
-	PartsInUse  int   // of them: their shares may run
-	PartItems   int   // items that they record, be they in the store or not
-	PartBytes   int64
+	Shares      int   // that aren't removed yet
+	SharesInUse int   // of them: they may run
+	ShareItems  int   // items that they record, be they in the store or not
+	ShareBytes  int64
 	Leftovers   int // temporary files of processes that were killed, or still run
 }
 
@@ -39,7 +39,7 @@ func (s *Store) Info() (Info, error) {
 			err = s.countItems(log, &in.Items)
 		}
 	}
-	err = cmp.Or(err, s.addParts(&in))
+	err = cmp.Or(err, s.addShares(&in))
 	return in, cmp.Or(err, s.eachObject(func(o objectFile) error {
 		if o.temporary() {
 			in.Leftovers++
@@ -51,20 +51,20 @@ func (s *Store) Info() (Info, error) {
 	}))
 }
 
-func (s *Store) addParts(in *Info) error {
-	entries, _ := s.entries(s.partsDir()) // as Parts does
+func (s *Store) addShares(in *Info) error {
+	entries, _ := s.entries(s.sharesDir()) // as Shares does
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && isBrief(e.Name()) {
+		if info, err := e.Info(); err == nil && isExtract(e.Name()) {
 			in.RecordBytes += info.Size()
 		}
 	}
-	parts, err := s.Parts()
-	for _, p := range parts {
-		in.Parts++
-		in.PartItems += p.Items
-		in.PartBytes += p.Size
+	shares, err := s.Shares()
+	for _, p := range shares {
+		in.Shares++
+		in.ShareItems += p.Items
+		in.ShareBytes += p.Size
 		if p.InUse() {
-			in.PartsInUse++
+			in.SharesInUse++
 		}
 	}
 	return err

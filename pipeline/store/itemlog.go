@@ -23,10 +23,9 @@ type knownGroup struct {
 	mu    sync.Mutex // guards what follows
 	items *Items
 	log   fs.FileInfo // that was read
-	end   int64       // behind the last frame of it that was read
+	end   int64       // of its last frame that was read
 
-	based bool             // a share reads the log once, and then
-	taken map[*journal]int // parts: how many frames of each are known
+	taken map[*shareFile]int // of a share: how many frames of each file are known
 }
 
 // itemMemory is how many bytes about item records stay in memory for later.
@@ -62,13 +61,7 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.items.bytes()
-	if s.part == nil || !g.based {
-		err = g.readLog(s)
-		g.based = true
-	}
-	if s.part != nil {
-		err = errors.Join(err, g.readParts(s.part.journals()))
-	}
+	err = s.layer.readItems(g)
 	return g.items, g.items.bytes() - before, err
 }
 
@@ -76,10 +69,6 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 // file, of which nothing is known.
 func (g *knownGroup) readLog(s *Store) error {
 	log := s.log(itemFrame, g.group)
-	places, told := s.part.placesOf(g.group)
-	if s.part != nil && !s.part.itemLogs[log.bucket] || told && len(places) == 0 {
-		return nil
-	}
 	f, done, err := s.readKept(log.path)
 	if err != nil {
 		return err
@@ -92,45 +81,11 @@ func (g *knownGroup) readLog(s *Store) error {
 	if g.log == nil || !os.SameFile(g.log, info) || info.Size() < g.end {
 		g.items, g.log, g.end = s.NewItems(), info, 0
 	}
-	if told && g.readAt(f, info.Size(), places) {
-		return nil
-	}
 	scan, err := readOpenLog(f, g.end, itemFrame, func(_ int64, group stages.Digest, payload []byte) {
 		if group == g.group {
 			g.items.take(payload, g.madeBy)
 		}
 	})
 	g.end = max(g.end, scan.end)
-	return err
-}
-
-// readAt reads the frames at some places of a log, and reports whether they are there: it may have been
-// rewritten since the brief was.
-func (g *knownGroup) readAt(f *os.File, size int64, places []span) bool {
-	for _, at := range places {
-		if at.off < 0 || at.len < 0 || at.len > frameLen+maxPayload || int64(at.len) > size-at.off {
-			return false
-		}
-		b, err := readFrame(f, at, itemFrame, g.group)
-		if err != nil || b == nil {
-			return false // what was taken will be taken again
-		}
-		g.items.take(b, g.madeBy)
-	}
-	return true
-}
-
-// readParts reads the frames that journals have beyond those known.
-func (g *knownGroup) readParts(journals []*journal) (err error) {
-	if g.taken == nil {
-		g.taken = map[*journal]int{}
-	}
-	for _, j := range journals {
-		n, e := j.eachItemFrame(g.group, g.taken[j], func(_ int64, payload []byte) error {
-			g.items.take(payload, g.madeBy)
-			return nil
-		})
-		g.taken[j], err = n, errors.Join(err, e)
-	}
 	return err
 }

@@ -90,13 +90,8 @@ func (s *Store) Memo(key stages.Digest) ([]byte, bool) { return s.memos.get(key)
 // SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the
 // store is open.
 func (s *Store) SetMemo(key stages.Digest, val []byte) error {
-	if s.opts.ReadOnly && s.part == nil {
-		return errReadOnly
-	}
-	if old, known := s.memos.get(key); s.part != nil && !(known && bytes.Equal(old, val)) {
-		if err := s.part.memo(key, val); err != nil {
-			return err
-		}
+	if err := s.layer.setMemo(key, val); err != nil {
+		return err
 	}
 	return s.memos.set(key, val)
 }

@@ -44,20 +44,6 @@ func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 	}
 }
 
-// record appends a frame to the log of its key, and returns its place.
-func (s *Store) record(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error) {
-	log := s.log(kind, key)
-	if len(payload) > maxPayload {
-		return 0, 0, fmt.Errorf("a record has %d bytes, more than %d: %q", len(payload), maxPayload, log.path)
-	}
-	frame := appendFrame(nil, kind, key, payload)
-	if s.part != nil {
-		return 0, len(frame), s.part.record(kind, key, payload, frame)
-	}
-	off, err = s.appendLog(log, frame)
-	return off, len(frame), err
-}
-
 // openLog returns an open log. The caller holds logMu.
 func (s *Store) openLog(path string) (l openLog, err error) {
 	l, ok := s.appending[path]

@@ -32,7 +32,7 @@ type MergeReport struct {
 //
 // Interrupted at any moment and called again, it adds the rest.
 func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
-	m := &merging{s: s, open: other.openObject, ctx: ctx, objects: map[ObjectRef]error{}}
+	m := &merging{s: s, open: other.layer.open, ctx: ctx, objects: map[ObjectRef]error{}}
 	if s.opts.ReadOnly {
 		return m.MergeReport, errReadOnly
 	}
@@ -50,12 +50,12 @@ func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
 			return m.MergeReport, err
 		}
 	}
-	files, err := other.partFiles()
+	shares, err := other.shareFiles()
 	if err != nil {
 		return m.MergeReport, err
 	}
-	parts, err := s.mergeParts(ctx, files, func(*mergedPart) error { return nil })
-	m.add(parts)
+	added, err := s.mergeShares(ctx, shares, func(*mergedShare) error { return nil })
+	m.add(added)
 	return m.MergeReport, err
 }
 
@@ -67,14 +67,14 @@ func (r *MergeReport) add(o MergeReport) {
 	r.Refused = append(r.Refused, o.Refused...)
 }
 
-// A merging adds to a store what another one or a part holds.
+// A merging adds to a store what another one or a share holds.
 type merging struct {
 	MergeReport
 	s       *Store
 	open    func(p ObjectRef) (objectBytes, error) // an object of the other side
 	ctx     context.Context
 	objects map[ObjectRef]error // what became of them: nil if they are here now
-	join    *joining            // of the objects of parts; nil for those of a store
+	combine *combining          // of the objects of shares; nil for those of a store
 	added   bool                // not all was here before the merge began
 }
 
@@ -102,7 +102,7 @@ func (m *merging) log(other *Store, file logFile) error {
 }
 
 // A knownFrames has the digests of the frames that a log of the store has, of item records by what they say.
-// Their value tells that they were there before a merge adds some.
+// The value is true for those that were there before the merge.
 type knownFrames map[stages.Digest]bool
 
 // knownFrames reads of a log the frames of some keys: all of actions, and the item records whose objects are
@@ -171,10 +171,10 @@ func (m *merging) outcomes(name string, file logFile, off int64, group stages.Di
 		m.ItemsKnown++
 		return nil
 	}
-	record := joinedRecord{group, madeBy, items, map[ObjectRef]moved{}}
-	undo := m.join.mark()
+	record := movedRecord{group, madeBy, items, map[ObjectRef]moved{}}
+	undo := m.combine.mark()
 	for _, p := range objects {
-		at, taken := m.join.take(p)
+		at, taken := m.combine.take(p)
 		if taken {
 			record.moved[p] = at
 			continue
@@ -192,7 +192,7 @@ func (m *merging) outcomes(name string, file logFile, off int64, group stages.Di
 	m.Items++
 	known[digest] = false
 	if len(record.moved) > 0 {
-		return m.join.add(record)
+		return m.combine.add(record)
 	}
 	_, _, err = m.s.record(itemFrame, group, payload)
 	return err
@@ -290,7 +290,7 @@ func (m *merging) copyObject(p ObjectRef) (refused, err error) {
 	}
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
-	err = s.replaceBy(path, 0o444, m.join != nil, func(write func([]byte) error) error {
+	err = s.replaceBy(path, 0o444, m.combine != nil, func(write func([]byte) error) error {
 		h := sha256.New()
 		b := make([]byte, 1<<20)
 		for left := p.Size; left > 0; {
@@ -318,9 +318,6 @@ func (m *merging) copyObject(p ObjectRef) (refused, err error) {
 	}
 	if err == nil {
 		s.remember(p, nil)
-		if m.join != nil {
-			m.join.folders[filepath.Dir(path)] = true
-		}
 	}
 	return nil, err
 }

@@ -101,14 +101,8 @@ func (s *Store) putObject(parts [][]byte) (object ObjectRef, err error) {
 	object.Digest = stages.Digest(h.Sum(nil))
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
-	if s.part != nil {
-		return object, s.part.put(object, parts)
-	}
-	path := s.objectPath(object.Digest)
-	if size, err := s.size(path); err != nil || size != object.Size {
-		if err := s.writeFile(path, 0o444, parts...); err != nil {
-			return object, err
-		}
+	if err := s.layer.put(object, parts); err != nil {
+		return object, err
 	}
 	s.remember(object, nil)
 	return object, nil
@@ -138,7 +132,7 @@ func (s *Store) readObject(r Ref) ([]byte, error) {
 	if r.Off < 0 || r.Len < 0 || r.Off > r.Object.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())
 	}
-	f, err := s.openObject(r.Object)
+	f, err := s.layer.open(r.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -156,29 +150,10 @@ func (s *Store) readObject(r Ref) ([]byte, error) {
 	return b, nil
 }
 
-// objectBytes are the bytes of an object, in a file of their own or in a part.
+// objectBytes are the bytes of an object, in a file of their own or in that of a share.
 type objectBytes struct {
 	*io.SectionReader
 	close func() error
-}
-
-// openObject opens an object.
-func (s *Store) openObject(p ObjectRef) (objectBytes, error) {
-	if s.part != nil {
-		if b, err := s.part.openObject(p); err == nil {
-			return b, nil
-		}
-	}
-	f, done, err := s.readKept(s.objectPath(p.Digest))
-	if err != nil {
-		return objectBytes{}, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		done()
-		return objectBytes{}, err
-	}
-	return objectBytes{io.NewSectionReader(f, 0, info.Size()), done}, nil
 }
 
 // objectMiss returns why an object can't be had whose file has a size or can't be read, nil if it's sound by
@@ -237,7 +212,7 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 func (s *Store) Check(object ObjectRef) *Miss {
 	m, known := s.known(object)
 	if !known {
-		if s.part == nil {
+		if !s.believes {
 			size, err := s.size(s.objectPath(object.Digest))
 			m = objectMiss(object, size, err)
 		}

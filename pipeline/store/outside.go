@@ -19,7 +19,7 @@ type fileState struct {
 // or if it changed so recently that they don't tell. The file must be a regular one, or a link to one. A
 // share believes what the store noted of it, unseen: to look at every file of a data set is for one machine.
 func (s *Store) FileDigest(path string) (stages.Digest, error) {
-	return s.fileDigest(path, s.part != nil)
+	return s.fileDigest(path, s.believes)
 }
 
 // fileDigest is FileDigest. With believe it doesn't look at a file of which a digest is remembered.
@@ -82,7 +82,7 @@ func (s *Store) KnowsFile(path string) bool {
 // from a file that changed meanwhile is worth nothing.
 func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
 	now, err := s.fileDigest(path, false)
-	if err == nil && now != digest && s.part != nil {
+	if err == nil && now != digest && s.believes {
 		const text = "%q isn't what the store noted of it: run --share close, or a run of all, notes it anew"
 		return fmt.Errorf(text, path)
 	}

@@ -155,7 +155,7 @@ func TestShareBelievesNotes(t *testing.T) {
 	if err := os.WriteFile(path, []byte("two"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	share := openPart(t, dir, Options{})
+	share := openShare(t, dir, Options{})
 	defer share.Close()
 	if digestOf(t, share, path) != one {
 		t.Error("a share doesn't believe what is noted")
@@ -168,7 +168,7 @@ func TestShareBelievesNotes(t *testing.T) {
 			t.Error("wrong digest")
 		}
 	})
-	next := openPart(t, dir, Options{})
+	next := openShare(t, dir, Options{})
 	defer next.Close()
 	if digestOf(t, next, path) != two {
 		t.Error("a share believes what was noted of an earlier file")

@@ -33,7 +33,7 @@ func (p *spill) put(b []byte) (off int64, ok bool) {
 // open makes the file among the objects, so that one whose process was killed at this very moment is swept
 // like theirs.
 func (p *spill) open() {
-	if p.s.opts.ReadOnly { // nothing is written there, nor by a share: this machine's own disk will do
+	if p.s.opts.ReadOnly { // nothing is written there: this machine's own disk will do
 		if f, err := os.CreateTemp("", "runexp-spill-"); err == nil {
 			os.Remove(f.Name())
 			p.file = f

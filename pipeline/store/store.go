@@ -59,7 +59,7 @@ import (
 // Options say how a store is opened.
 type Options struct {
 	// ReadOnly keeps the store from writing anything, derived files included, but for the file that tells
-	// [Store.Parts] the time. A folder that doesn't exist is then an empty store.
+	// [Store.Shares] the time. A folder that doesn't exist is then an empty store.
 	ReadOnly bool
 
 	// Hook is called before and after every system call that writes, with the name of that point. Its error
@@ -106,7 +106,10 @@ type Store struct {
 
 	memos, files keyLog
 	spill        spill
-	part         *part // of a store that was opened for a share
+
+	layer    layer
+	believes bool       // what was noted of files and objects, without a look at them: in a share
+	kept     *keptFiles // nil in a store that closes what it reads at once
 }
 
 // ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another
@@ -130,6 +133,13 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := s.mendIndex(); err != nil {
 		return nil, err
 	}
+	if !o.ReadOnly {
+		if err := s.adoptParts(); errors.As(err, new(stop)) {
+			return nil, err
+		} else if err != nil {
+			s.warn("%v", err)
+		}
+	}
 	return s, nil
 }
 
@@ -148,6 +158,7 @@ func openAsIndexed(dir string, o Options) (*Store, error) {
 	}
 	s.setUp = sync.OnceValue(s.prepare)
 	s.spill.s = s
+	s.layer = folder{s}
 	s.memos = keyLog{s: s, file: s.log(memoFrame, stages.Digest{})}
 	s.files = keyLog{s: s, file: s.log(statFrame, stages.Digest{}), batch: 32 << 10}
 	if st, err := os.Stat(dir); err == nil && !st.IsDir() {
@@ -167,7 +178,7 @@ func openAsIndexed(dir string, o Options) (*Store, error) {
 // read doesn't touch the disk.
 func (s *Store) Close() error {
 	s.spill.close()
-	err := errors.Join(s.files.flush(), s.closeIndex(), s.part.close())
+	err := errors.Join(s.files.flush(), s.closeIndex(), s.layer.close())
 	s.logMu.Lock()
 	err = errors.Join(err, s.closeLogs())
 	s.logMu.Unlock()

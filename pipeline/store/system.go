@@ -68,7 +68,7 @@ func (s *Store) syncStore() error {
 	return s.writeErr(s.fs.SyncAll(s.dir))
 }
 
-// keptFiles are files that a share reads, and keeps open for the next time.
+// keptFiles are files that stay open for the next reader.
 type keptFiles struct {
 	mu   sync.Mutex // guards what follows
 	open map[string]*keptFile
@@ -81,13 +81,13 @@ type keptFile struct {
 
 // readKept is read for a file that many readers ask for in turn. done ends the use of it.
 func (s *Store) readKept(path string) (f *os.File, done func() error, err error) {
-	if s.part == nil {
+	if s.kept == nil {
 		if f, err = s.read(path); err != nil {
 			return nil, nil, err
 		}
 		return f, f.Close, nil
 	}
-	k := &s.part.kept
+	k := s.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	file := k.open[path]

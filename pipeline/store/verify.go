@@ -20,7 +20,7 @@ import (
 // files, the beginning of a record — is no problem. The problems begin with the name of a file of the store.
 func (s *Store) Verify(ctx context.Context) (problems []string, err error) {
 	v := newVerification(ctx, s)
-	if err := v.parts(); err != nil {
+	if err := v.shares(); err != nil {
 		return nil, err
 	}
 	if err := s.eachObject(v.object); err != nil {
@@ -65,17 +65,17 @@ func (v *verification) problem(path, format string, args ...any) {
 	v.problems = append(v.problems, file+": "+fmt.Sprintf(format, args...))
 }
 
-// parts checks the parts. A damaged one that no share writes is set aside when what is whole of it is folded.
-func (v *verification) parts() error {
+// shares checks the shares. A damaged one that isn't in use is set aside when what is whole of it is merged.
+func (v *verification) shares() error {
 	now := time.Now()
-	var damaged []partFile
-	files, err := v.s.partFiles()
+	var damaged []foundShare
+	files, err := v.s.shareFiles()
 	for _, f := range files {
-		problems, info, err := v.part(f, now)
+		problems, info, err := v.share(f, now)
 		if v.ctx.Err() != nil {
 			return context.Cause(v.ctx)
 		} else if errors.Is(err, fs.ErrNotExist) {
-			continue // folded meanwhile
+			continue // merged meanwhile
 		} else if err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -92,7 +92,7 @@ func (v *verification) parts() error {
 	if err != nil || len(damaged) == 0 || v.s.opts.ReadOnly {
 		return err
 	}
-	_, err = v.s.Fold(v.ctx)
+	_, err = v.s.MergeShares(v.ctx)
 	for _, f := range damaged {
 		if err == nil {
 			err = v.s.setAside(f.path, f.name)
@@ -102,27 +102,27 @@ func (v *verification) parts() error {
 		}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		const text = "damaged parts stay here: the folder is another user's, who can open it to the group " +
+		const text = "damaged shares stay here: the folder is another user's, who can open it to the group " +
 			"(chmod -R g+rwX): %v"
-		v.problem(v.s.partsDir(), text, err)
+		v.problem(v.s.sharesDir(), text, err)
 		return nil
 	}
 	return err
 }
 
-// part checks the frames and objects of a part.
-func (v *verification) part(f partFile, now time.Time) (problems []string, info PartInfo, err error) {
+// share checks the frames and objects of a share.
+func (v *verification) share(f foundShare, now time.Time) (problems []string, info ShareInfo, err error) {
 	j, state, err := f.read()
 	if err != nil {
 		return nil, info, err
 	}
 	defer j.close()
-	info = (&mergedPart{journal: j, partFile: f, state: state}).info(now)
+	info = (&mergedShare{shareFile: j, foundShare: f, state: state}).info(now)
 	if j.altered {
-		problems = append(problems, fmt.Sprintf("not a part, or damaged, from byte %d on", j.end))
+		problems = append(problems, fmt.Sprintf("not a share, or damaged, from byte %d on", j.end))
 	}
 	for p := range j.objects {
-		b, err := j.openObject(p)
+		b, err := j.open(p)
 		if err != nil {
 			return nil, info, err
 		}

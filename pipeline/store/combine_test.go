@@ -46,14 +46,14 @@ func (c chunk) record(t testing.TB, s *Store) {
 	}
 }
 
-// shared writes chunks to a part.
+// shared writes chunks to a share.
 func shared(t testing.TB, dir string, chunks ...chunk) {
 	t.Helper()
-	s := openPart(t, dir, Options{})
+	s := openShare(t, dir, Options{})
 	for _, c := range chunks {
 		c.record(t, s)
 	}
-	s.EndPart(PartOK)
+	endShare(s, ShareOK)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -84,28 +84,28 @@ func hasChunks(t testing.TB, dir string, objects int, chunks ...chunk) {
 	}
 }
 
-// TestFoldJoins holds that a fold makes few objects of the many that shares put, keeps the large ones, and
-// finds again what it has joined: that of the same share, of its twin, and of a store that has the same items
+// TestMergeCombines holds that a merge makes few objects of the many that shares put, keeps the large ones, and
+// finds again what it has combined: that of the same share, of its twin, and of a store that has the same items
 // in objects of their own.
-func TestFoldJoins(t *testing.T) {
+func TestMergeCombines(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var small []chunk
 	for n := range 400 {
 		small = append(small, newChunk(r, n%7, 1+n%3, 4096+r.IntN(4096)))
 	}
-	large := newChunk(r, 3, 1, int(joinedSize))
-	quarter := int(joinedSize / 4)
+	large := newChunk(r, 3, 1, int(combinedSize))
+	quarter := int(combinedSize / 4)
 	medium := []chunk{newChunk(r, 1000, 3, quarter), newChunk(r, 1001, 2, quarter)}
 	all := append(append([]chunk{large}, medium...), small...)
 	dir := scratch(t)
 	shared(t, dir, small[:250]...)
 	shared(t, dir, append(append([]chunk{large}, medium...), small[250:]...)...)
-	if f := fold(t, dir); f.Objects != 3 || f.Items != len(all) || f.Refused != nil {
+	if f := mergeShares(t, dir); f.Objects != 3 || f.Items != len(all) || f.Refused != nil {
 		t.Errorf("%+v", f)
 	}
 	hasChunks(t, dir, 3, all...)
 	shared(t, dir, small[100:300]...) // the index is older than that
-	if f := fold(t, dir); f.Objects+f.Items != 0 || f.Removed != 3 {
+	if f := mergeShares(t, dir); f.Objects+f.Items != 0 || f.Removed != 3 {
 		t.Errorf("again: %+v", f)
 	}
 	hasChunks(t, dir, 3, all...)
@@ -124,14 +124,14 @@ func TestFoldJoins(t *testing.T) {
 	}
 	s.Close()
 	shared(t, alone.dir, small[:50]...)
-	if f := fold(t, alone.dir); f.Objects+f.Items != 0 || f.Removed != 1 {
+	if f := mergeShares(t, alone.dir); f.Objects+f.Items != 0 || f.Removed != 1 {
 		t.Errorf("where a run has them: %+v", f)
 	}
 }
 
-// TestFoldJoinsAgain: a joined object that is lost or damaged is joined again while a part has what was in
+// TestMergeCombinesAgain: a combined object that is lost or damaged is combined again while a share has what was in
 // it.
-func TestFoldJoinsAgain(t *testing.T) {
+func TestMergeCombinesAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	chunks := []chunk{newChunk(r, 1, 2, 5000), newChunk(r, 2, 3, 6000), newChunk(r, 300, 1, 7000)}
 	for name, harm := range map[string]func(object string) error{
@@ -145,7 +145,7 @@ func TestFoldJoinsAgain(t *testing.T) {
 	} {
 		dir := scratch(t)
 		shared(t, dir, chunks...)
-		fold(t, dir)
+		mergeShares(t, dir)
 		objects, err := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
 		if err != nil || len(objects) != 1 {
 			t.Fatalf("%q, %v", objects, err)
@@ -153,30 +153,30 @@ func TestFoldJoinsAgain(t *testing.T) {
 		if err := harm(objects[0]); err != nil {
 			t.Fatal(err)
 		}
-		if f := fold(t, dir); f.Removed > 0 || f.Items != len(chunks) || f.Objects != 1 {
+		if f := mergeShares(t, dir); f.Removed > 0 || f.Items != len(chunks) || f.Objects != 1 {
 			t.Errorf("%s: %+v", name, f)
 		}
 		hasChunks(t, dir, 1, chunks...)
-		if f := fold(t, dir); f.Removed != 1 || f.Items > 0 {
+		if f := mergeShares(t, dir); f.Removed != 1 || f.Items > 0 {
 			t.Errorf("%s, again: %+v", name, f)
 		}
 	}
 }
 
-// TestFoldRefusesOne: an altered object of a part takes only its own records with it.
-func TestFoldRefusesOne(t *testing.T) {
+// TestMergeRefusesOne: an altered object of a share takes only its own records with it.
+func TestMergeRefusesOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	chunks := []chunk{newChunk(r, 1, 1, 5000), newChunk(r, 1, 1, 6000), newChunk(r, 2, 1, 7000)}
 	dir := scratch(t)
 	shared(t, dir, chunks...)
-	part := partNames(t, dir)[0]
+	part := shareNames(t, dir)[0]
 	b, err := os.ReadFile(part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	flip(t, part, int64(bytes.Index(b, chunks[1].payloads[0])+2500), 1)
 	for round, added := range []int{2, 0} {
-		if f := fold(t, dir); f.Items != added || len(f.Refused) != 1 || f.Removed > 0 {
+		if f := mergeShares(t, dir); f.Items != added || len(f.Refused) != 1 || f.Removed > 0 {
 			t.Errorf("%d: %+v", round, f)
 		}
 	}
@@ -186,12 +186,12 @@ func TestFoldRefusesOne(t *testing.T) {
 	hasChunks(t, dir, 1, chunks[0], chunks[2])
 }
 
-// TestFoldUndoes: a record that is refused leaves nothing in the objects that are joined.
-func TestFoldUndoes(t *testing.T) {
+// TestMergeUndoes: a record that is refused leaves nothing in the objects that are combined.
+func TestMergeUndoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	dir := scratch(t)
 	good := newChunk(r, 1, 1, 5000)
-	s := openPart(t, dir, Options{})
+	s := openShare(t, dir, Options{})
 	nowhere := Ref{Digest: number(1), Object: ObjectRef{number(2), 8000}, Len: 8000}
 	for n := range 5 {
 		c := newChunk(r, 1, 1, 6000)
@@ -205,50 +205,50 @@ func TestFoldUndoes(t *testing.T) {
 		}
 	}
 	good.record(t, s)
-	s.EndPart(PartOK)
+	endShare(s, ShareOK)
 	s.Close()
-	if f := fold(t, dir); f.Items != 1 || f.Bytes != 5000 || len(f.Refused) != 5 || f.Removed > 0 {
+	if f := mergeShares(t, dir); f.Items != 1 || f.Bytes != 5000 || len(f.Refused) != 5 || f.Removed > 0 {
 		t.Errorf("%+v", f)
 	}
 	hasChunks(t, dir, 1, good)
 }
 
-// TestFoldAfterEarlier: what a share makes again of an earlier attempt is in its own part, as that of the
-// earlier one may be folded and gone.
-func TestFoldAfterEarlier(t *testing.T) {
+// TestMergeAfterEarlier: what a share makes again of an earlier attempt is in its own share, as that of the
+// earlier one may be merged and gone.
+func TestMergeAfterEarlier(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	c := newChunk(r, 1, 2, 5000)
 	dir := scratch(t)
 	shared(t, dir, c, newChunk(r, 1, 2, 6000))
-	s := openPart(t, dir, Options{})
+	s := openShare(t, dir, Options{})
 	if o, ok := outcomeOf(s.Items(c.group, "a"), c.key(0)); !ok || s.Check(o.Ports[0][0].Object) != nil {
 		t.Fatal("the earlier attempt isn't found")
 	}
-	fold(t, dir)
-	if f := fold(t, dir); f.Removed != 1 {
+	mergeShares(t, dir)
+	if f := mergeShares(t, dir); f.Removed != 1 {
 		t.Fatalf("%+v", f)
 	}
 	again := chunk{number(500), c.payloads}
 	again.record(t, s)
-	s.EndPart(PartOK)
+	endShare(s, ShareOK)
 	s.Close()
-	if f := fold(t, dir); f.Items != 1 || f.Refused != nil {
+	if f := mergeShares(t, dir); f.Items != 1 || f.Refused != nil {
 		t.Errorf("%+v", f)
 	}
 	hasChunks(t, dir, 2, c, again)
-	if f := fold(t, dir); f.Removed != 1 {
+	if f := mergeShares(t, dir); f.Removed != 1 {
 		t.Errorf("%+v", f)
 	}
 }
 
-// TestMergeFolded: of a store that has the same cells, folded otherwise, nothing is copied.
-func TestMergeFolded(t *testing.T) {
+// TestMergeCombined: of a store that has the same cells, merged otherwise, nothing is copied.
+func TestMergeCombined(t *testing.T) {
 	w := newWorld(8)
 	stores := []*Store{open(t, w.filled(t), Options{})}
 	for _, size := range []int64{4 << 10, 1 << 20} {
-		joinAt(t, size)
-		dir := parted(t, scratch(t), w)
-		fold(t, dir)
+		combineAt(t, size)
+		dir := sharedBy(t, scratch(t), w)
+		mergeShares(t, dir)
 		w.close(t, dir)
 		stores = append(stores, open(t, dir, Options{}))
 	}
@@ -265,8 +265,8 @@ func TestMergeFolded(t *testing.T) {
 	}
 }
 
-// TestFoldLooks: a fold looks at no objects but those of the groups that parts have.
-func TestFoldLooks(t *testing.T) {
+// TestMergeLooks: a merge looks at no objects but those of the groups that shares have.
+func TestMergeLooks(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	one := newChunk(r, 0, 1, 5000)
 	dir := scratch(t)
@@ -282,14 +282,14 @@ func TestFoldLooks(t *testing.T) {
 	c := newClient(1)
 	s = open(t, dir, Options{files: c})
 	defer s.Close()
-	if _, err := s.Fold(t.Context()); err != nil || c.calls["lstat"] > 20 {
+	if _, err := s.MergeShares(t.Context()); err != nil || c.calls["lstat"] > 20 {
 		t.Errorf("%v, %v", c.calls, err)
 	}
 }
 
-// TestFoldInBatches: parts of more frames than memory should hold are folded a few shares at a time, those
+// TestMergeInBatches: shares of more frames than memory should hold are merged a few shares at a time, those
 // of one share together.
-func TestFoldInBatches(t *testing.T) {
+func TestMergeInBatches(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 10))
 	dir := scratch(t)
 	var all []chunk
@@ -297,12 +297,12 @@ func TestFoldInBatches(t *testing.T) {
 		for range 2 {
 			c := newChunk(r, share, 1, 5000)
 			all = append(all, c)
-			s, err := OpenPart(dir, PartName{Share: share, Shares: 7}, Options{})
+			s, _, err := OpenShare(dir, ShareName{Share: share, Shares: 7}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.record(t, s)
-			s.EndPart(PartOK)
+			endShare(s, ShareOK)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -310,27 +310,27 @@ func TestFoldInBatches(t *testing.T) {
 	}
 	before := batchFrames
 	t.Cleanup(func() { batchFrames = before })
-	batchFrames = 10 // a part has a note, an object, a record and an end
-	if f := fold(t, dir); f.Parts != 14 || f.Items != 14 || f.Objects != 4 || f.Removed > 0 {
+	batchFrames = 10 // a share has a note, an object, a record and an end
+	if f := mergeShares(t, dir); f.Shares != 14 || f.Items != 14 || f.Objects != 4 || f.Removed > 0 {
 		t.Errorf("%+v", f)
 	}
 	hasChunks(t, dir, 4, all...)
-	if f := fold(t, dir); f.Removed != 14 {
+	if f := mergeShares(t, dir); f.Removed != 14 {
 		t.Errorf("%+v", f)
 	}
 	hasChunks(t, dir, 4, all...)
 }
 
-// joinAt has folds join objects to a size, until the test ends.
-func joinAt(t *testing.T, size int64) {
-	before := joinedSize
-	t.Cleanup(func() { joinedSize = before })
-	joinedSize = size
+// combineAt has merges combine objects to a size, until the test ends.
+func combineAt(t *testing.T, size int64) {
+	before := combinedSize
+	t.Cleanup(func() { combinedSize = before })
+	combinedSize = size
 }
 
-// BenchmarkFold measures the fold of items with payloads of 2 KiB, in chunks of 16, and the one that finds
+// BenchmarkMergeShares measures the merge of items with payloads of 2 KiB, in chunks of 16, and the one that finds
 // them all.
-func BenchmarkFold(b *testing.B) {
+func BenchmarkMergeShares(b *testing.B) {
 	r := rand.New(rand.NewPCG(6, 6))
 	from := scratch(b)
 	const chunks = 2000
@@ -349,10 +349,10 @@ func BenchmarkFold(b *testing.B) {
 					b.Fatal(err)
 				}
 				for range times - 1 {
-					fold(b, dir)
+					mergeShares(b, dir)
 				}
 				b.StartTimer()
-				fold(b, dir)
+				mergeShares(b, dir)
 				b.StopTimer()
 				os.RemoveAll(dir)
 				b.StartTimer()

@@ -176,14 +176,14 @@ func (c *client) crash(t *testing.T) {
 	c.look()
 }
 
-// TestSharedDisk has machines that see each other late write shares and fold, crash anywhere while they do,
+// TestSharedDisk has machines that see each other late write shares and merge, crash anywhere while they do,
 // and write again. What a share had synced is found, and nothing else than what was computed.
 func TestSharedDisk(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
 		rounds = 10
 	}
-	joinAt(t, 20_000)
+	combineAt(t, 20_000)
 	crashes, removed := 0, 0
 	for seed := range rounds {
 		w := newWorld(12)
@@ -215,8 +215,8 @@ func TestSharedDisk(t *testing.T) {
 				s, e := Open(dir, o)
 				if err = e; err == nil {
 					w.items(t, s) // fails at a wrong byte
-					var f FoldReport
-					f, err = s.Fold(t.Context())
+					var f SharesReport
+					f, err = s.MergeShares(t.Context())
 					removed += f.Removed
 				}
 				if err == nil {
@@ -235,7 +235,7 @@ func TestSharedDisk(t *testing.T) {
 			}
 		}
 		s := open(t, dir, Options{})
-		if _, err := s.Fold(t.Context()); err != nil {
+		if _, err := s.MergeShares(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if v := written.items(t, s); v.misses > 0 {
@@ -244,14 +244,14 @@ func TestSharedDisk(t *testing.T) {
 		s.Close()
 		os.RemoveAll(dir)
 	}
-	if t.Logf("%d crashes, %d parts removed", crashes, removed); crashes < rounds || removed < rounds/2 {
-		t.Errorf("%d crashes, %d parts removed: too few", crashes, removed)
+	if t.Logf("%d crashes, %d shares removed", crashes, removed); crashes < rounds || removed < rounds/2 {
+		t.Errorf("%d crashes, %d shares removed: too few", crashes, removed)
 	}
 }
 
 // writeShare records the cells in a share, up to its end.
 func (w *world) writeShare(t *testing.T, dir string, share int, o Options) error {
-	s, err := OpenPart(dir, PartName{Share: share, Shares: 3}, o)
+	s, _, err := OpenShare(dir, ShareName{Share: share, Shares: 3}, o)
 	if err != nil {
 		return err
 	}
@@ -259,27 +259,27 @@ func (w *world) writeShare(t *testing.T, dir string, share int, o Options) error
 	if err := w.record(s, "a", nil); err != nil {
 		return err
 	}
-	s.EndPart(PartOK)
+	endShare(s, ShareOK)
 	return s.Close()
 }
 
-// age makes parts without an end look as if their shares had been killed long ago.
+// age makes shares without an end look as if their shares had been killed long ago.
 func age(t *testing.T, dir string) {
 	t.Helper()
-	long := time.Now().Add(-2 * partInUse)
-	for _, part := range partNames(t, dir) {
+	long := time.Now().Add(-2 * shareInUse)
+	for _, part := range shareNames(t, dir) {
 		if err := os.Chtimes(part, long, long); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestPartTornInStore: where appends of two machines tore a record that a fold had added, the next fold adds
+// TestShareTornInStore: where appends of two machines tore a record that a merge had added, the next merge adds
 // it again.
-func TestPartTornInStore(t *testing.T) {
+func TestShareTornInStore(t *testing.T) {
 	w := newWorld(4)
-	dir := parted(t, scratch(t), w)
-	fold(t, dir)
+	dir := sharedBy(t, scratch(t), w)
+	mergeShares(t, dir)
 	logs, err := filepath.Glob(filepath.Join(dir, "items", "*.log"))
 	if err != nil || len(logs) == 0 {
 		t.Fatal(logs, err)
@@ -287,35 +287,39 @@ func TestPartTornInStore(t *testing.T) {
 	for _, log := range logs {
 		flip(t, log, 100, 0xff)
 	}
-	if r := fold(t, dir); r.Removed > 0 || r.Items == 0 {
+	if r := mergeShares(t, dir); r.Removed > 0 || r.Items == 0 {
 		t.Errorf("%+v", r)
 	}
 	s := open(t, dir, Options{})
 	if v := w.items(t, s); v.misses > 0 {
 		t.Errorf("%d items are missing", v.misses)
 	}
-	if r := fold(t, dir); r.Removed != 1 {
+	if r := mergeShares(t, dir); r.Removed != 1 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestPartMetadata counts what a share asks of a file server by names, as all machines of a cluster do at
+// TestShareMetadata counts what a share asks of a file server by names, as all machines of a cluster do at
 // once: fewer than ten times a minute, opening and closing included, though it reads all items of 200 cells
 // that an earlier wave made. Files of the data set aren't counted.
-func TestPartMetadata(t *testing.T) {
+func TestShareMetadata(t *testing.T) {
 	const minutes, chunks, cells = 8, 50, 200
 	w := newWorld(cells)
 	dir := scratch(t)
 	for n := range w.cells {
 		w.cells[n].group = number(3000 + 7*n)
-		parted(t, dir, &world{cells: w.cells[n:][:1]})
+		sharedBy(t, dir, &world{cells: w.cells[n:][:1]})
 	}
-	fold(t, dir)
-	fold(t, dir)
-	w.close(t, dir)
+	mergeShares(t, dir)
+	mergeShares(t, dir)
+	var next []stages.Digest
+	for chunk := range chunks {
+		next = append(next, number(5000+chunk))
+	}
+	w.close(t, dir, next...)
 	c := newClient(1)
 	c.rand = rand.New(rand.NewPCG(1, 1))
-	s := openPart(t, dir, Options{files: c})
+	s := openShare(t, dir, Options{files: c})
 	opening := maps.Clone(c.calls)
 	for minute := range minutes {
 		for n := range w.cells {
@@ -340,13 +344,13 @@ func TestPartMetadata(t *testing.T) {
 				t.Fatal("other bytes:", err)
 			}
 		}
-		for range time.Minute / partSync {
-			if err := s.part.sync(); err != nil {
+		for range time.Minute / shareSync {
+			if err := s.layer.(*share).sync(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	s.EndPart(PartOK)
+	endShare(s, ShareOK)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -12,30 +13,31 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A journal is the file of a part: frames that one process writes from the beginning to the end, of these
-// kinds.
+// A shareFile is the file of a share: frames that one process writes from the beginning to the end.
 //
-//	'N' a note, JSON: first a [PartNote], and last, when the share ended, a [PartEnd]
+//	'N' a note, JSON: first a [ShareStart], and last, when the share ended, a [ShareEnd]
 //	'P' an object: the key is its digest, the payload its size as u64; its bytes follow the frame
 //	'T' item records, as in items/
 //	'M' a memo, as in memo.log
+//	'A' an action, as in actions/: in an extract only
 //
 // A record is written after the objects that it refers to. Readers end at the first frame that isn't whole:
-// nothing behind it is known to have reached the disk, and the bytes of an object may look like a frame.
-type journal struct {
+// nothing after it is known to have reached the disk, and the bytes of an object may look like a frame.
+type shareFile struct {
 	name string
 	file *os.File
 
 	mu      sync.RWMutex // guards what follows
-	head    *PartNote    // nil in a file that isn't a part
-	last    *PartEnd     // nil until the share ended
+	start   *ShareStart  // nil in a file that isn't a share's
+	last    *ShareEnd    // nil until the share ended
 	objects map[ObjectRef]int64
+	actions map[stages.Digest]span
 	groups  map[stages.Digest][]span // item frames, in the order of the file
 	items   int                      // that they record
 	frames  int                      // of all kinds
 	memos   map[stages.Digest][]byte
 	end     int64 // of the last whole frame
-	altered bool  // what is behind it isn't the beginning of a frame
+	altered bool  // what follows it isn't the beginning of a frame
 }
 
 const (
@@ -43,24 +45,24 @@ const (
 	objectFrame frameKind = 'P'
 )
 
-// A span is where a frame lies.
+// A span is the place of a frame.
 type span struct {
 	off int64
 	len int
 }
 
-// journalFormat is the format of journals. A change of a frame's layout takes another number.
-const journalFormat = 1
+// shareFormat is the format of shares' files. A change of a frame's layout takes another number.
+const shareFormat = 1
 
-func newJournal(name string, f *os.File) *journal {
-	return &journal{name: name, file: f, objects: map[ObjectRef]int64{}, groups: map[stages.Digest][]span{},
-		memos: map[stages.Digest][]byte{}}
+func newShareFile(name string, f *os.File) *shareFile {
+	return &shareFile{name: name, file: f, objects: map[ObjectRef]int64{}, actions: map[stages.Digest]span{},
+		groups: map[stages.Digest][]span{}, memos: map[stages.Digest][]byte{}}
 }
 
-// readJournal reads the frames of a part up to a size, but not the objects. It keeps the file open, or closes
-// it with an error.
-func readJournal(name string, f *os.File, size int64) (j *journal, err error) {
-	j = newJournal(name, f)
+// readShareFile reads the frames of a file up to a size, without the objects. It keeps the file open, or
+// closes it with an error.
+func readShareFile(name string, f *os.File, size int64) (j *shareFile, err error) {
+	j = newShareFile(name, f)
 	w := window{f: f, size: size}
 	for n := int64(1); err == nil && n > 0 && j.end < size; j.end += n {
 		n, err = j.next(&w)
@@ -73,7 +75,7 @@ func readJournal(name string, f *os.File, size int64) (j *journal, err error) {
 }
 
 // next takes the frame at j.end, and returns its length with that of its object: 0 if it isn't whole.
-func (j *journal) next(w *window) (int64, error) {
+func (j *shareFile) next(w *window) (int64, error) {
 	b, err := w.at(j.end, frameLen)
 	if err != nil {
 		return 0, err
@@ -112,20 +114,20 @@ func (j *journal) next(w *window) (int64, error) {
 // zero reports whether b is room that nothing was written to.
 func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
-// add takes a whole frame, unless it isn't one of a part.
-func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
+// add takes a whole frame, unless it isn't one of a share.
+func (j *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.frames++
 	switch {
-	case j.head == nil:
-		var n PartNote
-		if kind != noteFrame || json.Unmarshal(payload, &n) != nil || n.Format != journalFormat {
+	case j.start == nil:
+		var n ShareStart
+		if kind != noteFrame || json.Unmarshal(payload, &n) != nil || n.Format != shareFormat {
 			return false
 		}
-		j.head = &n
+		j.start = &n
 	case kind == noteFrame:
-		var n PartEnd
+		var n ShareEnd
 		if json.Unmarshal(payload, &n) != nil {
 			return false
 		}
@@ -142,6 +144,8 @@ func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span
 		j.groups[key] = append(j.groups[key], at)
 	case kind == memoFrame:
 		j.memos[key] = slices.Clone(payload)
+	case kind == actionFrame:
+		j.actions[key] = at
 	default:
 		return false
 	}
@@ -149,7 +153,7 @@ func (j *journal) add(kind frameKind, key stages.Digest, payload []byte, at span
 }
 
 // eachItemFrame calls fn for the item frames of a group from a number on, and returns how many it has.
-func (j *journal) eachItemFrame(group stages.Digest, from int, fn func(off int64, payload []byte) error) (
+func (j *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int64, payload []byte) error) (
 	int, error) {
 	j.mu.RLock()
 	all := j.groups[group]
@@ -159,7 +163,7 @@ func (j *journal) eachItemFrame(group stages.Digest, from int, fn func(off int64
 		if err != nil {
 			return from, err
 		} else if payload == nil {
-			return from, miss("part %s is altered at byte %d", j.name, at.off)
+			return from, miss("share %s is altered at byte %d", j.name, at.off)
 		}
 		if err := fn(at.off, payload); err != nil {
 			return from, err
@@ -169,7 +173,7 @@ func (j *journal) eachItemFrame(group stages.Digest, from int, fn func(off int64
 }
 
 // eachFrame calls fn for the item frames.
-func (j *journal) eachFrame(fn frameFunc) error {
+func (j *shareFile) eachFrame(fn frameFunc) error {
 	for group := range j.groups {
 		if _, err := j.eachItemFrame(group, 0, func(off int64, payload []byte) error {
 			fn(off, group, payload)
@@ -181,26 +185,53 @@ func (j *journal) eachFrame(fn frameFunc) error {
 	return nil
 }
 
-// has reports whether an object lies in the journal.
-func (j *journal) has(p ObjectRef) bool {
+// records reports whether the file has item records of a group, be it only that there are none.
+func (j *shareFile) records(group stages.Digest) bool {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	_, ok := j.objects[p]
+	return len(j.groups[group]) > 0
+}
+
+// action returns the record of an action, nil for none: one that can't be read isn't there.
+func (j *shareFile) action(key stages.Digest) []byte {
+	at, ok := j.actions[key]
+	if !ok {
+		return nil
+	}
+	payload, _ := readFrame(j.file, at, actionFrame, key)
+	return payload
+}
+
+// has reports whether the file has an object.
+func (j *shareFile) has(o ObjectRef) bool {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	_, ok := j.objects[o]
 	return ok
 }
 
-// openObject returns the bytes of an object that lie in the journal.
-func (j *journal) openObject(p ObjectRef) (objectBytes, error) {
+// open returns the bytes of an object.
+func (j *shareFile) open(o ObjectRef) (objectBytes, error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	off, ok := j.objects[p]
+	off, ok := j.objects[o]
 	if !ok {
 		return objectBytes{}, os.ErrNotExist
 	}
-	return objectBytes{io.NewSectionReader(j.file, off, p.Size), func() error { return nil }}, nil
+	return objectBytes{io.NewSectionReader(j.file, off, o.Size), func() error { return nil }}, nil
 }
 
-func (j *journal) close() { j.file.Close() }
+// sound reports whether an object has the bytes of its name.
+func (j *shareFile) sound(o ObjectRef) bool {
+	b, err := j.open(o)
+	if err != nil {
+		return false
+	}
+	d, _, err := hashBytes(context.Background(), b)
+	return err == nil && d == o.Digest
+}
+
+func (j *shareFile) close() { j.file.Close() }
 
 // A window reads a file of which neighbouring pieces are asked for.
 type window struct {

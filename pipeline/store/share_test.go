@@ -14,25 +14,30 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// openPart opens a store for share 1 of 3.
-func openPart(t testing.TB, dir string, o Options) *Store {
+// ownOf returns the file of a share.
+func ownOf(s *Store) *shareFile { return s.layer.(*share).own }
+
+func endShare(s *Store, outcome string) { s.layer.(*share).end(outcome) }
+
+// openShare opens a store for share 1 of 3.
+func openShare(t testing.TB, dir string, o Options) *Store {
 	t.Helper()
-	s, err := OpenPart(dir, PartName{Share: 1, Shares: 3, Experiment: "test", Job: "17"}, o)
+	s, _, err := OpenShare(dir, ShareName{Share: 1, Shares: 3, Experiment: "test", Job: "17"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// parted returns the folder of a store whose parts hold the worlds, each written by a share that ended.
-func parted(t testing.TB, dir string, worlds ...*world) string {
+// sharedBy returns the folder of a store whose shares hold the worlds, each written by a share that ended.
+func sharedBy(t testing.TB, dir string, worlds ...*world) string {
 	t.Helper()
 	for _, w := range worlds {
-		s := openPart(t, dir, Options{})
+		s := openShare(t, dir, Options{})
 		if err := w.record(s, "a", nil); err != nil {
 			t.Fatal(err)
 		}
-		s.EndPart(PartOK)
+		endShare(s, ShareOK)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +75,9 @@ func (w *world) hasItems(t testing.TB, dir string) {
 	}
 }
 
-// close records the actions of the world from the records of items, and writes a brief of them, as the
-// closing of a wave does.
-func (w *world) close(t testing.TB, dir string) {
+// close records the actions of the world from the records of items, and writes an extract of them and of the
+// groups of the next wave, as the closing of a wave does.
+func (w *world) close(t testing.TB, dir string, next ...stages.Digest) {
 	t.Helper()
 	s := open(t, dir, Options{})
 	var hits []Hit
@@ -95,37 +100,37 @@ func (w *world) close(t testing.TB, dir string) {
 		h, _ := s.Lookup(c.key, "a")
 		hits = append(hits, h)
 	}
-	if err := errors.Join(s.WriteBrief("test", hits, nil), s.Close()); err != nil {
+	if err := errors.Join(s.WriteExtract("test", hits, next), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fold(t testing.TB, dir string) FoldReport {
+func mergeShares(t testing.TB, dir string) SharesReport {
 	t.Helper()
 	s := open(t, dir, Options{})
-	r, err := s.Fold(t.Context())
+	r, err := s.MergeShares(t.Context())
 	if err = errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func partNames(t testing.TB, dir string) []string {
+func shareNames(t testing.TB, dir string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "parts", "*"))
+	names, err := filepath.Glob(filepath.Join(dir, "shares", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return names
 }
 
-// TestPart: a store that was opened for a share answers as any other, writes one file, and is found again by
+// TestShare: a store that was opened for a share answers as any other, writes one file, and is found again by
 // the next attempt at the share and by nobody else.
-func TestPart(t *testing.T) {
+func TestShare(t *testing.T) {
 	w := newWorld(8)
 	dir := (&world{cells: w.cells[:3]}).filled(t)
 	before := files(t, dir)
-	s := openPart(t, dir, Options{Warn: func(m string) { t.Errorf("warning: %s", m) }})
+	s := openShare(t, dir, Options{Warn: func(m string) { t.Errorf("warning: %s", m) }})
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
@@ -139,38 +144,38 @@ func TestPart(t *testing.T) {
 	if v := w.check(t, s); v.misses > 0 {
 		t.Errorf("%d misses in the share", v.misses)
 	}
-	parts := partNames(t, dir)
+	parts := shareNames(t, dir)
 	if len(parts) != 1 || !strings.HasPrefix(filepath.Base(parts[0]), "1of3.") {
-		t.Fatalf("parts: %q", parts)
+		t.Fatalf("shares: %q", parts)
 	}
-	info, err := s.Parts()
+	info, err := s.Shares()
 	if err != nil || len(info) != 1 || info[0].End != nil || !info[0].InUse() || info[0].Items != 218 ||
-		info[0].Note.Experiment != "test" || info[0].Note.Job != "17" {
+		info[0].Start.Experiment != "test" || info[0].Start.Job != "17" {
 		t.Errorf("while it runs: %+v, %v", info, err)
 	}
-	s.EndPart("it failed")
+	endShare(s, "it failed")
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	after := files(t, dir)
-	after = slices.DeleteFunc(after, func(f string) bool { return strings.Contains(f, "parts") })
+	after = slices.DeleteFunc(after, func(f string) bool { return strings.Contains(f, "shares") })
 	if !slices.Equal(before, after) {
-		t.Error("the share wrote more than its part")
+		t.Error("the share wrote more than its share")
 	}
-	info, err = open(t, dir, Options{ReadOnly: true}).Parts()
+	info, err = open(t, dir, Options{ReadOnly: true}).Shares()
 	if err != nil || len(info) != 1 || info[0].InUse() || info[0].End.Outcome != "it failed" {
 		t.Errorf("after its end: %+v, %v", info, err)
 	}
-	if names := partNames(t, dir); !slices.Equal(names, parts) {
-		t.Errorf("who asks for parts leaves %q", names)
+	if names := shareNames(t, dir); !slices.Equal(names, parts) {
+		t.Errorf("who asks for shares leaves %q", names)
 	}
-	again := openPart(t, dir, Options{})
+	again := openShare(t, dir, Options{})
 	if v := w.items(t, again); v.misses > 0 {
 		t.Errorf("%d items are missing in the second attempt", v.misses)
 	}
 	// put puts cells after a look at what is known of them, and returns how many bytes that wrote.
 	put := func(s *Store, cells []worldCell) int64 {
-		size := s.part.end
+		size := ownOf(s).end
 		for n := range cells {
 			c := &cells[n]
 			items := s.Items(c.group, "a")
@@ -188,16 +193,16 @@ func TestPart(t *testing.T) {
 				}
 			}
 		}
-		return s.part.end - size
+		return ownOf(s).end - size
 	}
 	if n := put(again, w.cells); n == 0 {
-		t.Error("the second attempt relies on the part of the first, which may go")
+		t.Error("the second attempt relies on the share of the first, which may go")
 	}
 	if n := put(again, w.cells); n != 0 {
 		t.Errorf("the second attempt writes %d bytes twice", n)
 	}
 	again.Close()
-	other, err := OpenPart(dir, PartName{Share: 2, Shares: 3}, Options{})
+	other, _, err := OpenShare(dir, ShareName{Share: 2, Shares: 3}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,42 +215,69 @@ func TestPart(t *testing.T) {
 	other.Close()
 }
 
-// TestFold: what shares left comes into the store, and parts go when all they hold is there.
-func TestFold(t *testing.T) {
+// TestMergeShares: what shares left comes into the store, and shares go when all they hold is there.
+func TestMergeShares(t *testing.T) {
 	w := newWorld(8)
 	dir := (&world{cells: w.cells[:2]}).filled(t)
-	parted(t, dir, &world{cells: w.cells[:5]}, &world{cells: w.cells[4:]}, w)
-	r := fold(t, dir)
-	if r.Parts != 3 || r.Removed != 0 || r.Items == 0 || r.Objects == 0 || r.Refused != nil {
+	sharedBy(t, dir, &world{cells: w.cells[:5]}, &world{cells: w.cells[4:]}, w)
+	r := mergeShares(t, dir)
+	if r.Shares != 3 || r.Removed != 0 || r.Items == 0 || r.Objects == 0 || r.Refused != nil {
 		t.Errorf("first: %+v", r)
 	}
 	w.hasItems(t, dir)
-	if r := fold(t, dir); r.Parts != 3 || r.Removed != 3 || r.Items+r.Objects != 0 {
+	if r := mergeShares(t, dir); r.Shares != 3 || r.Removed != 3 || r.Items+r.Objects != 0 {
 		t.Errorf("second: %+v", r)
 	}
 	w.hasItems(t, dir)
-	if r := fold(t, dir); r.Parts != 0 || len(partNames(t, dir)) > 0 {
+	if r := mergeShares(t, dir); r.Shares != 0 || len(shareNames(t, dir)) > 0 {
 		t.Errorf("third: %+v", r)
 	}
 	empty := filepath.Join(t.TempDir(), "store")
-	fold(t, empty)
+	mergeShares(t, empty)
 	if _, err := os.Stat(empty); err == nil {
-		t.Error("a fold of nothing made a store")
+		t.Error("a merge of nothing made a store")
 	}
 	s := open(t, dir, Options{ReadOnly: true})
-	if _, err := s.Fold(t.Context()); err == nil {
-		t.Error("folded into a store opened for reading")
+	if _, err := s.MergeShares(t.Context()); err == nil {
+		t.Error("merged into a store opened for reading")
 	}
 }
 
-// TestPartsCarryMemos holds that of what all shares remember one part has each, and that a fold takes it.
-func TestPartsCarryMemos(t *testing.T) {
+// TestAdoptsParts: shares that an earlier version wrote to parts/ are found, with one warning.
+func TestAdoptsParts(t *testing.T) {
+	w := newWorld(4)
+	dir := sharedBy(t, scratch(t), w)
+	parts := filepath.Join(dir, "parts")
+	err := errors.Join(os.Rename(filepath.Join(dir, "shares"), parts),
+		os.WriteFile(filepath.Join(parts, "brief-0123456789abcdef.0123456789abcdef"), nil, 0o666))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warnings []string
+	for range 2 {
+		s := open(t, dir, Options{Warn: func(m string) { warnings = append(warnings, m) }})
+		if _, err := s.MergeShares(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "earlier version") {
+		t.Errorf("warnings: %q", warnings)
+	}
+	if _, err := os.Stat(parts); err == nil {
+		t.Error("the old folder is left")
+	}
+	w.hasItems(t, dir)
+}
+
+// TestSharesCarryMemos holds that of what all shares remember one share has each, and that a merge takes it.
+func TestSharesCarryMemos(t *testing.T) {
 	dir := scratch(t)
 	key := func(i int) stages.Digest { return stages.Sum([]byte{byte(i)}) }
 	const shares, memos = 3, 60
 	var sizes int64
 	for k := range shares {
-		s, err := OpenPart(dir, PartName{Share: k, Shares: shares}, Options{})
+		s, _, err := OpenShare(dir, ShareName{Share: k, Shares: shares}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,14 +292,14 @@ func TestPartsCarryMemos(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range s.part.memos {
+		for _, m := range ownOf(s).memos {
 			sizes += int64(len(m))
 		}
 	}
 	if sizes != 2*memos {
-		t.Errorf("parts hold %d bytes of memos, want those of one share", sizes)
+		t.Errorf("shares hold %d bytes of memos, want those of one share", sizes)
 	}
-	fold(t, dir)
+	mergeShares(t, dir)
 	s := open(t, dir, Options{ReadOnly: true})
 	defer s.Close()
 	for i := range memos {
@@ -277,48 +309,48 @@ func TestPartsCarryMemos(t *testing.T) {
 	}
 }
 
-// TestPartInUse: a part stays while its share may write it, and goes when that was killed long ago.
-func TestPartInUse(t *testing.T) {
+// TestShareInUse: a share stays while its share may write it, and goes when that was killed long ago.
+func TestShareInUse(t *testing.T) {
 	w := newWorld(4)
 	dir := scratch(t)
-	s := openPart(t, dir, Options{})
+	s := openShare(t, dir, Options{})
 	if err := w.record(s, "a", nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if r := fold(t, dir); r.Parts != 1 || r.Removed != 0 {
+		if r := mergeShares(t, dir); r.Shares != 1 || r.Removed != 0 {
 			t.Errorf("in use: %+v", r)
 		}
 	}
 	w.hasItems(t, dir)
 	s.Close() // it says nothing of an end
-	if r := fold(t, dir); r.Removed != 0 {
+	if r := mergeShares(t, dir); r.Removed != 0 {
 		t.Errorf("killed just now: %+v", r)
 	}
-	long := time.Now().Add(-partInUse - time.Hour)
-	if err := os.Chtimes(partNames(t, dir)[0], long, long); err != nil {
+	long := time.Now().Add(-shareInUse - time.Hour)
+	if err := os.Chtimes(shareNames(t, dir)[0], long, long); err != nil {
 		t.Fatal(err)
 	}
-	if r := fold(t, dir); r.Removed != 1 {
+	if r := mergeShares(t, dir); r.Removed != 1 {
 		t.Errorf("killed long ago: %+v", r)
 	}
 	w.hasItems(t, dir)
 }
 
-// TestFoldTwiceAtOnce folds by two stores at once, as often as it takes until no part is left.
-func TestFoldTwiceAtOnce(t *testing.T) {
+// TestMergeSharesTwiceAtOnce merges by two stores at once, as often as it takes until no share is left.
+func TestMergeSharesTwiceAtOnce(t *testing.T) {
 	w := newWorld(8)
-	dir := parted(t, scratch(t), w, &world{cells: w.cells[:4]}, w)
-	for round := 0; len(partNames(t, dir)) > 0; round++ {
+	dir := sharedBy(t, scratch(t), w, &world{cells: w.cells[:4]}, w)
+	for round := 0; len(shareNames(t, dir)) > 0; round++ {
 		if round == 5 {
-			t.Fatal("parts stay")
+			t.Fatal("shares stay")
 		}
 		errs := make(chan error)
 		for range 2 {
 			go func() {
 				s, err := Open(dir, Options{})
 				if err == nil {
-					_, err = s.Fold(t.Context())
+					_, err = s.MergeShares(t.Context())
 					err = errors.Join(err, s.Close())
 				}
 				errs <- err
@@ -337,21 +369,21 @@ func TestSharesTwiceAtOnce(t *testing.T) {
 	dir := scratch(t)
 	errs := make(chan error)
 	for range 2 {
-		s := openPart(t, dir, Options{})
+		s := openShare(t, dir, Options{})
 		go func() { errs <- errors.Join(w.record(s, "a", nil), s.Close()) }()
 	}
 	if err := errors.Join(<-errs, <-errs); err != nil {
 		t.Fatal(err)
 	}
-	if r := fold(t, dir); r.Parts != 2 || r.Refused != nil {
+	if r := mergeShares(t, dir); r.Shares != 2 || r.Refused != nil {
 		t.Errorf("%+v", r)
 	}
 	w.hasItems(t, dir)
 }
 
-// TestPartKilled ends a share at every point between two system calls, and within every write. What it had
-// recorded is found by the next attempt and by a fold, and nothing is damaged.
-func TestPartKilled(t *testing.T) {
+// TestShareKilled ends a share at every point between two system calls, and within every write. What it had
+// recorded is found by the next attempt and by a merge, and nothing is damaged.
+func TestShareKilled(t *testing.T) {
 	w := newWorld(4)
 	points := 0
 	for _, tear := range []int{0, 1, 4} {
@@ -359,10 +391,10 @@ func TestPartKilled(t *testing.T) {
 			dir := scratch(t)
 			k := &killer{n: n, tear: tear}
 			d := &done{map[stages.Digest]bool{}, map[stages.Digest]bool{}}
-			s, err := OpenPart(dir, PartName{Share: 1, Shares: 3}, Options{Hook: k.hook})
+			s, _, err := OpenShare(dir, ShareName{Share: 1, Shares: 3}, Options{Hook: k.hook})
 			if err == nil {
 				if err = w.record(s, "a", d); err == nil {
-					s.EndPart(PartOK)
+					endShare(s, ShareOK)
 					err = s.Close()
 				}
 			}
@@ -382,12 +414,12 @@ func TestPartKilled(t *testing.T) {
 					recorded.cells = append(recorded.cells, c)
 				}
 			}
-			again := openPart(t, dir, Options{})
+			again := openShare(t, dir, Options{})
 			if v := recorded.items(t, again); v.misses > 0 {
 				t.Errorf("%d items were recorded and are gone", v.misses)
 			}
 			again.Close()
-			if r := fold(t, dir); r.Refused != nil {
+			if r := mergeShares(t, dir); r.Refused != nil {
 				t.Errorf("refused: %q", r.Refused)
 			}
 			recorded.hasItems(t, dir)
@@ -402,12 +434,12 @@ func TestPartKilled(t *testing.T) {
 	}
 }
 
-// TestFoldKilled ends a fold, the one that adds and the one that removes, at every point, by a kill and by a
+// TestMergeSharesKilled ends a merge, the one that adds and the one that removes, at every point, by a kill and by a
 // crash that leaves zeros where nothing was synced.
-func TestFoldKilled(t *testing.T) {
-	joinAt(t, 20_000) // several objects
+func TestMergeSharesKilled(t *testing.T) {
+	combineAt(t, 20_000) // several objects
 	w := newWorld(6)
-	from := parted(t, (&world{cells: w.cells[:2]}).filled(t), w, &world{cells: w.cells[3:]})
+	from := sharedBy(t, (&world{cells: w.cells[:2]}).filled(t), w, &world{cells: w.cells[3:]})
 	points := 0
 	for mode, tear := range []int{0, 1, 4, 0} {
 		for n := 1; ; n++ {
@@ -422,7 +454,7 @@ func TestFoldKilled(t *testing.T) {
 			for range 2 {
 				s := open(t, dir, Options{Hook: k.hook, files: c})
 				if err == nil {
-					_, err = s.Fold(t.Context())
+					_, err = s.MergeShares(t.Context())
 				}
 				if err == nil {
 					err = s.Close()
@@ -443,7 +475,7 @@ func TestFoldKilled(t *testing.T) {
 				(&world{cells: w.cells[:2]}).hasItems(t, dir)
 			}
 			for range 2 {
-				if r := fold(t, dir); r.Refused != nil {
+				if r := mergeShares(t, dir); r.Refused != nil {
 					t.Errorf("refused: %q", r.Refused)
 				}
 				s := open(t, dir, Options{})
@@ -452,8 +484,8 @@ func TestFoldKilled(t *testing.T) {
 				}
 				s.Close()
 			}
-			left := slices.DeleteFunc(partNames(t, dir), func(name string) bool {
-				_, ok := partNamed(filepath.Base(name))
+			left := slices.DeleteFunc(shareNames(t, dir), func(name string) bool {
+				_, ok := shareNamed(filepath.Base(name))
 				return !ok
 			})
 			if len(left) > 0 {
@@ -470,12 +502,12 @@ func TestFoldKilled(t *testing.T) {
 	}
 }
 
-// TestHostileParts alters each byte region of a part, cuts it, and puts other things in its place: no wrong
-// byte arrives, nothing that was here goes, what can't be had is told, and the part stays.
-func TestHostileParts(t *testing.T) {
+// TestHostileShares alters each byte region of a share, cuts it, and puts other things in its place: no wrong
+// byte arrives, nothing that was here goes, what can't be had is told, and the share stays.
+func TestHostileShares(t *testing.T) {
 	w := newWorld(4)
-	from := parted(t, scratch(t), w)
-	part := partNames(t, from)[0]
+	from := sharedBy(t, scratch(t), w)
+	part := shareNames(t, from)[0]
 	whole, err := os.ReadFile(part)
 	if err != nil {
 		t.Fatal(err)
@@ -514,13 +546,13 @@ func TestHostileParts(t *testing.T) {
 		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
-		path := partNames(t, dir)[0]
+		path := shareNames(t, dir)[0]
 		if err := errors.Join(os.Remove(path), c.do(path)); err != nil {
 			t.Fatal(err)
 		}
 		told, removed := false, false
 		for range 3 {
-			r := fold(t, dir)
+			r := mergeShares(t, dir)
 			told, removed = told || len(r.Refused) > 0, removed || r.Removed > 0
 			s := open(t, dir, Options{ReadOnly: true})
 			w.items(t, s) // fails at a wrong byte
@@ -535,7 +567,7 @@ func TestHostileParts(t *testing.T) {
 		case c.told && !told:
 			t.Errorf("%s: not told", c.name)
 		}
-		if s := openPart(t, dir, Options{}); true {
+		if s := openShare(t, dir, Options{}); true {
 			w.items(t, s)
 			s.Close()
 		}
@@ -546,10 +578,10 @@ func TestHostileParts(t *testing.T) {
 	}
 }
 
-// TestMergeParts: parts come from another store, from a folder and from files, and stay there.
-func TestMergeParts(t *testing.T) {
+// TestMergeFiles: shares come from another store, from a folder and from files, and stay there.
+func TestMergeFiles(t *testing.T) {
 	w := newWorld(4)
-	from := parted(t, scratch(t), w)
+	from := sharedBy(t, scratch(t), w)
 	before := files(t, from)
 	other := open(t, from, Options{ReadOnly: true})
 	for how, merge := range map[string]func(s *Store) (MergeReport, bool, error){
@@ -558,10 +590,10 @@ func TestMergeParts(t *testing.T) {
 			return r, true, err
 		},
 		"folder": func(s *Store) (MergeReport, bool, error) {
-			return s.MergeParts(t.Context(), filepath.Join(from, "parts"))
+			return s.MergeFiles(t.Context(), filepath.Join(from, "shares"))
 		},
 		"file": func(s *Store) (MergeReport, bool, error) {
-			return s.MergeParts(t.Context(), partNames(t, from)[0])
+			return s.MergeFiles(t.Context(), shareNames(t, from)[0])
 		},
 	} {
 		s := open(t, scratch(t), Options{})
@@ -577,17 +609,17 @@ func TestMergeParts(t *testing.T) {
 	if !slices.Equal(before, files(t, from)) {
 		t.Error("the other store was changed")
 	}
-	if _, found, err := other.MergeParts(t.Context(), from); found || err == nil {
+	if _, found, err := other.MergeFiles(t.Context(), from); found || err == nil {
 		t.Errorf("a store's own folder: found %v, %v", found, err)
 	}
 }
 
-// TestCollectWithParts: a collection leaves parts, and the objects that only records of parts refer to.
-func TestCollectWithParts(t *testing.T) {
+// TestCollectWithShares: a collection leaves shares, and the objects that only records of shares refer to.
+func TestCollectWithShares(t *testing.T) {
 	w := newWorld(4)
 	dir := w.filled(t)
-	s := openPart(t, dir, Options{})
-	for n := range w.cells { // the part refers to the store's objects
+	s := openShare(t, dir, Options{})
+	for n := range w.cells { // the share refers to the store's objects
 		c := &w.cells[n]
 		items := s.Items(c.group, "a")
 		var records []ItemRecord
@@ -600,7 +632,7 @@ func TestCollectWithParts(t *testing.T) {
 		}
 		c.group = number(3000 + n)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "parts", tempPrefix+"old"), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "shares", tempPrefix+"old"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	long := time.Now().Add(-2 * inFlight)
@@ -618,37 +650,37 @@ func TestCollectWithParts(t *testing.T) {
 	if err := errors.Join(store.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	fold(t, dir)
+	mergeShares(t, dir)
 	w.hasItems(t, dir)
 	in, err := open(t, dir, Options{}).Info()
-	if err != nil || in.Parts != 1 || in.PartsInUse != 1 || in.PartItems != in.Items || in.PartBytes == 0 {
+	if err != nil || in.Shares != 1 || in.SharesInUse != 1 || in.ShareItems != in.Items || in.ShareBytes == 0 {
 		t.Errorf("%+v, %v", in, err)
 	}
 }
 
-// TestVerifyParts: damaged parts are named and set aside when what is whole of them is in the store.
-func TestVerifyParts(t *testing.T) {
+// TestVerifyShares: damaged shares are named and set aside when what is whole of them is in the store.
+func TestVerifyShares(t *testing.T) {
 	w := newWorld(4)
-	dir := parted(t, scratch(t), w)
-	part := partNames(t, dir)[0]
+	dir := sharedBy(t, scratch(t), w)
+	part := shareNames(t, dir)[0]
 	info, err := os.Stat(part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	flip(t, part, info.Size()/2, 1)
-	if err := os.Symlink("/etc", filepath.Join(dir, "parts", "2of3.0000000000000001")); err != nil {
+	if err := os.Symlink("/etc", filepath.Join(dir, "shares", "2of3.0000000000000001")); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, dir, Options{})
 	problems, err := s.Verify(t.Context())
-	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") ||
+	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "shares/1of3.") ||
 		!strings.Contains(problems[1], "link") {
 		t.Errorf("%q, %v", problems, err)
 	}
 	if problems, err := s.Verify(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("again: %q, %v", problems, err)
 	}
-	if names := partNames(t, dir); len(names) > 0 {
+	if names := shareNames(t, dir); len(names) > 0 {
 		t.Errorf("left: %q", names)
 	}
 	if v := w.items(t, s); v.hits == 0 || v.misses == 0 {
@@ -656,21 +688,21 @@ func TestVerifyParts(t *testing.T) {
 	}
 }
 
-// others is a file system on which parts are in another user's folder.
+// others is a file system on which shares are in another user's folder.
 type others struct{ osFiles }
 
 func (others) Rename(from, to string) error {
-	if filepath.Base(filepath.Dir(from)) == "parts" {
+	if filepath.Base(filepath.Dir(from)) == "shares" {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrPermission}
 	}
 	return os.Rename(from, to)
 }
 
-// TestVerifyPartsOfOthers: damaged parts that can't be set aside are named, with all other problems.
-func TestVerifyPartsOfOthers(t *testing.T) {
+// TestVerifySharesOfOthers: damaged shares that can't be set aside are named, with all other problems.
+func TestVerifySharesOfOthers(t *testing.T) {
 	w := newWorld(4)
-	dir := parted(t, scratch(t), w)
-	part := partNames(t, dir)[0]
+	dir := sharedBy(t, scratch(t), w)
+	part := shareNames(t, dir)[0]
 	info, err := os.Stat(part)
 	if err != nil {
 		t.Fatal(err)
@@ -679,23 +711,23 @@ func TestVerifyPartsOfOthers(t *testing.T) {
 	s := open(t, dir, Options{})
 	s.fs = others{}
 	problems, err := s.Verify(t.Context())
-	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "parts/1of3.") &&
+	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "shares/1of3.") &&
 		!strings.HasPrefix(
-			problems[1], "parts/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
+			problems[1], "shares/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
 		t.Errorf("%q, %v", problems, err)
 	}
 }
 
-// TestFoldersOfGroups: what is made in a store that a group shares is open to the group, whatever the umask.
-func TestFoldersOfGroups(t *testing.T) {
+// TestMergeSharesersOfGroups: what is made in a store that a group shares is open to the group, whatever the umask.
+func TestMergeSharesersOfGroups(t *testing.T) {
 	was := syscall.Umask(0o077)
 	defer syscall.Umask(was)
 	dir := scratch(t)
 	if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o770|fs.ModeSetgid)); err != nil {
 		t.Fatal(err)
 	}
-	parted(t, dir, newWorld(4))
-	fold(t, dir)
+	sharedBy(t, dir, newWorld(4))
+	mergeShares(t, dir)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err

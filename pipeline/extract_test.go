@@ -11,19 +11,19 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// TestBrief holds that a brief has all that a share reads of actions and of listings: where those are gone,
+// TestExtract holds that an extract has all that a share reads of actions and of listings: where those are gone,
 // nothing is lost to it.
-func TestBrief(t *testing.T) {
+func TestExtract(t *testing.T) {
 	more := strings.Replace(everything, "  a: ", `  more:      {uses: lab/add, in: {maps: maps}}
   moreparts: {uses: lab/scale, in: {images: children}, with: {by: 13}}
   morefew:   {uses: lab/scale, in: {images: few}, with: {by: 13}}
   moremodel: {uses: lab/add, in: {maps: wild}}
   a: `, 1)
-	for _, briefed := range []bool{true, false} {
+	for _, extracted := range []bool{true, false} {
 		l := sharingLab(t, 200)
 		l.mustRun(everything)
 		dir := l.storeDir()
-		if briefed {
+		if extracted {
 			p := l.parse(more)
 			s, err := store.Open(dir, store.Options{})
 			if err != nil {
@@ -32,15 +32,15 @@ func TestBrief(t *testing.T) {
 			o, err := l.engine(p, s).Plan(l.ctx, p)
 			for range 2 { // the second one replaces the first
 				if err == nil {
-					err = o.Brief()
+					err = o.Extract()
 				}
 			}
 			if err != nil || s.Close() != nil {
 				t.Fatal(err)
 			}
-			briefs, err := os.ReadDir(filepath.Join(dir, "parts"))
-			if err != nil || len(briefs) != 1 {
-				t.Errorf("%d briefs, %v", len(briefs), err)
+			extracts, err := os.ReadDir(filepath.Join(dir, "shares"))
+			if err != nil || len(extracts) != 1 {
+				t.Errorf("%d extracts, %v", len(extracts), err)
 			}
 		}
 		if err := os.RemoveAll(filepath.Join(dir, "actions")); err != nil {
@@ -61,25 +61,25 @@ func TestBrief(t *testing.T) {
 		if err != nil || objects == 0 {
 			t.Fatalf("removed %d listings, %v", objects, err)
 		}
-		part, err := store.OpenPart(dir, store.PartName{Share: 1, Shares: 3, Experiment: "everything"},
+		share, _, err := store.OpenShare(dir, store.ShareName{Share: 1, Shares: 3, Experiment: "everything"},
 			store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := l.parse(more)
-		e := l.engine(p, part)
+		e := l.engine(p, share)
 		e.Share = &resolve.Share{K: 1, Of: 3}
 		l.events = nil
 		res, err := e.Run(l.ctx, p, nil)
-		if err != nil || part.Close() != nil {
+		if err != nil || share.Close() != nil {
 			t.Fatal(err)
 		}
 		res.Close()
 		lost, sum := l.said(pipeline.Warning), res.Summary
-		if briefed && (len(lost) > 0 || sum.Failed+sum.Blocked > 0 || sum.Executed == 0) {
+		if extracted && (len(lost) > 0 || sum.Failed+sum.Blocked > 0 || sum.Executed == 0) {
 			t.Errorf("%v, read where it was copied from: %q", sum, lost)
-		} else if !briefed && len(lost) == 0 {
-			t.Error("without a brief nothing is lost")
+		} else if !extracted && len(lost) == 0 {
+			t.Error("without an extract nothing is lost")
 		}
 	}
 }

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// An extract is a file like that of a share, shares/extract-<experiment>.<random>, with what all shares of an
+// experiment read of the store: actions, the objects of their listings, and the item records of some groups,
+// of which most have none. It spares each share hundreds of logs and objects. Shares that see none, or a
+// damaged one, read what would be copied.
+
+// How many bytes of listings and of item records an extract has at most. Every share reads these once.
+const (
+	maxListings = 512 << 20
+	maxRecords  = 64 << 20
+)
+
+func extractName(experiment string) string {
+	return fmt.Sprintf("extract-%016x.", nameHash(experiment, ""))
+}
+
+// isExtract reports whether a file in shares/ has the name of an extract.
+func isExtract(name string) bool { return strings.HasPrefix(name, "extract-") }
+
+// WriteExtract writes the extract of an experiment in place of those before. What can't be read is left out,
+// and that nothing can be written is worth a warning only.
+func (s *Store) WriteExtract(experiment string, hits []Hit, groups []stages.Digest) error {
+	if s.opts.ReadOnly {
+		return errReadOnly
+	}
+	before, err := s.extracts(experiment)
+	if err == nil {
+		err = s.setUp()
+	}
+	if err == nil {
+		name := fmt.Sprintf("%s%016x", extractName(experiment), rand.Uint64())
+		err = s.replaceBy(filepath.Join(s.sharesDir(), name), 0o666, true,
+			func(write func([]byte) error) error {
+				e := extracting{s: s, write: write, written: map[stages.Digest]bool{}}
+				return e.all(experiment, hits, groups)
+			})
+	}
+	if err == nil {
+		err = s.removeAll(before)
+	}
+	if err == nil || errors.As(err, new(stop)) {
+		return err
+	}
+	s.warn("extract of %s: %v; shares read what would be copied", experiment, err)
+	return nil
+}
+
+// RemoveExtract removes the extract of an experiment, which lacks what is about to be recorded.
+func (s *Store) RemoveExtract(experiment string) error {
+	before, err := s.extracts(experiment)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	return s.removeAll(before)
+}
+
+func (s *Store) removeAll(paths []string) error {
+	for _, path := range paths {
+		if err := s.remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An extracting writes an extract.
+type extracting struct {
+	s       *Store
+	write   func([]byte) error
+	written map[stages.Digest]bool // keys of actions, and digests of objects
+	size    int64                  // of listings
+}
+
+func (e *extracting) all(experiment string, hits []Hit, groups []stages.Digest) error {
+	start, err := json.Marshal(ShareStart{Format: shareFormat, Experiment: experiment,
+		Started: time.Now().Unix()})
+	if err == nil {
+		err = e.write(appendFrame(nil, noteFrame, stages.Digest{}, start))
+	}
+	for _, h := range hits {
+		if err == nil {
+			err = e.action(h)
+		}
+	}
+	if err == nil {
+		err = e.items(groups)
+	}
+	if err != nil {
+		return err
+	}
+	end, err := json.Marshal(ShareEnd{Outcome: ShareOK, Ended: time.Now().Unix()})
+	if err != nil {
+		return err
+	}
+	return e.write(appendFrame(nil, noteFrame, stages.Digest{}, end))
+}
+
+// action copies an action, after the objects of its listings.
+func (e *extracting) action(h Hit) error {
+	a, err := e.s.Action(h)
+	if err != nil || e.written[h.key] {
+		return nil
+	}
+	for _, out := range a.Outputs {
+		o := out.Object
+		if o == nil || e.written[o.Digest] || o.Size > maxListings-e.size {
+			continue
+		}
+		b, err := e.s.Load(Ref{Digest: o.Digest, Object: *o, Len: o.Size})
+		if err != nil {
+			continue
+		}
+		e.written[o.Digest] = true
+		e.size += o.Size
+		size := binary.LittleEndian.AppendUint64(nil, uint64(o.Size))
+		if err := e.write(append(appendFrame(nil, objectFrame, o.Digest, size), b...)); err != nil {
+			return err
+		}
+	}
+	payload, err := encodeAction(&a)
+	if err != nil {
+		return err
+	}
+	e.written[h.key] = true
+	return e.write(appendFrame(nil, actionFrame, h.key, payload))
+}
+
+// items copies the item records of groups, a log at a time, and notes of a group without any that it has none.
+func (e *extracting) items(groups []stages.Digest) error {
+	asked := [buckets]map[stages.Digest][]byte{} // frames
+	for _, g := range groups {
+		if asked[g[0]] == nil {
+			asked[g[0]] = map[stages.Digest][]byte{}
+		}
+		asked[g[0]][g] = nil
+	}
+	size := int64(0)
+	for bucket, frames := range asked {
+		if frames == nil {
+			continue
+		}
+		_, err := e.s.readLog(e.s.log(itemFrame, stages.Digest{byte(bucket)}), 0,
+			func(_ int64, group stages.Digest, payload []byte) {
+				b, ok := frames[group]
+				if !ok || size > maxRecords {
+					return
+				}
+				frames[group] = appendFrame(b, itemFrame, group, payload)
+				size += int64(frameLen + len(payload))
+			})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if size > maxRecords {
+			return nil // shares read the logs of these groups and of the others
+		}
+		for group, b := range frames {
+			if b == nil {
+				b = appendFrame(nil, itemFrame, group, encodeItems("", nil))
+			}
+			if err := e.write(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// extracts lists the extracts of an experiment.
+func (s *Store) extracts(experiment string) (paths []string, err error) {
+	entries, err := s.entries(s.sharesDir())
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), extractName(experiment)) {
+			paths = append(paths, filepath.Join(s.sharesDir(), e.Name()))
+		}
+	}
+	return paths, err
+}
+
+// openExtract opens the extract of an experiment, nil if there is none, or if there are several: then nobody
+// knows which is the newest.
+func (s *Store) openExtract(experiment string) (*shareFile, error) {
+	paths, err := s.extracts(experiment)
+	var found []*shareFile
+	for _, path := range paths {
+		f, _, err := s.foundShare(filepath.Base(path)).read()
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a newer one has replaced it
+		case err != nil:
+			s.warn("%s can't be read: %v", filepath.Base(path), err)
+		case f.last == nil:
+			s.warn("%s isn't whole", f.name)
+			f.close()
+		default:
+			found = append(found, f)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], err
+	}
+	for _, f := range found {
+		f.close()
+	}
+	return nil, err
+}

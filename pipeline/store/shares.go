@@ -1,0 +1,375 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// A SharesReport says what a merge of shares added.
+type SharesReport struct {
+	MergeReport
+	Shares  int // that were there
+	Removed int // of them: all they hold was in the store already
+}
+
+// shareInUse is how long a share without an end may wait for its next record. One that is silent for longer is
+// believed to be lost.
+const shareInUse = 24 * time.Hour
+
+// MergeShares adds what the shares of this store hold, checked as Merge checks it, and hands it to the disk.
+// Unlike Merge it takes memos. It removes a share only if all of it is here already and nothing will be added
+// to it: so what one merge added, another one has found there. It may be called by two machines at once, and
+// again after any interruption.
+func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
+	if s.opts.ReadOnly {
+		return r, errReadOnly
+	}
+	if errors.Is(s.realFolder(s.sharesDir()), fs.ErrNotExist) {
+		return r, nil
+	}
+	now, err := s.diskTime()
+	if err != nil {
+		return r, err
+	}
+	shares, err := s.shareFiles()
+	if err != nil {
+		return r, err
+	}
+	r.Shares = len(shares)
+	r.MergeReport, err = s.mergeShares(ctx, shares, func(p *mergedShare) error {
+		for key, val := range p.memos {
+			if err := s.SetMemo(key, val); err != nil {
+				return err
+			}
+		}
+		goes := !p.added && len(p.Refused) == 0 && !p.info(now).InUse()
+		if (p.added || goes) && p.start != nil {
+			if err := s.RemoveExtract(p.start.Experiment); err != nil {
+				return err
+			}
+		}
+		if !goes {
+			return nil
+		}
+		r.Removed++
+		return s.remove(p.path)
+	})
+	return r, err
+}
+
+// adoptParts moves to shares/ the shares that are in parts/, where earlier versions of the program wrote them.
+func (s *Store) adoptParts() error {
+	dir := filepath.Join(s.dir, "parts")
+	entries, err := s.entries(dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	if err := s.makeFolder(s.sharesDir()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := shareNamed(e.Name()); !ok {
+			continue
+		}
+		if err := s.at("rename"); err != nil {
+			return err
+		}
+		err := s.fs.Rename(filepath.Join(dir, e.Name()), filepath.Join(s.sharesDir(), e.Name()))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s.writeErr(err)
+		}
+	}
+	s.warn("what an earlier version of runexp kept of shares in parts of store %q is in shares now", s.dir)
+	return s.remove(dir)
+}
+
+// MergeFiles is Merge for the file of a share, or a folder of such files, which stay. found is false if path
+// is neither.
+func (s *Store) MergeFiles(ctx context.Context, path string) (r MergeReport, found bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return r, false, err
+	}
+	var shares []foundShare
+	add := func(f foundShare, path string) {
+		f.path = path
+		f.open = func() (*os.File, error) { return stages.OpenFile(path) }
+		shares = append(shares, f)
+	}
+	if info.Mode().IsRegular() {
+		add(foundShare{name: filepath.Base(path)}, path)
+	} else if entries, err := os.ReadDir(path); err == nil {
+		for _, e := range entries {
+			if f, ok := shareNamed(e.Name()); ok && e.Type().IsRegular() {
+				add(f, filepath.Join(path, f.name))
+			}
+		}
+	}
+	if s.opts.ReadOnly {
+		return r, len(shares) > 0, errReadOnly
+	}
+	r, err = s.mergeShares(ctx, shares, func(*mergedShare) error { return nil })
+	return r, len(shares) > 0, err
+}
+
+// A mergedShare is a share that is being merged.
+type mergedShare struct {
+	*merging
+	*shareFile
+	foundShare
+	state  fs.FileInfo     // when it was read
+	groups []stages.Digest // sorted: those that are left
+}
+
+// mergeShares adds shares to the store, and calls done for each when the disk has it.
+func (s *Store) mergeShares(ctx context.Context, shares []foundShare, done func(*mergedShare) error) (
+	r MergeReport, err error) {
+	for len(shares) > 0 && err == nil {
+		shares, err = s.mergeBatch(ctx, shares, &r, done)
+	}
+	return r, err
+}
+
+// batchFrames is about how many frames of shares a merge has in memory at once, some 60 bytes each, so that it
+// takes as much for any number of images. Tests change it.
+var batchFrames = 4 << 20
+
+// mergeBatch is mergeShares for the first ones, about as many as may be open at once and as memory holds, and
+// returns the others. Each log is read once for them.
+func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeReport,
+	done func(*mergedShare) error) (others []foundShare, err error) {
+	var batch []*mergedShare
+	var files []*shareFile
+	open := func(o ObjectRef) (b objectBytes, err error) {
+		for _, f := range slices.Backward(files) {
+			if b, err = f.open(o); err == nil {
+				break
+			}
+		}
+		return b, err
+	}
+	combine := newCombining(s, open)
+	defer func() {
+		r.add(MergeReport{Objects: combine.objects, Bytes: combine.bytes})
+		for _, p := range batch {
+			r.add(p.MergeReport)
+			p.close()
+		}
+	}()
+	frames := 0
+	for n, found := range shares {
+		full := n >= s.maxLogs || frames >= batchFrames
+		if full && (found.share != shares[n-1].share || found.shares != shares[n-1].shares) {
+			others = shares[n:]
+			break // a later attempt's records may refer to objects of an earlier one
+		}
+		f, state, err := found.read()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another merge has removed it
+		}
+		m := &merging{s: s, ctx: ctx, open: open, objects: map[ObjectRef]error{}, combine: combine}
+		if err != nil {
+			m.refuse(found.name, "%v", err)
+			r.add(m.MergeReport)
+			continue
+		}
+		if f.altered {
+			m.refuse(found.name, "not a share, or damaged, from byte %d on", f.end)
+		}
+		groups := slices.SortedFunc(maps.Keys(f.groups), func(a, b stages.Digest) int {
+			return slices.Compare(a[:], b[:])
+		})
+		files = append(files, f)
+		frames += f.frames
+		batch = append(batch, &mergedShare{m, f, found, state, groups})
+	}
+	for bucket := range buckets {
+		if err := s.mergeBucket(batch, s.log(itemFrame, stages.Digest{byte(bucket)})); err != nil {
+			return nil, err
+		}
+		clear(combine.moved)
+	}
+	if err := combine.flush(); err != nil {
+		return nil, err
+	}
+	if len(batch) > 0 {
+		if err := s.syncStore(); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range batch {
+		if err := done(p); err != nil {
+			return nil, err
+		}
+	}
+	return others, nil
+}
+
+// mergeBucket adds the records that belong in one log.
+func (s *Store) mergeBucket(batch []*mergedShare, file logFile) error {
+	groups := map[stages.Digest]bool{}
+	for _, p := range batch {
+		for _, g := range p.groups {
+			if g[0] != file.bucket {
+				break
+			}
+			groups[g] = true
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	known, err := s.knownFrames(file, func(group stages.Digest) bool { return groups[group] })
+	if err != nil {
+		return err
+	}
+	for _, p := range batch {
+		for ; len(p.groups) > 0 && p.groups[0][0] == file.bucket; p.groups = p.groups[1:] {
+			group := p.groups[0]
+			_, err := p.eachItemFrame(group, 0, func(off int64, payload []byte) error {
+				return p.outcomes(p.foundShare.name, file, off, group, payload, known)
+			})
+			if m, ok := errors.AsType[*Miss](err); ok {
+				p.refuse(p.foundShare.name, "%v", m)
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// A foundShare is a file that has the name of a share.
+type foundShare struct {
+	name, path    string
+	share, shares int
+	open          func() (*os.File, error)
+}
+
+// foundShare returns a file of shares/.
+func (s *Store) foundShare(name string) foundShare {
+	f, _ := shareNamed(name)
+	f.path = filepath.Join(s.sharesDir(), name)
+	f.open = func() (*os.File, error) { return s.read(f.path) }
+	return f
+}
+
+// sharePattern makes the name of a share's file of the share, the number of shares and a random number.
+const sharePattern = "%dof%d.%016x"
+
+func shareNamed(name string) (f foundShare, ok bool) {
+	var id uint64
+	n, _ := fmt.Sscanf(name, "%dof%d.%x", &f.share, &f.shares, &id)
+	f.name = name
+	return f, n == 3 && fmt.Sprintf(sharePattern, f.share, f.shares, id) == name
+}
+
+// shareFiles lists the shares, whatever is in their place.
+func (s *Store) shareFiles() (shares []foundShare, err error) {
+	entries, err := s.entries(s.sharesDir())
+	for _, e := range entries {
+		if _, ok := shareNamed(e.Name()); ok {
+			shares = append(shares, s.foundShare(e.Name()))
+		}
+	}
+	return shares, err
+}
+
+// read reads a share, whose file stays open, and describes the file as it was before.
+func (f foundShare) read() (*shareFile, fs.FileInfo, error) {
+	file, err := f.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	share, err := readShareFile(f.name, file, state.Size())
+	return share, state, err
+}
+
+// A ShareInfo describes a share.
+type ShareInfo struct {
+	Name          string // of its file
+	Share, Shares int
+	Start         *ShareStart // what it begins with; nil if that isn't on the disk
+	End           *ShareEnd   // nil while the share runs, and for ever if it was killed
+	Size          int64
+	Items         int           // recorded outcomes
+	Age           time.Duration // of its last record
+}
+
+// InUse reports whether it may still be written.
+func (p ShareInfo) InUse() bool { return p.End == nil && p.Age < shareInUse }
+
+// Shares describes the shares, in the order of their names. Those that can't be read are left out, with a
+// warning. Ages are by the clock of the disk's server or, where nothing can be written, by this machine's.
+func (s *Store) Shares() (list []ShareInfo, err error) {
+	now := time.Now()
+	if s.realFolder(s.sharesDir()) == nil {
+		if t, err := s.diskTime(); err == nil {
+			now = t
+		} else if errors.As(err, new(stop)) {
+			return nil, err
+		}
+	}
+	err = s.eachShare(func(p *mergedShare) error {
+		list = append(list, p.info(now))
+		return nil
+	})
+	return list, err
+}
+
+func (p *mergedShare) info(now time.Time) ShareInfo {
+	return ShareInfo{p.foundShare.name, p.share, p.shares, p.start, p.last, p.state.Size(), p.items,
+		now.Sub(p.state.ModTime())}
+}
+
+// eachShare calls fn for each share that can be read.
+func (s *Store) eachShare(fn func(p *mergedShare) error) error {
+	files, err := s.shareFiles()
+	for _, f := range files {
+		j, state, e := f.read()
+		if e != nil {
+			if !errors.Is(e, fs.ErrNotExist) {
+				s.warn("share %s can't be read: %v", f.name, e)
+			}
+			continue
+		}
+		err = errors.Join(err, fn(&mergedShare{shareFile: j, foundShare: f, state: state}))
+		j.close()
+	}
+	return err
+}
+
+// diskTime returns what time it is by the clock that stamps files in shares/, which exists. It makes a file
+// there, also in a store opened for reading, and removes it: a client of a file server then lists the folder
+// afresh.
+func (s *Store) diskTime() (now time.Time, err error) {
+	path := s.tempName(filepath.Join(s.sharesDir(), "now"))
+	f, err := s.open(path, os.O_WRONLY|os.O_EXCL, 0o666)
+	if err != nil {
+		return now, err
+	}
+	defer f.Close()
+	if err = s.write(f, []byte{'\n'}); errors.As(err, new(stop)) {
+		return now, err
+	}
+	info, e := f.Stat()
+	if err = cmp.Or(err, s.writeErr(e)); err == nil {
+		now = info.ModTime()
+	}
+	return now, cmp.Or(s.remove(path), err)
+}
