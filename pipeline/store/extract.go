@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -19,11 +20,8 @@ import (
 // of which most have none. It spares each share hundreds of logs and objects. Shares that see none, or a
 // damaged one, read what would be copied.
 
-// How many bytes of listings and of item records an extract has at most. Every share reads these once.
-const (
-	maxListings = 512 << 20
-	maxRecords  = 64 << 20
-)
+// maxExtract is how many bytes of listings and of item records an extract has at most.
+const maxExtract = 512 << 20
 
 func extractName(experiment string) string {
 	return fmt.Sprintf("extract-%016x.", nameHash(experiment, ""))
@@ -63,7 +61,7 @@ func (s *Store) WriteExtract(experiment string, hits []Hit, groups []stages.Dige
 // RemoveExtract removes the extract of an experiment, which lacks what is about to be recorded.
 func (s *Store) RemoveExtract(experiment string) error {
 	before, err := s.extracts(experiment)
-	if err != nil || len(before) == 0 {
+	if err != nil {
 		return err
 	}
 	return s.removeAll(before)
@@ -83,31 +81,36 @@ type extracting struct {
 	s       *Store
 	write   func([]byte) error
 	written map[stages.Digest]bool // keys of actions, and digests of objects
-	size    int64                  // of listings
+	size    int64                  // of what is copied
 }
 
 func (e *extracting) all(experiment string, hits []Hit, groups []stages.Digest) error {
-	start, err := json.Marshal(ShareStart{Format: shareFormat, Experiment: experiment,
-		Started: time.Now().Unix()})
-	if err == nil {
-		err = e.write(appendFrame(nil, noteFrame, stages.Digest{}, start))
+	note := func(n any) error {
+		payload, err := json.Marshal(n)
+		return cmp.Or(err, e.write(appendFrame(nil, noteFrame, stages.Digest{}, payload)))
+	}
+	now := time.Now().Unix()
+	if err := note(ShareStart{Format: shareFormat, Experiment: experiment, Started: now}); err != nil {
+		return err
 	}
 	for _, h := range hits {
-		if err == nil {
-			err = e.action(h)
+		if err := e.action(h); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = e.items(groups)
+	asked := [buckets]map[stages.Digest][]byte{} // item frames
+	for _, g := range groups {
+		if asked[g[0]] == nil {
+			asked[g[0]] = map[stages.Digest][]byte{}
+		}
+		asked[g[0]][g] = nil
 	}
-	if err != nil {
-		return err
+	for bucket, frames := range asked {
+		if err := e.items(byte(bucket), frames); err != nil {
+			return err
+		}
 	}
-	end, err := json.Marshal(ShareEnd{Outcome: ShareOK, Ended: time.Now().Unix()})
-	if err != nil {
-		return err
-	}
-	return e.write(appendFrame(nil, noteFrame, stages.Digest{}, end))
+	return note(ShareEnd{Outcome: ShareOK, Ended: now})
 }
 
 // action copies an action, after the objects of its listings.
@@ -118,19 +121,19 @@ func (e *extracting) action(h Hit) error {
 	}
 	for _, out := range a.Outputs {
 		o := out.Object
-		if o == nil || e.written[o.Digest] || o.Size > maxListings-e.size {
+		if o == nil || e.written[o.Digest] || o.Size > maxExtract-e.size {
 			continue
 		}
 		b, err := e.s.Load(Ref{Digest: o.Digest, Object: *o, Len: o.Size})
 		if err != nil {
 			continue
 		}
-		e.written[o.Digest] = true
-		e.size += o.Size
 		size := binary.LittleEndian.AppendUint64(nil, uint64(o.Size))
 		if err := e.write(append(appendFrame(nil, objectFrame, o.Digest, size), b...)); err != nil {
 			return err
 		}
+		e.written[o.Digest] = true
+		e.size += o.Size
 	}
 	payload, err := encodeAction(&a)
 	if err != nil {
@@ -140,42 +143,33 @@ func (e *extracting) action(h Hit) error {
 	return e.write(appendFrame(nil, actionFrame, h.key, payload))
 }
 
-// items copies the item records of groups, a log at a time, and notes of a group without any that it has none.
-func (e *extracting) items(groups []stages.Digest) error {
-	asked := [buckets]map[stages.Digest][]byte{} // frames
-	for _, g := range groups {
-		if asked[g[0]] == nil {
-			asked[g[0]] = map[stages.Digest][]byte{}
-		}
-		asked[g[0]][g] = nil
+// items copies the item records of groups, whose log is that of a bucket, and notes of a group without any that
+// it has none. Of groups with too many, shares read the log.
+func (e *extracting) items(bucket byte, frames map[stages.Digest][]byte) error {
+	if len(frames) == 0 {
+		return nil
 	}
-	size := int64(0)
-	for bucket, frames := range asked {
-		if frames == nil {
-			continue
-		}
-		_, err := e.s.readLog(e.s.log(itemFrame, stages.Digest{byte(bucket)}), 0,
-			func(_ int64, group stages.Digest, payload []byte) {
-				b, ok := frames[group]
-				if !ok || size > maxRecords {
-					return
-				}
+	size := e.size
+	_, err := e.s.readLog(e.s.log(itemFrame, stages.Digest{bucket}), 0,
+		func(_ int64, group stages.Digest, payload []byte) {
+			if b, ok := frames[group]; ok && size <= maxExtract {
 				frames[group] = appendFrame(b, itemFrame, group, payload)
 				size += int64(frameLen + len(payload))
-			})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			}
+		})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if size > maxExtract {
+		return nil
+	}
+	e.size = size
+	for group, b := range frames {
+		if b == nil {
+			b = appendFrame(nil, itemFrame, group, encodeItems("", nil))
+		}
+		if err := e.write(b); err != nil {
 			return err
-		}
-		if size > maxRecords {
-			return nil // shares read the logs of these groups and of the others
-		}
-		for group, b := range frames {
-			if b == nil {
-				b = appendFrame(nil, itemFrame, group, encodeItems("", nil))
-			}
-			if err := e.write(b); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -61,91 +61,103 @@ func newShareFile(name string, f *os.File) *shareFile {
 
 // readShareFile reads the frames of a file up to a size, without the objects. It keeps the file open, or
 // closes it with an error.
-func readShareFile(name string, f *os.File, size int64) (j *shareFile, err error) {
-	j = newShareFile(name, f)
-	w := window{f: f, size: size}
-	for n := int64(1); err == nil && n > 0 && j.end < size; j.end += n {
-		n, err = j.next(&w)
+func readShareFile(name string, f *os.File, size int64) (s *shareFile, err error) {
+	s = newShareFile(name, f)
+	b := make([]byte, 4<<10) // most frames are smaller
+	for n := int64(1); err == nil && n > 0 && s.end < size; s.end += n {
+		n, err = s.next(size, b)
 	}
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	return j, nil
+	return s, nil
 }
 
-// next takes the frame at j.end, and returns its length with that of its object: 0 if it isn't whole.
-func (j *shareFile) next(w *window) (int64, error) {
-	b, err := w.at(j.end, frameLen)
+// next takes the frame at the end of what is known, and returns its length with that of its object: 0 if it
+// isn't whole. b is where to read it, if it is small.
+func (f *shareFile) next(size int64, b []byte) (int64, error) {
+	left := size - f.end
+	b, err := readAt(f.file, f.end, b[:min(left, int64(len(b)))])
 	if err != nil {
 		return 0, err
 	}
 	if len(b) < frameLen {
 		magic := noteFrame.magic()[:3]
 		begun := bytes.HasPrefix(b, magic) || bytes.HasPrefix(magic, b)
-		j.altered = !begun && !zero(b)
+		f.altered = !begun && !zero(b)
 		return 0, nil
-	}
-	if size := binary.LittleEndian.Uint32(b[4:]); size <= maxPayload {
-		if b, err = w.at(j.end, frameLen+int(size)); err != nil {
-			return 0, err
-		}
 	}
 	kind := frameKind(b[3])
 	key, payload, n, ok := frameAt(b, kind)
+	if !ok && n > len(b) && int64(n) <= left {
+		if b, err = readAt(f.file, f.end, make([]byte, n)); err != nil {
+			return 0, err
+		}
+		key, payload, n, ok = frameAt(b, kind)
+	}
 	if !ok {
-		j.altered = n <= len(b) && !zero(b)
+		f.altered = n <= len(b) && !zero(b)
 		return 0, nil
 	}
 	more := int64(0)
 	if kind == objectFrame && len(payload) == 8 {
 		more = int64(binary.LittleEndian.Uint64(payload))
 	}
-	if more > w.size-j.end-int64(n) {
+	if more > left-int64(n) {
 		return 0, nil
 	}
-	if more < 0 || !j.add(kind, key, payload, span{j.end, n}) {
-		j.altered = true
+	if more < 0 || !f.add(kind, key, payload, span{f.end, n}) {
+		f.altered = true
 		return 0, nil
 	}
 	return int64(n) + more, nil
+}
+
+// readAt fills b from a file, and returns less of it if that became shorter.
+func readAt(f io.ReaderAt, off int64, b []byte) ([]byte, error) {
+	k, err := f.ReadAt(b, off)
+	if err == io.EOF {
+		err = nil
+	}
+	return b[:k], err
 }
 
 // zero reports whether b is room that nothing was written to.
 func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
 // add takes a whole frame, unless it isn't one of a share.
-func (j *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.frames++
+func (f *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frames++
 	switch {
-	case j.start == nil:
+	case f.start == nil:
 		var n ShareStart
 		if kind != noteFrame || json.Unmarshal(payload, &n) != nil || n.Format != shareFormat {
 			return false
 		}
-		j.start = &n
+		f.start = &n
 	case kind == noteFrame:
 		var n ShareEnd
 		if json.Unmarshal(payload, &n) != nil {
 			return false
 		}
-		j.last = &n
+		f.last = &n
 	case kind == objectFrame && len(payload) == 8:
 		p := ObjectRef{key, int64(binary.LittleEndian.Uint64(payload))}
-		j.objects[p] = at.off + int64(at.len)
+		f.objects[p] = at.off + int64(at.len)
 	case kind == itemFrame:
 		_, _, items, err := decodeItems(payload)
 		if err != nil {
 			return false
 		}
-		j.items += len(items)
-		j.groups[key] = append(j.groups[key], at)
+		f.items += len(items)
+		f.groups[key] = append(f.groups[key], at)
 	case kind == memoFrame:
-		j.memos[key] = slices.Clone(payload)
+		f.memos[key] = slices.Clone(payload)
 	case kind == actionFrame:
-		j.actions[key] = at
+		f.actions[key] = at
 	default:
 		return false
 	}
@@ -153,17 +165,17 @@ func (j *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at sp
 }
 
 // eachItemFrame calls fn for the item frames of a group from a number on, and returns how many it has.
-func (j *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int64, payload []byte) error) (
+func (f *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int64, payload []byte) error) (
 	int, error) {
-	j.mu.RLock()
-	all := j.groups[group]
-	j.mu.RUnlock()
+	f.mu.RLock()
+	all := f.groups[group]
+	f.mu.RUnlock()
 	for _, at := range all[min(from, len(all)):] {
-		payload, err := readFrame(j.file, at, itemFrame, group)
+		payload, err := readFrame(f.file, at, itemFrame, group)
 		if err != nil {
 			return from, err
 		} else if payload == nil {
-			return from, miss("share %s is altered at byte %d", j.name, at.off)
+			return from, miss("share %s is altered at byte %d", f.name, at.off)
 		}
 		if err := fn(at.off, payload); err != nil {
 			return from, err
@@ -173,9 +185,9 @@ func (j *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int
 }
 
 // eachFrame calls fn for the item frames.
-func (j *shareFile) eachFrame(fn frameFunc) error {
-	for group := range j.groups {
-		if _, err := j.eachItemFrame(group, 0, func(off int64, payload []byte) error {
+func (f *shareFile) eachFrame(fn frameFunc) error {
+	for group := range f.groups {
+		if _, err := f.eachItemFrame(group, 0, func(off int64, payload []byte) error {
 			fn(off, group, payload)
 			return nil
 		}); err != nil {
@@ -186,44 +198,44 @@ func (j *shareFile) eachFrame(fn frameFunc) error {
 }
 
 // records reports whether the file has item records of a group, be it only that there are none.
-func (j *shareFile) records(group stages.Digest) bool {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return len(j.groups[group]) > 0
+func (f *shareFile) records(group stages.Digest) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return len(f.groups[group]) > 0
 }
 
 // action returns the record of an action, nil for none: one that can't be read isn't there.
-func (j *shareFile) action(key stages.Digest) []byte {
-	at, ok := j.actions[key]
+func (f *shareFile) action(key stages.Digest) []byte {
+	at, ok := f.actions[key]
 	if !ok {
 		return nil
 	}
-	payload, _ := readFrame(j.file, at, actionFrame, key)
+	payload, _ := readFrame(f.file, at, actionFrame, key)
 	return payload
 }
 
 // has reports whether the file has an object.
-func (j *shareFile) has(o ObjectRef) bool {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	_, ok := j.objects[o]
+func (f *shareFile) has(o ObjectRef) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	_, ok := f.objects[o]
 	return ok
 }
 
 // open returns the bytes of an object.
-func (j *shareFile) open(o ObjectRef) (objectBytes, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	off, ok := j.objects[o]
+func (f *shareFile) open(o ObjectRef) (objectBytes, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	off, ok := f.objects[o]
 	if !ok {
 		return objectBytes{}, os.ErrNotExist
 	}
-	return objectBytes{io.NewSectionReader(j.file, off, o.Size), func() error { return nil }}, nil
+	return objectBytes{io.NewSectionReader(f.file, off, o.Size), func() error { return nil }}, nil
 }
 
 // sound reports whether an object has the bytes of its name.
-func (j *shareFile) sound(o ObjectRef) bool {
-	b, err := j.open(o)
+func (f *shareFile) sound(o ObjectRef) bool {
+	b, err := f.open(o)
 	if err != nil {
 		return false
 	}
@@ -231,28 +243,4 @@ func (j *shareFile) sound(o ObjectRef) bool {
 	return err == nil && d == o.Digest
 }
 
-func (j *shareFile) close() { j.file.Close() }
-
-// A window reads a file of which neighbouring pieces are asked for.
-type window struct {
-	f    io.ReaderAt
-	size int64 // up to which it's read
-	off  int64 // of b
-	b    []byte
-}
-
-// at returns n bytes from off on, fewer at the end of the file. They're valid until the next call.
-func (w *window) at(off int64, n int) ([]byte, error) {
-	n = int(min(int64(n), w.size-off))
-	if off < w.off || off+int64(n) > w.off+int64(len(w.b)) {
-		k := int(min(int64(max(n, 16<<10)), w.size-off))
-		w.b = slices.Grow(w.b[:0], k)[:k]
-		k, err := w.f.ReadAt(w.b, off)
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
-		w.off, w.b = off, w.b[:k]
-	}
-	b := w.b[off-w.off:]
-	return b[:min(n, len(b))], nil
-}
+func (f *shareFile) close() { f.file.Close() }

@@ -20,6 +20,8 @@ type SharesReport struct {
 	MergeReport
 	Shares  int // that were there
 	Removed int // of them: all they hold was in the store already
+
+	damaged []foundShare // which aren't in use
 }
 
 // shareInUse is how long a share without an end may wait for its next record. One that is silent for longer is
@@ -52,7 +54,11 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 				return err
 			}
 		}
-		goes := !p.added && len(p.Refused) == 0 && !p.info(now).InUse()
+		over := p.over(now)
+		if over && len(p.Refused) > 0 {
+			r.damaged = append(r.damaged, p.foundShare)
+		}
+		goes := over && len(p.Refused) == 0 && !p.added
 		if (p.added || goes) && p.start != nil {
 			if err := s.RemoveExtract(p.start.Experiment); err != nil {
 				return err
@@ -129,6 +135,15 @@ type mergedShare struct {
 	foundShare
 	state  fs.FileInfo     // when it was read
 	groups []stages.Digest // sorted: those that are left
+	failed error           // to be read
+}
+
+// over reports whether nothing will be added to the share. One that this user can't read may be whole.
+func (p *mergedShare) over(now time.Time) bool {
+	if p.failed != nil {
+		return !errors.Is(p.failed, fs.ErrPermission)
+	}
+	return !p.info(now).InUse()
 }
 
 // mergeShares adds shares to the store, and calls done for each when the disk has it.
@@ -180,10 +195,8 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 		m := &merging{s: s, ctx: ctx, open: open, objects: map[ObjectRef]error{}, combine: combine}
 		if err != nil {
 			m.refuse(found.name, "%v", err)
-			r.add(m.MergeReport)
-			continue
-		}
-		if f.altered {
+			f = newShareFile(found.name, nil)
+		} else if f.altered {
 			m.refuse(found.name, "not a share, or damaged, from byte %d on", f.end)
 		}
 		groups := slices.SortedFunc(maps.Keys(f.groups), func(a, b stages.Digest) int {
@@ -191,7 +204,7 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 		})
 		files = append(files, f)
 		frames += f.frames
-		batch = append(batch, &mergedShare{m, f, found, state, groups})
+		batch = append(batch, &mergedShare{m, f, found, state, groups, err})
 	}
 	for bucket := range buckets {
 		if err := s.mergeBucket(batch, s.log(itemFrame, stages.Digest{byte(bucket)})); err != nil {

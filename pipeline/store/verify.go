@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -65,76 +64,31 @@ func (v *verification) problem(path, format string, args ...any) {
 	v.problems = append(v.problems, file+": "+fmt.Sprintf(format, args...))
 }
 
-// shares checks the shares. A damaged one that isn't in use is set aside when what is whole of it is merged.
+// shares adds what is sound in shares to the store, as every command that writes does. A damaged one that
+// isn't in use is then set aside.
 func (v *verification) shares() error {
-	now := time.Now()
-	var damaged []foundShare
-	files, err := v.s.shareFiles()
-	for _, f := range files {
-		problems, info, err := v.share(f, now)
-		if v.ctx.Err() != nil {
-			return context.Cause(v.ctx)
-		} else if errors.Is(err, fs.ErrNotExist) {
-			continue // merged meanwhile
-		} else if err != nil {
-			problems = append(problems, err.Error())
-		}
-		for _, p := range problems {
-			v.problem(f.path, "%s", p)
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			continue // it may be whole
-		}
-		if len(problems) > 0 && (err != nil || !info.InUse()) {
-			damaged = append(damaged, f)
-		}
-	}
-	if err != nil || len(damaged) == 0 || v.s.opts.ReadOnly {
-		return err
-	}
-	_, err = v.s.MergeShares(v.ctx)
-	for _, f := range damaged {
-		if err == nil {
-			err = v.s.setAside(f.path, f.name)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		const text = "damaged shares stay here: the folder is another user's, who can open it to the group " +
-			"(chmod -R g+rwX): %v"
-		v.problem(v.s.sharesDir(), text, err)
+	if v.s.opts.ReadOnly {
 		return nil
 	}
-	return err
-}
-
-// share checks the frames and objects of a share.
-func (v *verification) share(f foundShare, now time.Time) (problems []string, info ShareInfo, err error) {
-	j, state, err := f.read()
+	r, err := v.s.MergeShares(v.ctx)
 	if err != nil {
-		return nil, info, err
+		return err
 	}
-	defer j.close()
-	info = (&mergedShare{shareFile: j, foundShare: f, state: state}).info(now)
-	if j.altered {
-		problems = append(problems, fmt.Sprintf("not a share, or damaged, from byte %d on", j.end))
+	for _, refused := range r.Refused {
+		v.problems = append(v.problems, "shares/"+refused)
 	}
-	for p := range j.objects {
-		b, err := j.open(p)
-		if err != nil {
-			return nil, info, err
-		}
-		d, _, err := hashBytes(v.ctx, b)
-		if err != nil {
-			return nil, info, err
-		}
-		if d != p.Digest {
-			problems = append(problems, fmt.Sprintf("object %s is altered", p.Digest.Short()))
+	for _, f := range r.damaged {
+		switch err := v.s.setAside(f.path, f.name); {
+		case errors.Is(err, fs.ErrPermission):
+			const text = "damaged shares stay here: the folder is another user's, who can open it to the group " +
+				"(chmod -R g+rwX): %v"
+			v.problem(v.s.sharesDir(), text, err)
+			return nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
 		}
 	}
-	return problems, info, nil
+	return nil
 }
 
 // object digests an object, and sets it aside if its bytes aren't those of its name.
