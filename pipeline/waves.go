@@ -105,8 +105,8 @@ func (o *Outlook) Values() (cells []*plan.Cell) {
 	return cells
 }
 
-// Extract has the store write what the shares of the next wave read of it: copies of cached cells that lead to
-// missing items, and of the records of such items. Otherwise each share asks a file server for the same
+// Extract has the store write what the shares of the next wave read of it: copies of cached cells that lead
+// to missing items, and of the records of such items. Otherwise each share asks a file server for the same
 // hundreds of files.
 func (o *Outlook) Extract() error {
 	read := make([]bool, len(o.resolver.Cells))

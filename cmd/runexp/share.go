@@ -137,7 +137,8 @@ func (s *session) addShares(ctx context.Context, u *ui, experiment string) error
 // progressAfter is how long shares are added silently.
 const progressAfter = 3 * time.Second
 
-// A file server's clients see new files late: a closing waits for shares that haven't ended, or can't be seen.
+// A file server's clients see new files late: a closing waits for shares that haven't ended, or can't be
+// seen.
 var (
 	lateFor   = 30 * time.Second
 	lateEvery = 2 * time.Second

@@ -125,8 +125,8 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 // silence is how long a share that runs may record nothing before it counts as lost: no item takes that long.
 const silence = 15 * time.Minute
 
-// withLost marks as lost the shares that run by their log, and have recorded nothing for long. files are those
-// of shares, the newest first.
+// withLost marks as lost the shares that run by their log, and have recorded nothing for long. files are
+// those of shares, the newest first.
 func withLost(states []shareState, files []store.ShareInfo) []shareState {
 	for i := range states {
 		one := &states[i]

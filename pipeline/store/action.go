@@ -45,7 +45,7 @@ type Output struct {
 	Items   int           `json:"items"`
 	Dropped bool          `json:"dropped,omitempty"` // payloads beyond InlineMax weren't kept
 	Inline  []byte        `json:"inline,omitempty"`  // the encoded listing, or
-	Object  *ObjectRef    `json:"object,omitempty"`  // where it lies
+	Object  *ObjectRef    `json:"object,omitempty"`  // which has it
 }
 
 func (a *Action) name() string {
@@ -89,8 +89,7 @@ func (s *Store) recordAction(a *Action, payload []byte) error {
 	return s.appendIndex(s.index.record(a, off, n))
 }
 
-// putListing makes l the listing of o, as a part of the action or as an object, and adds the objects that o
-// needs.
+// putListing makes l the listing of o, inside the action or as an object, and adds the objects that o needs.
 func (s *Store) putListing(o *Output, l *Listing, needed *objectTable) error {
 	if o.Dropped {
 		l = l.dropped()

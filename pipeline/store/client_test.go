@@ -274,8 +274,8 @@ func age(t *testing.T, dir string) {
 	}
 }
 
-// TestShareTornInStore: where appends of two machines tore a record that a merge had added, the next merge adds
-// it again.
+// TestShareTornInStore: where appends of two machines tore a record that a merge had added, the next merge
+// adds it again.
 func TestShareTornInStore(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)

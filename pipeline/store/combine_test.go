@@ -84,9 +84,9 @@ func hasChunks(t testing.TB, dir string, objects int, chunks ...chunk) {
 	}
 }
 
-// TestMergeCombines holds that a merge makes few objects of the many that shares put, keeps the large ones, and
-// finds again what it has combined: that of the same share, of its twin, and of a store that has the same items
-// in objects of their own.
+// TestMergeCombines holds that a merge makes few objects of the many that shares put, keeps the large ones,
+// and finds again what it has combined: that of the same share, of its twin, and of a store that has the
+// same items in objects of their own.
 func TestMergeCombines(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var small []chunk
@@ -129,8 +129,8 @@ func TestMergeCombines(t *testing.T) {
 	}
 }
 
-// TestMergeCombinesAgain: a combined object that is lost or damaged is combined again while a share has what was in
-// it.
+// TestMergeCombinesAgain: a combined object that is lost or damaged is combined again while a share has what
+// was in it.
 func TestMergeCombinesAgain(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	chunks := []chunk{newChunk(r, 1, 2, 5000), newChunk(r, 2, 3, 6000), newChunk(r, 300, 1, 7000)}
@@ -328,8 +328,8 @@ func combineAt(t *testing.T, size int64) {
 	combinedSize = size
 }
 
-// BenchmarkMergeShares measures the merge of items with payloads of 2 KiB, in chunks of 16, and the one that finds
-// them all.
+// BenchmarkMergeShares measures the merge of items with payloads of 2 KiB, in chunks of 16, and the one that
+// finds them all.
 func BenchmarkMergeShares(b *testing.B) {
 	r := rand.New(rand.NewPCG(6, 6))
 	from := scratch(b)

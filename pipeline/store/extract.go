@@ -143,8 +143,8 @@ func (e *extracting) action(h Hit) error {
 	return e.write(appendFrame(nil, actionFrame, h.key, payload))
 }
 
-// items copies the item records of groups, whose log is that of a bucket, and notes of a group without any that
-// it has none. Of groups with too many, shares read the log.
+// items copies the item records of groups, whose log is that of a bucket, and notes of a group without any
+// that it has none. Of groups with too many, shares read the log.
 func (e *extracting) items(bucket byte, frames map[stages.Digest][]byte) error {
 	if len(frames) == 0 {
 		return nil

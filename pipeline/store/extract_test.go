@@ -21,8 +21,8 @@ func extractsIn(t testing.TB, dir string) []string {
 	return extracts
 }
 
-// TestExtract: of an experiment there is one extract, which goes with the last wave, and with a collection when
-// no share can need it any more.
+// TestExtract: of an experiment there is one extract, which goes with the last wave, and with a collection
+// when no share can need it any more.
 func TestExtract(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)
@@ -129,8 +129,8 @@ func TestExtractOfGroups(t *testing.T) {
 	}
 }
 
-// TestMergeOutdatesExtracts: a share finds what a merge added since its extract was written, even if that merge was
-// killed before it removed the extract.
+// TestMergeOutdatesExtracts: a share finds what a merge added since its extract was written, even if that
+// merge was killed before it removed the extract.
 func TestMergeOutdatesExtracts(t *testing.T) {
 	w := newWorld(2)
 	for _, killed := range []bool{false, true} {
@@ -163,8 +163,8 @@ func TestMergeOutdatesExtracts(t *testing.T) {
 	}
 }
 
-// TestHostileExtracts alters, cuts and replaces an extract: no wrong byte arrives, and the share finds all that
-// was copied where it came from.
+// TestHostileExtracts alters, cuts and replaces an extract: no wrong byte arrives, and the share finds all
+// that was copied where it came from.
 func TestHostileExtracts(t *testing.T) {
 	w := newWorld(8)
 	from := sharedBy(t, scratch(t), w)

@@ -214,19 +214,19 @@ func (s *Store) openAppend(path string) (*os.File, error) {
 	return s.open(path, os.O_WRONLY|os.O_APPEND, 0o666)
 }
 
-// writeFile writes parts to the file at path, one after another. The file appears complete or not at all: a
+// writeFile writes pieces to the file at path, one after another. The file appears complete or not at all: a
 // temporary file in the same folder is renamed.
-func (s *Store) writeFile(path string, mode fs.FileMode, parts ...[]byte) error {
+func (s *Store) writeFile(path string, mode fs.FileMode, pieces ...[]byte) error {
 	if err := s.setUp(); err != nil {
 		return err
 	}
-	return s.replaceFile(path, mode, parts...)
+	return s.replaceFile(path, mode, pieces...)
 }
 
 // replaceFile is writeFile in a store that may not be set up.
-func (s *Store) replaceFile(path string, mode fs.FileMode, parts ...[]byte) (err error) {
+func (s *Store) replaceFile(path string, mode fs.FileMode, pieces ...[]byte) (err error) {
 	return s.replaceBy(path, mode, false, func(write func([]byte) error) error {
-		for _, b := range parts {
+		for _, b := range pieces {
 			if len(b) == 0 {
 				continue
 			}

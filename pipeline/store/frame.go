@@ -23,7 +23,7 @@ import (
 // in a log; readers pass over it to the next magic. The magic's first byte never occurs in UTF-8, so no
 // action, which is JSON, can be mistaken for the start of a frame.
 
-// A frameKind tells the logs apart, and their formats: a change of a payload's layout takes a new letter, and
+// A frameKind distinguishes logs, and their formats: a change of a payload's layout takes a new letter, and
 // old frames become bytes to pass over.
 type frameKind byte
 
@@ -107,7 +107,7 @@ func scanLog(b []byte, kind frameKind, fn frameFunc) (s logScan) {
 	return s
 }
 
-// scanFile is scanLog over the part of a log from off to size, which needn't fit into memory. A payload is
+// scanFile is scanLog over the bytes of a log from off to size, which needn't fit into memory. A payload is
 // valid only during the call.
 func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s logScan, err error) {
 	const window = 64 << 10
@@ -129,8 +129,8 @@ func scanFile(f io.ReaderAt, off, size int64, kind frameKind, fn frameFunc) (s l
 	return s, nil
 }
 
-// scan is scanLog for the part b of a log, which begins at off and has rest bytes behind it. It never stops
-// at damage: it looks for the next frame behind it. It returns how far it came, and how many bytes it needs
+// scan is scanLog for the bytes b of a log, which begin at off, with rest bytes after them. It never stops at
+// damage: it looks for the next frame after it. It returns how far it came, and how many bytes it needs
 // from there on.
 func (s *logScan) scan(b []byte, off, rest int64, kind frameKind, fn frameFunc) (pos, need int) {
 	for pos < len(b) {

@@ -199,8 +199,8 @@ func FuzzStatIndex(f *testing.F) {
 	})
 }
 
-// FuzzShare: whatever a share holds, as it is and with the checksums of its frames put right, what is merged is
-// sound, is merged once, and takes nothing from the store.
+// FuzzShare: whatever a share holds, as it is and with the checksums of its frames put right, what is merged
+// is sound, is merged once, and takes nothing from the store.
 func FuzzShare(f *testing.F) {
 	w := newWorld(4)
 	name := shareNames(f, sharedBy(f, scratch(f), w))[0]

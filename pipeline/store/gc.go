@@ -18,7 +18,7 @@ type Roots struct {
 	Items  func(group stages.Digest) bool
 }
 
-// A GCReport tells what a collection removed, or would remove.
+// A GCReport counts what a collection removed, or would remove.
 type GCReport struct {
 	Actions, ActionsKept int
 	Objects, ObjectsKept int
@@ -28,7 +28,7 @@ type GCReport struct {
 	Cells                []string // whose actions go, sorted, "experiment: cell"
 }
 
-// inFlight is how long a file that nothing refers to may be part of what another process is just doing.
+// inFlight is how long a file that nothing refers to may belong to what another process is just doing.
 const inFlight = time.Hour
 
 // GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the

@@ -65,7 +65,7 @@ type row struct {
 
 func (r row) hit() Hit { return Hit{stages.Digest(r.frame), r.frame[keyLen:]} }
 
-// coverage tells what of an action log the index knows: everything up to mark, and sum bytes of frames behind
+// coverage is what the index knows of an action log: everything up to mark, and sum bytes of frames after
 // it. It knows the whole log when these add up to its size.
 type coverage struct{ mark, sum int64 }
 
@@ -95,7 +95,7 @@ func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0] != 0
 }
 
-// Objects yields the objects that the action's listings and payloads lie in.
+// Objects yields the objects that have the action's listings and payloads.
 func (h Hit) Objects() iter.Seq[ObjectRef] {
 	return func(yield func(ObjectRef) bool) {
 		for b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]; len(b) >= objectLen; b = b[objectLen:] {
@@ -167,7 +167,7 @@ func (x *index) add(frame []byte) {
 	x.objects += int(binary.LittleEndian.Uint32(h.rec[24:]))
 }
 
-// record adds the entry of an action whose frame lies at off, and returns the frame for the index file.
+// record adds the entry of an action whose frame is at off, and returns the frame for the index file.
 func (x *index) record(a *Action, off int64, n int) []byte {
 	rec := appendEntry(nil, a, off, n)
 	x.add(append(a.Key[:], rec...))

@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Info tells how large a store is.
+// Info counts what a store holds.
 type Info struct {
 	Dir         string
 	Objects     int

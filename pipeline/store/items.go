@@ -14,7 +14,7 @@ type ItemRecord struct {
 }
 
 // An ItemOutcome is what a stage made of one item: for each output port, in the stage's order, the items that
-// came out. One each, but for stages that expand.
+// came out: one each, except in stages that expand.
 type ItemOutcome struct{ Ports [][]SubItem }
 
 // A SubItem is an item that came out of another.
@@ -107,7 +107,7 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	return append(t.appendObjects(appendText(nil, madeBy)), items...)
 }
 
-// decodeItems reads what encodeItems wrote, but for the digests of inline payloads.
+// decodeItems reads what encodeItems wrote, without the digests of inline payloads.
 func decodeItems(payload []byte) (madeBy string, objects []ObjectRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
 	madeBy = d.string()

@@ -31,7 +31,7 @@ func (s *Store) appendLog(log logFile, frames []byte) (off int64, err error) {
 		if err := s.write(l.file, frames); err != nil {
 			return 0, err
 		}
-		// The position behind an appending write is the end of what it wrote.
+		// The position after an appending write is the end of what it wrote.
 		end, err := l.file.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return 0, s.writeErr(err)

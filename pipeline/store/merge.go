@@ -16,7 +16,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A MergeReport tells what a merge added.
+// A MergeReport counts what a merge added.
 type MergeReport struct {
 	Actions, ActionsKnown int // executed cells, and those that were there already
 	Items, ItemsKnown     int // records of items
@@ -133,7 +133,7 @@ func frameDigest(key stages.Digest, payload []byte) stages.Digest {
 	return stages.Sum(append(bytes.Clone(key[:]), payload...))
 }
 
-// outcomesDigest returns the digest of what an item record says, wherever the payloads lie.
+// outcomesDigest returns the digest of what an item record says, wherever the payloads are.
 func outcomesDigest(group stages.Digest, madeBy string, items []ItemRecord) stages.Digest {
 	var t objectTable
 	b := appendText(bytes.Clone(group[:]), madeBy)

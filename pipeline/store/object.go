@@ -28,8 +28,7 @@ type ObjectRef struct {
 	Size   int64         `json:"size"`
 }
 
-// A Ref tells where a payload lies: in the record itself, in an object, or, where its bytes weren't kept,
-// nowhere.
+// A Ref is the place of a payload: the record itself, an object or, where its bytes weren't kept, nowhere.
 type Ref struct {
 	Digest stages.Digest // SHA-256 of the payload
 	Object ObjectRef     // zero when the payload isn't in an object
@@ -55,13 +54,13 @@ func (m *Miss) Error() string { return m.Reason }
 
 func miss(format string, args ...any) *Miss { return &Miss{fmt.Sprintf(format, args...)} }
 
-// Put stores payloads and returns where they lie, in order: those up to InlineMax in the refs themselves, the
+// Put stores payloads and returns their places, in order: those up to InlineMax in the refs themselves, the
 // others together in one object, equal ones once. Nothing refers to the object until it's recorded. One that
 // would be smaller than smallObject isn't made: its payloads are inline too.
 func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	refs := make([]Ref, len(payloads))
 	offs := make(map[stages.Digest]int64, len(payloads)) // in the object
-	var parts [][]byte
+	var pieces [][]byte
 	var size int64
 	for i, p := range payloads {
 		refs[i] = Ref{Digest: stages.Sum(p), Len: int64(len(p))}
@@ -70,13 +69,13 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 		}
 		offs[refs[i].Digest] = size
 		size += int64(len(p))
-		parts = append(parts, p)
+		pieces = append(pieces, p)
 	}
 	inlineMax := smallObject
 	var object ObjectRef
 	if size >= smallObject {
 		var err error
-		if object, err = s.putObject(parts); err != nil {
+		if object, err = s.putObject(pieces); err != nil {
 			return nil, err
 		}
 		inlineMax = InlineMax
@@ -91,17 +90,17 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	return refs, nil
 }
 
-// putObject writes parts as one object unless that's there. A file of the wrong size is replaced.
-func (s *Store) putObject(parts [][]byte) (object ObjectRef, err error) {
+// putObject writes pieces as one object unless that's there. A file of the wrong size is replaced.
+func (s *Store) putObject(pieces [][]byte) (object ObjectRef, err error) {
 	h := sha256.New()
-	for _, b := range parts {
+	for _, b := range pieces {
 		h.Write(b)
 		object.Size += int64(len(b))
 	}
 	object.Digest = stages.Digest(h.Sum(nil))
 	s.damageMu.RLock()
 	defer s.damageMu.RUnlock()
-	if err := s.layer.put(object, parts); err != nil {
+	if err := s.layer.put(object, pieces); err != nil {
 		return object, err
 	}
 	s.remember(object, nil)
@@ -127,7 +126,7 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 	return b, nil
 }
 
-// readObject reads and checks the part of an object that r refers to, and no more.
+// readObject reads and checks the bytes of an object that r refers to, and no more.
 func (s *Store) readObject(r Ref) ([]byte, error) {
 	if r.Off < 0 || r.Len < 0 || r.Off > r.Object.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())

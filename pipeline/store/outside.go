@@ -16,8 +16,9 @@ type fileState struct {
 }
 
 // FileDigest returns the SHA-256 of an outside file. It reads the file only if size, times or inode are new,
-// or if it changed so recently that they don't tell. The file must be a regular one, or a link to one. A
-// share believes what the store noted of it, unseen: to look at every file of a data set is for one machine.
+// or if it changed so recently that these may not show it. The file must be a regular one, or a link to one.
+// A share believes what the store noted of it, unseen: to look at every file of a data set is for one
+// machine.
 func (s *Store) FileDigest(path string) (stages.Digest, error) {
 	return s.fileDigest(path, s.believes)
 }

@@ -62,7 +62,7 @@ func (t *objectTable) appendRef(b []byte, r Ref) []byte {
 	return append(appendUint(b, uint64(r.Len)), r.Digest[:]...)
 }
 
-// ref decodes what appendRef wrote, but for the digest of an inline payload. Inline bytes share the input's
+// ref decodes what appendRef wrote, without the digest of an inline payload. Inline bytes share the input's
 // memory.
 func (t *objectTable) ref(d *decoder) (r Ref) {
 	switch tag := d.uint(); tag {

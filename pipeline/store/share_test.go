@@ -434,8 +434,8 @@ func TestShareKilled(t *testing.T) {
 	}
 }
 
-// TestMergeSharesKilled ends a merge, the one that adds and the one that removes, at every point, by a kill and by a
-// crash that leaves zeros where nothing was synced.
+// TestMergeSharesKilled ends a merge, the one that adds and the one that removes, at every point, by a kill
+// and by a crash that leaves zeros where nothing was synced.
 func TestMergeSharesKilled(t *testing.T) {
 	combineAt(t, 20_000) // several objects
 	w := newWorld(6)
@@ -718,7 +718,8 @@ func TestVerifySharesOfOthers(t *testing.T) {
 	}
 }
 
-// TestMergeSharesersOfGroups: what is made in a store that a group shares is open to the group, whatever the umask.
+// TestMergeSharesersOfGroups: what is made in a store that a group shares is open to the group, whatever the
+// umask.
 func TestMergeSharesersOfGroups(t *testing.T) {
 	was := syscall.Umask(0o077)
 	defer syscall.Umask(was)

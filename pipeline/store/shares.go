@@ -24,8 +24,8 @@ type SharesReport struct {
 	damaged []foundShare // which aren't in use
 }
 
-// shareInUse is how long a share without an end may wait for its next record. One that is silent for longer is
-// believed to be lost.
+// shareInUse is how long a share without an end may wait for its next record. One that is silent for longer
+// is believed to be lost.
 const shareInUse = 24 * time.Hour
 
 // MergeShares adds what the shares of this store hold, checked as Merge checks it, and hands it to the disk.
@@ -73,7 +73,8 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 	return r, err
 }
 
-// adoptParts moves to shares/ the shares that are in parts/, where earlier versions of the program wrote them.
+// adoptParts moves to shares/ the shares that are in parts/, where earlier versions of the program wrote
+// them.
 func (s *Store) adoptParts() error {
 	dir := filepath.Join(s.dir, "parts")
 	entries, err := s.entries(dir)
@@ -155,8 +156,8 @@ func (s *Store) mergeShares(ctx context.Context, shares []foundShare, done func(
 	return r, err
 }
 
-// batchFrames is about how many frames of shares a merge has in memory at once, some 60 bytes each, so that it
-// takes as much for any number of images. Tests change it.
+// batchFrames is about how many frames of shares a merge has in memory at once, some 60 bytes each, so that
+// it takes as much for any number of images. Tests change it.
 var batchFrames = 4 << 20
 
 // mergeBatch is mergeShares for the first ones, about as many as may be open at once and as memory holds, and

@@ -1,45 +1,57 @@
-// Package store keeps what runs computed, so that nothing is computed twice.
+// Package store keeps what runs computed, so that nothing is computed twice. Its nouns:
 //
-// The way of the data, and the files of this package in its order:
+//	payload  the bytes of an item at a port
+//	object   payloads one after another, named by the SHA-256 of them all
+//	ref      the place of a payload: in an object or, if it is small, in the record that mentions it
+//	listing  the ordered items of an output port of a cell: their refs, ids and origins
+//	action   an executed cell under its key: what the key was made from, and the listings
+//	record   the outcomes of a chunk's items, under the key of the group that these belong to
+//	memo     a fact under a key, such as the digest of a compiled program
+//	log      a file of frames, each with a key, a payload and a checksum
+//	index    what a look-up of an action needs; derived from the logs of actions
+//	share    a store of one file, which one process writes over a store that it only reads
+//
+// The data takes this way:
 //
 //	object.go     payloads become an object, and each a [Ref] to its place in it
-//	items.go      the outcomes of a chunk's items are recorded under the key of their group,
+//	items.go      the outcomes of a chunk's items are recorded,
 //	itemlog.go    and found again by a cell with other items
-//	listing.go    the ordered items of one output port of a cell become a [Listing]
+//	listing.go    the items of one output port of a cell become a [Listing]
 //	action.go     an executed cell is recorded under its key, with its listings: an [Action]
 //	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
-//	keylog.go     small facts and the digests of outside files are remembered
-//	sweep.go      logs are read, and written again without some of their records:
+//	keylog.go     memos, and the digests of outside files (outside.go), are remembered
+//	sweep.go      logs are read, and written again without some of their frames:
 //	verify.go     what is damaged is dropped
-//	gc.go         what nobody needs is dropped; info.go counts the rest
+//	gc.go         what nobody needs is dropped; info.go and count.go count the rest
 //	merge.go      what another store holds is added
-//	part.go       a job on a cluster writes its share of the items to a part, which is a
-//	journal.go    file of its own,
-//	brief.go      where it finds copies of what all shares read,
-//	fold.go       and parts are added to the store,
-//	join.go       their small objects joined to few large ones
+//	share.go      a job on a cluster writes a store of its own,
+//	sharefile.go  which is one file,
+//	extract.go    over copies of what all shares read;
+//	shares.go     shares are added to the store,
+//	combine.go    their small objects combined to few large ones
 //
-// Below that are column.go (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded
-// records), frame.go (records in a log), log.go (logs as files), file.go (files that appear whole, and
-// nothing outside the store) and system.go (what is on the disk).
+// Below that are layer.go (where a store writes and looks first: its folder, or a share's file), column.go
+// (encoded values in memory, and on disk by spill.go), codec.go and ref.go (encoded records), frame.go
+// (frames of a log), log.go (logs as files), file.go (files that appear whole, and nothing outside the
+// store), system.go and fs_*.go (calls of the file system).
 //
 // On disk, below the store's folder:
 //
-//	FORMAT             the format of all this
-//	objects/ab/abcd…   payloads one after another, named by the SHA-256 of the file; sha256sum can verify it
-//	actions/ab.log     JSON, by the first byte of the key
-//	items/ab.log       item records, by the first byte of the group
-//	memo.log           facts
-//	stat.idx           digests of outside files
-//	index              what [Store.Lookup] needs; derived from actions/
-//	damaged/           objects whose bytes weren't those of their name
-//	parts/3of64.89ab…  what a share of a cluster's jobs found, until it's folded; only where there were such
-//	parts/brief-01…    copies of what shares read; derived from actions/ and items/
+//	FORMAT              the format of all this
+//	objects/ab/abcd…    objects; sha256sum can verify them
+//	actions/ab.log      actions, JSON, by the first byte of the key
+//	items/ab.log        records, by the first byte of the group
+//	memo.log            memos
+//	stat.idx            digests of outside files
+//	index               the index
+//	damaged/            objects whose bytes weren't those of their name
+//	shares/3of64.89ab…  shares, until they are added
+//	shares/extract-01…  copies of what shares read
 //
 // The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
-// frame at a time; a record is written after all that it refers to. So a process that's killed leaves either
+// frame at a time; a frame is written after all that it refers to. So a process that's killed leaves either
 // a thing or nothing, and two processes may write at once without a lock. Whatever can't be read, or isn't
-// what its name or checksum says, counts as never written: it is a [Miss], with the reason.
+// what its name or checksum promises, counts as never written: it is a [Miss], with the reason.
 package store
 
 import (
@@ -58,15 +70,16 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	// ReadOnly keeps the store from writing anything, derived files included, but for the file that tells
-	// [Store.Shares] the time. A folder that doesn't exist is then an empty store.
+	// ReadOnly keeps the store from writing anything, derived files included. [Store.Shares] alone makes a
+	// file, and removes it, to learn the time of the disk. A folder that doesn't exist is then an empty
+	// store.
 	ReadOnly bool
 
 	// Hook is called before and after every system call that writes, with the name of that point. Its error
 	// ends the operation there and then, without any cleaning up, as a kill would. For tests.
 	Hook func(point string) error
 
-	// Warn is told, in a sentence, of damage that the store works around.
+	// Warn is called with a sentence about damage that the store works around.
 	Warn func(string)
 
 	files fileSystem // nil for the machine's; for tests
@@ -207,7 +220,8 @@ func formatLine(n int) string {
 }
 
 // checkFormat refuses a store of another version of the program. A FORMAT that's missing or damaged is
-// written again by the next writer; frames and names tell formats apart, so nothing can be misread meanwhile.
+// written again by the next writer; frames and names differ between formats, so nothing can be misread
+// meanwhile.
 func (s *Store) checkFormat() error {
 	b, err := s.readFile(filepath.Join(s.dir, formatName))
 	var n int

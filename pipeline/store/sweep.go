@@ -16,13 +16,13 @@ type sweptLog struct {
 	drop map[place]bool
 }
 
-// A place is where the frame of a key lies in a log.
+// A place is that of the frame of a key in a log.
 type place struct {
 	key stages.Digest
 	off int64
 }
 
-// A record is what a frame holds, as far as that decides whether it stays.
+// A record is what of a frame decides whether it stays.
 type record struct {
 	place
 	objects []ObjectRef // it refers to
