@@ -1,12 +1,12 @@
-// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. Its rooms
-// are packages of their own: key, schedule, resolve, execute. Here is what holds them together:
+// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. Its
+// rooms are packages of their own: key, schedule, resolve, execute. Here is what holds them together:
 //
-//   - engine: an [Engine] runs a plan on devices and returns a [Result]; event is what it says meanwhile.
-//   - loop, settle: the one goroutine that uses the schedule: it starts work on slots, and decides what becomes
+//   - engine: an [Engine] runs a plan on devices and returns a [Result]; event: what happens meanwhile.
+//   - loop, settle: the one goroutine that uses the schedule starts work on slots, and decides what becomes
 //     of cells.
 //   - result, forced: what a run found, and how forced cells compare with what was stored.
 //   - outlook, why: what a run would do, and the reason.
-//   - speed, estimate, forecast: how long cells took, will take, and when a run ends.
+//   - speed, estimate, forecast: how long cells took, how long they will take, and when a run ends.
 //   - share, waves: what of an experiment one of many machines executes.
 package pipeline
 
@@ -117,7 +117,8 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	if ctx := r.executor.Context(); ctx.Err() != nil {
 		return res, context.Cause(ctx)
 	}
-	if finished := s.Cached + s.Executed + s.Failed + s.Blocked + s.Postponed; !r.failed && finished < s.Cells {
+	finished := s.Cached + s.Executed + s.Failed + s.Blocked + s.Postponed
+	if !r.failed && finished < s.Cells {
 		return res, ErrDrained
 	}
 	return res, nil
@@ -125,9 +126,9 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 
 func (e *Engine) newRun(ctx context.Context, p *plan.Plan) *run {
 	r := &run{
-		reporter: &reporter{on: e.OnEvent}, engine: e, plan: p, workers: pool.New(), todo: make(chan func(), 64),
-		errs: make([]error, len(p.Cells)), jobs: map[*schedule.Job]*execute.Job{},
-		resolved: sync.OnceValue(p.Resolved),
+		reporter: &reporter{on: e.OnEvent}, engine: e, plan: p, workers: pool.New(),
+		todo: make(chan func(), 64), errs: make([]error, len(p.Cells)),
+		jobs: map[*schedule.Job]*execute.Job{}, resolved: sync.OnceValue(p.Resolved),
 	}
 	r.resolver = e.newResolver(p, r.reporter)
 	r.resolver.Class = e.MadeBy(e.Devices[0].Class)

@@ -207,7 +207,8 @@ publish: []
 	l.items = []string{"n=5", "a=1", "b=2", "c=4"}
 	res = l.mustRun(yaml)
 	l.want("insert", "source", 1, "expand", 1, "scale", 2, "add", 2)
-	if got, want := l.text(res, "mixed"), "n/0=10005 n/1=10007 a/0=2001 b/0=4002 b/1=4004 c/0=8004 "; got != want {
+	const want = "n/0=10005 n/1=10007 a/0=2001 b/0=4002 b/1=4004 c/0=8004 "
+	if got := l.text(res, "mixed"); got != want {
 		t.Errorf("mixed after an insertion: got %q, want %q", got, want)
 	}
 }

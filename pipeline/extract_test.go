@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// TestExtract holds that an extract has all that a share reads of actions and of listings: where those are gone,
-// nothing is lost to it.
+// TestExtract holds that an extract has all that a share reads of actions and of listings: where those are
+// gone, nothing is lost to it.
 func TestExtract(t *testing.T) {
 	more := strings.Replace(everything, "  a: ", `  more:      {uses: lab/add, in: {maps: maps}}
   moreparts: {uses: lab/scale, in: {images: children}, with: {by: 13}}

@@ -63,7 +63,9 @@ func TestTimeLeft(t *testing.T) {
 	}
 	for name, earlier := range map[string]func(i int, c recorded) execute.Speed{
 		"first": func(int, recorded) execute.Speed { return execute.Speed{} },
-		"again": func(_ int, c recorded) execute.Speed { return execute.Speed{Calls: c.calls, Seconds: c.seconds} },
+		"again": func(_ int, c recorded) execute.Speed {
+			return execute.Speed{Calls: c.calls, Seconds: c.seconds}
+		},
 		"on a machine three times as fast": func(_ int, c recorded) execute.Speed {
 			return execute.Speed{Calls: c.calls, Seconds: 3 * c.seconds}
 		},

@@ -78,8 +78,8 @@ func (r *run) startCompiling(w *execute.Worker, work schedule.Work) {
 	r.launch(w, work, func() error { return w.Compile(n) }, func(err error) { r.errs[n.Index] = err })
 }
 
-// startJob opens a job. What needs no device and is a single chunk is done at once; the schedule hands out the
-// chunks of others.
+// startJob opens a job. What needs no device and is a single chunk is done at once; the schedule hands out
+// the chunks of others.
 func (r *run) startJob(w *execute.Worker, work schedule.Work) {
 	cells := make([]*resolve.Cell, len(work.Open.Cells))
 	for i, c := range work.Open.Cells {

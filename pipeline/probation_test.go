@@ -424,7 +424,8 @@ publish: []
 		t.Fatal(err)
 	}
 	defer res.Close()
-	if state, why := ended(t, res, "maps"); state != schedule.Failed || !strings.Contains(why, `port "maps"`) {
+	state, why := ended(t, res, "maps")
+	if state != schedule.Failed || !strings.Contains(why, `port "maps"`) {
 		t.Errorf("fate %d, %s", state, why)
 	}
 	l.devices = "cpu:0"

@@ -52,7 +52,8 @@ func (r *Result) Lacks() (list []Lack) {
 			lack.New = lack.New || fresh[e.From.Index]
 		}
 		fresh[n.Index] = lack.New || gathers(n) && r.State(n.Cell) == schedule.Done
-		if e, ok := errors.AsType[*execute.Postponed](r.run.errs[n.Index]); ok && e.Cell == n.Cell && e.Items > 0 {
+		e, ok := errors.AsType[*execute.Postponed](r.run.errs[n.Index])
+		if ok && e.Cell == n.Cell && e.Items > 0 {
 			lack.Items = e.Items
 			list = append(list, lack)
 		}

@@ -95,7 +95,8 @@ func (l *lab) on(s *store.Store, yaml string, set func(*pipeline.Engine)) (*pipe
 }
 
 func (l *lab) share(yaml string, k, of int) (*pipeline.Result, error) {
-	s, end, err := store.OpenShare(l.storeDir(), store.ShareName{Share: k, Shares: of, Experiment: "everything"},
+	s, end, err := store.OpenShare(l.storeDir(),
+		store.ShareName{Share: k, Shares: of, Experiment: "everything"},
 		store.Options{})
 	if err != nil {
 		return nil, err

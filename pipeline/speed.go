@@ -11,7 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// speeds are what cells took in earlier runs, as the store remembers it. No key and no result depends on them.
+// speeds are what cells took in earlier runs, as the store remembers it. No key and no result depends on
+// them.
 type speeds struct {
 	resolver *resolve.Resolver
 	likely   map[*plan.Cell]stages.Digest // definitions of cells that haven't finished
@@ -131,8 +132,8 @@ func (r *speeds) keys(n *resolve.Cell) (here, anywhere []stages.Digest) {
 	return here, anywhere
 }
 
-// definition returns that of a cell or, while the cell hasn't finished, what it would be if nothing of what the
-// cell reads was missing.
+// definition returns that of a cell or, while the cell hasn't finished, what it would be if nothing of what
+// the cell reads was missing.
 func (r *speeds) definition(c *plan.Cell) (d stages.Digest, err error) {
 	if r.resolver.Cells[c.Index].HasResults() {
 		return r.resolver.Definition(c)

@@ -187,7 +187,8 @@ func (o *Outlook) itemsDone() (known []int, others int) {
 // groups returns the keys that the item records of each itemwise cell which isn't complete lie under, zero
 // where that isn't known yet: see [resolver.groupKey].
 func (o *Outlook) groups() []stages.Digest {
-	groups, facts := make([]stages.Digest, len(o.resolver.Cells)), make([]map[string]stages.Facts, len(o.resolver.Cells))
+	groups := make([]stages.Digest, len(o.resolver.Cells))
+	facts := make([]map[string]stages.Facts, len(o.resolver.Cells))
 	for _, n := range o.resolver.Cells {
 		if n.Stage.Relation == stages.Whole || o.ahead[n.Index].Kind == IsCached ||
 			n.ID().LacksProgram() && !o.compiled(n) {

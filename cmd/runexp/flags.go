@@ -82,8 +82,8 @@ type engineFlags struct {
 	compare                 oneIn // which fraction of a device's items is compared with the processor
 	same                    bool
 
-	// What a share has otherwise than a run: how the store is opened, and the folder in which the models in use
-	// are noted. By default that is [store.Open], and a folder of the store.
+	// What a share has otherwise than a run: how the store is opened, and the folder in which the models in
+	// use are noted. By default that is [store.Open], and a folder of the store.
 	openStore func(dir string, o store.Options) (*store.Store, error)
 	running   string
 }

@@ -32,8 +32,8 @@ func (w *Worker) Commit(j *Job) {
 	}
 }
 
-// commit makes a member's results of the outcomes of its items and stores them under the cell's key: from then
-// on, and not before, the cell is done.
+// commit makes a member's results of the outcomes of its items and stores them under the cell's key: from
+// then on, and not before, the cell is done.
 func (w *Worker) commit(m *member) error {
 	n, r, s := m.cell, w.x.resolver, m.cell.Stage
 	listings := m.listings
@@ -76,7 +76,8 @@ func (w *Worker) commit(m *member) error {
 // listings lists the outcomes of all items of a member, by output port.
 func (w *Worker) listings(m *member) (listings []*store.Listing, err error) {
 	for _, port := range m.cell.Stage.Outputs {
-		listings = append(listings, w.x.Store.NewListing(m.facts[port.Name], resolve.ListingParts(m.cell.Cell)))
+		l := w.x.Store.NewListing(m.facts[port.Name], resolve.ListingParts(m.cell.Cell))
+		listings = append(listings, l)
 	}
 	for call := range m.calls.Len() {
 		o, ok := m.outcome(call)

@@ -57,8 +57,8 @@ func (w *Worker) compute(j *Job, chunk []int32, computed func()) {
 	}
 }
 
-// member executes what the i-th member lacks of the chunk, with the later members that may share its work, and
-// stores what comes out.
+// member executes what the i-th member lacks of the chunk, with the later members that may share its work,
+// and stores what comes out.
 func (p *pass) member(i int) error {
 	w, m, later := p.w, p.j.members[i], p.j.members[i+1:]
 	stop := w.clock()

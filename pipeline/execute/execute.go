@@ -2,7 +2,7 @@
 //
 //   - execute: an [Executor] has the slots of a run; worker: a goroutine at one of them.
 //   - job: cells that are executed together, in four phases.
-//   - open: the calls whose outcomes aren't known, cut into chunks.
+//   - open: the calls whose outcomes aren't known, cut into chunks; piece: the chunks that a worker takes.
 //   - compute, call: a chunk, member by member; the stage's function.
 //   - store: payloads and records of items.
 //   - commit: a cell's results, under its key.
@@ -99,8 +99,8 @@ type work struct {
 	restoring sync.Mutex   // held while the cell is executed again
 }
 
-// New returns an executor. It makes the slots of the host, and says to the resolver where programs are compiled.
-// Host slots have their own cache, so that a device never waits on work that waits for a device.
+// New returns an executor. It makes the slots of the host, and says to the resolver where programs are
+// compiled. Host slots have their own cache, so that a device never waits on work that waits for a device.
 func New(ctx context.Context, c Config) *Executor {
 	x := &Executor{Config: c, resolver: c.Resolver, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
 		gone: make(chan struct{}), work: make([]work, len(c.Resolver.Cells))}
@@ -121,8 +121,8 @@ func New(ctx context.Context, c Config) *Executor {
 	return x
 }
 
-// Context is done when nothing more is to be executed: its cause is that of the context given to [New], or that
-// no device is left.
+// Context is done when nothing more is to be executed: its cause is that of the context given to [New], or
+// that no device is left.
 func (x *Executor) Context() context.Context { return x.ctx }
 
 // End ends the executor's context.

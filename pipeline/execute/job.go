@@ -15,10 +15,10 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Job executes one cell, or several that are planned to be executed together. It has four phases. Open finds
-// the calls whose outcomes aren't known, and cuts them into chunks. Compute runs the stages for a chunk, and
-// store keeps what came out. Commit makes the cells' results of all outcomes. A call is one item of an itemwise
-// stage.
+// A Job executes one cell, or several that are planned to be executed together. It has four phases. Open
+// finds the calls whose outcomes aren't known, and cuts them into chunks. Compute runs the stages for a
+// chunk, and store keeps what came out. Commit makes the cells' results of all outcomes. A call is one item
+// of an itemwise stage.
 type Job struct {
 	members     []*member    // in the order in which they are executed
 	restores    bool         // its one member finished before

@@ -27,10 +27,12 @@ func (w *Worker) Open(j *Job) {
 				return err
 			}
 			if k := m.dropped(); k > 0 && !j.restores {
-				w.x.warn(m.cell.Cell, "missing: drop leaves out %d items that not all collapsed cells have", k)
+				w.x.warn(m.cell.Cell,
+					"missing: drop leaves out %d items that not all collapsed cells have", k)
 			}
 			if lead != nil && m.calls.Len() != lead.calls.Len() {
-				return plan.Bug("%s has %d items, %s %d", m.cell.Cell, m.calls.Len(), lead.cell.Cell, lead.calls.Len())
+				return plan.Bug("%s has %d items, %s %d", m.cell.Cell, m.calls.Len(), lead.cell.Cell,
+					lead.calls.Len())
 			}
 			if w.x.resolver.Forced(m.cell.Cell) && !j.restores {
 				m.stored = nil

@@ -14,8 +14,8 @@ type Piece struct {
 	Last   bool // no more of the job is to be started
 }
 
-// Pieces reports whether the chunks of an open job are to be started one by one, on slots of devices or side by
-// side; a worker runs others to their end at once, see [Worker.RunAll].
+// Pieces reports whether the chunks of an open job are to be started one by one, on slots of devices or side
+// by side; a worker runs others to their end at once, see [Worker.RunAll].
 func (j *Job) Pieces() bool { return len(j.chunks) > 1 || len(j.chunks) == 1 && j.device() }
 
 // RunAll computes and commits a job that has no pieces.
@@ -72,9 +72,9 @@ func (w *Worker) Next(j *Job) Piece {
 	return p
 }
 
-// Run computes a piece. While its results are stored, the slot computes the job's next: as many are stored at a
-// time as there are devices and no more, so that a slow disk doesn't fill the memory. committed says that the
-// whole job is done, lost that the device is lost and the piece is to be put back.
+// Run computes a piece. While its results are stored, the slot computes the job's next: as many are stored at
+// a time as there are devices and no more, so that a slow disk doesn't fill the memory. committed says that
+// the whole job is done, lost that the device is lost and the piece is to be put back.
 func (w *Worker) Run(p Piece) (committed, lost bool, err error) {
 	j := p.job
 	func() {
@@ -97,8 +97,8 @@ func (w *Worker) Run(p Piece) (committed, lost bool, err error) {
 	return committed, false, err
 }
 
-// PutBack puts a piece, whose device was lost, back into its job. It reports whether all others of the job had
-// been started.
+// PutBack puts a piece, whose device was lost, back into its job. It reports whether all others of the job
+// had been started.
 func (p Piece) PutBack() (all bool) {
 	j := p.job
 	all = j.next == len(j.chunks)

@@ -61,7 +61,8 @@ func (w *Worker) keep(x *execution, bytes *inFlight) error {
 		m.known[equal[0]] = m.known[equal[1]]
 	}
 	x.records, x.env, x.outs = records, nil, nil
-	w.x.of(m.cell).meter.add(Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()})
+	spent := Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()}
+	w.x.of(m.cell).meter.add(spent)
 	return nil
 }
 

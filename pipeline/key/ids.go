@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// IDs name the items of a port. A list is shared by all the cells whose items correspond to one another one by
-// one. It stays in memory, so an id takes at most 100 bytes.
+// IDs name the items of a port. A list is shared by all the cells whose items correspond to one another one
+// by one. It stays in memory, so an id takes at most 100 bytes.
 type IDs struct {
 	ids     []string
 	origins []string // nil while every item is its own origin
@@ -62,8 +62,8 @@ func (l *IDs) Find(id string) int {
 	return -1
 }
 
-// common returns the items that lists have in common, in the order of the first. Where an item is missing from
-// a list, and drop doesn't leave it out, the error names that list by names.
+// common returns the items that lists have in common, in the order of the first. Where an item is missing
+// from a list, and drop doesn't leave it out, the error names that list by names.
 func common(lists []*IDs, names []string, drop bool) (*IDs, error) {
 	both := &IDs{}
 	for i, l := range lists {

@@ -1,19 +1,20 @@
-// Package key makes the digests by which results are found again. Each is of length-prefixed fields, and begins
-// with the format of keys and with what it is for:
+// Package key makes the digests by which results are found again. Each is of length-prefixed fields, and
+// begins with the format of keys and with its purpose:
 //
-//	digest      made of                                         the same, whatever                read by
-//	recipe      stage, version, program, parameters, seed       the data                          the next three
-//	cell        recipe, sources, results read, pairing, order   made the results it reads         the store: results of a cell
-//	group       recipe, values read, facts of ports             the items                         the store: records of items
-//	item        digests of a call's items and source            the other items, the recipe       a group: the record of a call
-//	definition  stage, version, parameters, seed, sources,      computes it: no program, nothing  review folders: the same claim;
-//	            definitions of the cells read                   computed                          speeds of models
-//	program     compiler, stage, version, parameters, values    the items, and of them all but    the store: digests of programs
-//	            read                                            whether they are wired
-//	trial       recipe, values read                             the items                         the store: refusals of devices
+//	digest      made of                                    doesn't depend on     read by
+//	recipe      stage, version, program, parameters, seed  the data              cell, group, trial
+//	cell        recipe, sources, results read, their       where results were    store: results of a cell
+//	            pairing and order                          made
+//	group       recipe, values read, facts of ports        the items             store: records of items
+//	item        sources and payloads of a call             other items, recipe   a group: one record
+//	definition  stage, version, parameters, seed, sources, anything computed     review folders,
+//	            definitions of the cells read                                    speeds of models
+//	program     compiler, stage, version, parameters,      the items             store: programs' digests
+//	            values read, which ports are wired
+//	trial       recipe, values read                        the items             store: refused devices
 //
-// Results are read by their digests, so a cell that ran again and made the same bytes leaves the keys of the cells
-// that read it as they were.
+// Results are read by their digests: a cell that ran again and made the same bytes leaves the keys of the
+// cells that read it as they were.
 //
 //   - hash, params: fields of digests; parameters in their canonical form.
 //   - key: a cell's identity, and the digests above; ingredients list what they are made of.
@@ -31,8 +32,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Identity is a cell with all that decides its results but the results that it reads. It's immutable: a cell
-// gets another one when more is known.
+// An Identity is a cell with all that decides its results but the results that it reads. It's immutable: a
+// cell gets another one when more is known.
 type Identity struct {
 	Cell    *plan.Cell
 	Edges   [][]plan.Edge // that hand something over, by input; nil if all do
@@ -74,8 +75,8 @@ type Maker struct {
 	Share   string // what share of the items keys of cells are of, "" for all
 }
 
-// Cell returns the key of a cell, all of whose inputs have finished: the digest of everything that decides its
-// results.
+// Cell returns the key of a cell, all of whose inputs have finished: the digest of everything that decides
+// its results.
 func (m *Maker) Cell(id *Identity) (stages.Digest, error) {
 	h := NewHasher("cell")
 	if m.Share != "" {
@@ -99,8 +100,8 @@ func (m *Maker) Ingredients(id *Identity) (list Ingredients, err error) {
 	return list, err
 }
 
-// KnownIngredients returns the ingredients of a cell of which some inputs haven't finished: all but the results
-// that it reads and what depends on these, see [Pending].
+// KnownIngredients returns the ingredients of a cell of which some inputs haven't finished: all but the
+// results that it reads and what depends on these, see [Pending].
 func (m *Maker) KnownIngredients(id *Identity) (list Ingredients) {
 	m.recipe(id, &list)
 	return list
@@ -197,7 +198,8 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	if id.Program != (stages.Digest{}) {
 		list.add("program", id.Program.Short())
 	}
-	m.Params.Each(s, id.Cell.Params, func(name string, value []byte) { list.add("with."+name, string(value)) })
+	m.Params.Each(s, id.Cell.Params,
+		func(name string, value []byte) { list.add("with."+name, string(value)) })
 	if s.Seeded {
 		list.add("seed", strconv.FormatUint(m.Plan.Seed, 10))
 	}
@@ -214,8 +216,8 @@ func (m *Maker) writeParams(h *Hasher, id *Identity) {
 }
 
 // Definition returns the digest that names what was asked of a cell: implementation, version, parameters and
-// the definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the same
-// on every machine.
+// the definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the
+// same on every machine.
 func (m *Maker) Definition(id *Identity) (d stages.Digest, err error) {
 	c := id.Cell
 	h := NewHasher("definition")
@@ -247,9 +249,9 @@ func (m *Maker) Definition(id *Identity) (d stages.Digest, err error) {
 	return h.Sum(), nil
 }
 
-// Group returns the key that the records of a cell's items are stored under: the recipe and all that the items
-// share, which is on the ports. refused is when the device was last refused for the cell's program, in Unix
-// nanoseconds; 0 if never.
+// Group returns the key that the records of a cell's items are stored under: the recipe and all that the
+// items share, which is on the ports. refused is when the device was last refused for the cell's program, in
+// Unix nanoseconds; 0 if never.
 func (m *Maker) Group(id *Identity, ports map[string][]stages.Data, refused int64) stages.Digest {
 	h := NewHasher("group")
 	h.Digest(m.recipe(id, nil))
@@ -282,8 +284,8 @@ type Input interface {
 	IDs() *IDs
 }
 
-// Item returns the key of a call of a cell: the digests of its items, by input and edge. ok is false while one
-// of them isn't known yet, because it comes from the same job.
+// Item returns the key of a call of a cell: the digests of its items, by input and edge. ok is false while
+// one of them isn't known yet, because it comes from the same job.
 func Item[I Input](id *Identity, call int, inputs [][]I) (d stages.Digest, ok bool) {
 	named := id.Cell.Stage.Named
 	h := NewHasher("item")

@@ -65,9 +65,9 @@ func NamesIn(all stages.Names, order stages.Order) stages.Names {
 	return out
 }
 
-// OrderOf returns, for a stage that shows ids, those that are handed over to a cell, in the order in which the
-// experiment writes them; nil for other stages. Among them are those in tables: of axes that the stages which
-// made these collapse.
+// OrderOf returns, for a stage that shows ids, those that are handed over to a cell, in the order in which
+// the experiment writes them; nil for other stages. Among them are those in tables: of axes that the stages
+// which made these collapse.
 func (m *Maker) OrderOf(id *Identity) stages.Order {
 	if !id.Cell.Stage.Ordered {
 		return nil

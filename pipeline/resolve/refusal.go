@@ -60,7 +60,8 @@ func (r *Resolver) refusalHere(n *Cell) (f refusal) {
 	return r.refusalOf(n, r.Here())
 }
 
-// RefusedAt returns when the devices in use were last refused for n's program, in Unix nanoseconds; 0 if never.
+// RefusedAt returns when the devices in use were last refused for n's program, in Unix nanoseconds; 0 if
+// never.
 func (r *Resolver) RefusedAt(n *Cell) int64 { return r.refusalHere(n).At }
 
 // Refused returns the error of an earlier run if the devices in use are refused for n, and n isn't forced.

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Lost error says that what was recorded of a finished cell can't be read any more. Executing the cell again
-// mends that.
+// A Lost error says that what was recorded of a finished cell can't be read any more. Executing the cell
+// again mends that.
 type Lost struct {
 	Cell  *Cell
 	Times int32 // it had been executed again when that was noticed

@@ -32,8 +32,8 @@ func (s Share) Owns(origin string) bool {
 
 func (s Share) String() string { return fmt.Sprintf("%d/%d", s.K, s.Of) }
 
-// Narrow turns r to a share. What the store has of the whole experiment stays as it is; cells that read it see
-// the share of it.
+// Narrow turns r to a share. What the store has of the whole experiment stays as it is; cells that read it
+// see the share of it.
 func (r *Resolver) Narrow(ctx context.Context, s *Share, stop <-chan struct{}) {
 	whole := New(r.Plan, r.Options)
 	whole.noted = true

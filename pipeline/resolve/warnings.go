@@ -35,7 +35,8 @@ func (n *Cell) AddWarnings(list []stages.Warning) {
 		sameReason := func(known *cellWarnings) bool { return known.first.Reason == w.Reason }
 		k := slices.IndexFunc(n.outcome.warnings, sameReason)
 		if k < 0 {
-			n.outcome.warnings, k = append(n.outcome.warnings, &cellWarnings{first: w}), len(n.outcome.warnings)
+			k = len(n.outcome.warnings)
+			n.outcome.warnings = append(n.outcome.warnings, &cellWarnings{first: w})
 		}
 		same := n.outcome.warnings[k]
 		if same.n++; w.Item < same.first.Item || w.Item == same.first.Item && w.Text < same.first.Text {
@@ -48,11 +49,12 @@ func (n *Cell) AddWarnings(list []stages.Warning) {
 func (n *Cell) AddOnce(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.outcome.warnings = append(n.outcome.warnings, &cellWarnings{stages.Warning{Reason: text, Text: text}, 1, true})
+	w := &cellWarnings{stages.Warning{Reason: text, Text: text}, 1, true}
+	n.outcome.warnings = append(n.outcome.warnings, w)
 }
 
-// TakeWarnings returns what n warned of, each reason once, and forgets it. Of a text that is once for all cells,
-// once reports whether it is news.
+// TakeWarnings returns what n warned of, each reason once, and forgets it. Of a text that is once for all
+// cells, once reports whether it is news.
 func (n *Cell) TakeWarnings(once func(text string) bool) (texts []string) {
 	n.mu.Lock()
 	list := n.outcome.warnings

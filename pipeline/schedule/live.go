@@ -29,8 +29,8 @@ func Live(c *plan.Cell, missing func(*plan.Cell) bool) (live [][]plan.Edge) {
 	return live
 }
 
-// Blocker returns a cell that is missing and without which c can't be executed, or nil. A step that drops what
-// is missing needs one cell an input.
+// Blocker returns a cell that is missing and without which c can't be executed, or nil. A step that drops
+// what is missing needs one cell an input.
 func Blocker(c *plan.Cell, missing func(*plan.Cell) bool) *plan.Cell {
 	for p := range c.Inputs {
 		var first *plan.Cell
@@ -64,8 +64,8 @@ func (s *Schedule) Blocker(c *plan.Cell) *plan.Cell {
 	return Blocker(c, func(from *plan.Cell) bool { return !s.State(from).OK() })
 }
 
-// Needs reports whether c, which wasn't executed because another cell of its job failed, can't do without one:
-// it has no results and won't be executed again.
+// Needs reports whether c, which wasn't executed because another cell of its job failed, can't do without
+// one: it has no results and won't be executed again.
 func (s *Schedule) Needs(c *plan.Cell) bool {
 	by := s.Blocker(c)
 	return by != nil && s.State(by) >= Ready

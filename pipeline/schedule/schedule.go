@@ -1,17 +1,15 @@
 // Package schedule decides which cells of a plan a run works on next. It is pure: it knows neither store nor
-// context, and starts no goroutine. Its caller takes cells that are due, says what the store has of them, takes
-// work while slots are free, and says how that ended.
+// context, and starts no goroutine. Its caller takes cells that are due, says what the store has of them,
+// takes work while slots are free, and says how the work ended.
 //
 // A cell goes through these states; the arrows are the methods of [Schedule]:
 //
-//		            ┌──────────────── the other cell with its key Finished ◄───────────────┐
-//		            ▼                                                                      │
-//		Waiting ─► Due ──── Missing ────► Ready or Held ── Next ─► Running ── Again ─► (Waiting)
-//		  inputs    │ ▲                        │                      │
-//		Finished    │ └─ Compiled ─┐           └─ its key is being    └─ Finished ─► Done, Failed, Blocked, Postponed
-//		            │              │              executed: Waiting
-//		            ├─ Uncompiled ─► Uncompiled ── Next ─► Compiling
-//		            └─ Finished ─► Cached, Failed, Blocked, Postponed
+//		Waiting ── the last input Finished ─► Due
+//		Due ── Missing ─► Ready or Held ── Next ─► Running ── Finished ─► Done, Failed, Blocked or Postponed
+//		Due ── Missing, while another cell with the key is to be executed ─► Waiting ── that Finished ─► Due
+//		Due ── Finished ─► Cached, Failed, Blocked or Postponed
+//		Due ── Uncompiled ─► Uncompiled ── Next ─► Compiling ── Returned ─► Due
+//		Running ── Again ─► Waiting or Due
 //
 //	  - state: the states.
 //	  - schedule: the queues, and what is next.

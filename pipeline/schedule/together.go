@@ -93,10 +93,10 @@ type gathering struct {
 	candidates []*cell        // those of after, in the order in which they were found
 }
 
-// together returns the cells that are to execute together with first, whose bytes aren't kept: those that read
-// them, or read the bytes of a cell that does and isn't kept either, item by item; and the held cells that
-// these read too, be it through others whose bytes aren't kept. complete is false while one of them still
-// waits for a cell outside the job; such a cell is left out if patient is false.
+// together returns the cells that are to execute together with first, whose bytes aren't kept: those that
+// read them, or read the bytes of a cell that does and isn't kept either, item by item; and the held cells
+// that these read too, be it through others whose bytes aren't kept. complete is false while one of them
+// still waits for a cell outside the job; such a cell is left out if patient is false.
 func (s *Schedule) together(first *cell, patient bool) (cells []*cell, complete bool) {
 	if first.plan.Stage.Relation != stages.Each {
 		return []*cell{first}, true
@@ -136,7 +136,7 @@ func (g *gathering) add(held *cell) {
 }
 
 // addHeld adds the held cells that candidates read, themselves or through cells that aren't kept and still
-// wait. Each may bring further candidates.
+// wait. The cells that need these become candidates, too.
 func (g *gathering) addHeld() {
 	seen := map[*cell]bool{}
 	for i := 0; i < len(g.candidates); i++ {
@@ -166,11 +166,12 @@ func (g *gathering) from(e plan.Edge) *cell { return g.schedule.cells[e.From.Ind
 
 // aligned reports whether c takes the same items as the gathering's first cell, one by one.
 func (g *gathering) aligned(c *cell) bool {
-	return c.plan.Stage.Relation == stages.Each && g.schedule.calls[c.plan.Index] == g.schedule.calls[g.first.plan.Index]
+	calls := g.schedule.calls
+	return c.plan.Stage.Relation == stages.Each && calls[c.plan.Index] == calls[g.first.plan.Index]
 }
 
-// joins reports whether c reads bytes that only live in the job and nothing that comes after it, and whether it
-// still waits for a cell elsewhere.
+// joins reports whether c reads bytes that only live in the job and nothing that comes after it, and whether
+// it still waits for a cell elsewhere.
 func (g *gathering) joins(c *cell) (joins, waits bool) {
 	if c.state >= Running {
 		return false, false
@@ -190,8 +191,8 @@ func (g *gathering) joins(c *cell) (joins, waits bool) {
 	return joins, waits
 }
 
-// depthFirst orders the cells of the job so that few of their bytes live at a time: each comes right after the
-// cells that it needs, and one that is kept, or that no cell of the job reads, as early as it can.
+// depthFirst orders the cells of the job so that few of their bytes live at a time: each comes right after
+// the cells that it needs, and one that is kept, or that no cell of the job reads, as early as it can.
 func (g *gathering) depthFirst() []*cell {
 	out := make([]*cell, 0, len(g.cells))
 	lacks := map[*cell]int{} // edges from cells of the job that aren't placed

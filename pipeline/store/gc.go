@@ -134,7 +134,8 @@ func (c *collection) shares() error {
 			continue
 		}
 		age := time.Since(info.ModTime())
-		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight || isExtract(e.Name()) && age > shareInUse {
+		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight ||
+			isExtract(e.Name()) && age > shareInUse {
 			c.Leftovers++
 			c.garbage = append(c.garbage, filepath.Join(c.s.sharesDir(), e.Name()))
 		}

@@ -98,7 +98,8 @@ func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 // Objects yields the objects that have the action's listings and payloads.
 func (h Hit) Objects() iter.Seq[ObjectRef] {
 	return func(yield func(ObjectRef) bool) {
-		for b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]; len(b) >= objectLen; b = b[objectLen:] {
+		b := h.rec[entryLen+int(h.rec[21])+h.Outputs()*outputLen:]
+		for ; len(b) >= objectLen; b = b[objectLen:] {
 			if !yield(ObjectRef{stages.Digest(b[:keyLen]), int64(binary.LittleEndian.Uint64(b[keyLen:]))}) {
 				return
 			}

@@ -73,7 +73,8 @@ func TestListingDigest(t *testing.T) {
 // TestListingFormat: the bytes of listings, and their digests, are those of all stores of this format.
 func TestListingFormat(t *testing.T) {
 	inObject := func(n int) Ref {
-		return Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+		return Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528},
+			Off: int64(n%32) * 150_528,
 			Len: 150_528}
 	}
 	inline := func(text string) Ref {
@@ -152,7 +153,8 @@ func manyItems(items int) *Listing {
 	l := newListing(stages.Facts{"unit": "share"}, IDs|Origins)
 	for n := range items {
 		id := "ILSVRC2012_val_" + number(n).Short()[:8]
-		r := Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528}, Off: int64(n%32) * 150_528,
+		r := Ref{Digest: number(n), Object: ObjectRef{number(n / 32), 32 * 150_528},
+			Off: int64(n%32) * 150_528,
 			Len: 150_528}
 		l.Append(Entry{Ref: r, ID: id, Origin: id})
 	}

@@ -653,7 +653,8 @@ func TestCollectWithShares(t *testing.T) {
 	mergeShares(t, dir)
 	w.hasItems(t, dir)
 	in, err := open(t, dir, Options{}).Info()
-	if err != nil || in.Shares != 1 || in.SharesInUse != 1 || in.ShareItems != in.Items || in.ShareBytes == 0 {
+	if err != nil || in.Shares != 1 || in.SharesInUse != 1 || in.ShareItems != in.Items ||
+		in.ShareBytes == 0 {
 		t.Errorf("%+v, %v", in, err)
 	}
 }
@@ -713,7 +714,8 @@ func TestVerifySharesOfOthers(t *testing.T) {
 	problems, err := s.Verify(t.Context())
 	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "shares/1of3.") &&
 		!strings.HasPrefix(
-			problems[1], "shares/1of3.") || !strings.Contains(strings.Join(problems, "\n"), "another user's") {
+			problems[1], "shares/1of3.") ||
+		!strings.Contains(strings.Join(problems, "\n"), "another user's") {
 		t.Errorf("%q, %v", problems, err)
 	}
 }

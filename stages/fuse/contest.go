@@ -114,8 +114,8 @@ func casesWithMeans(all *scores.Contest, label func(axis, id string) string, cel
 	return every, nil
 }
 
-// compare takes the cases that compare methods, and leaves out the others. Where there is one method, all that
-// score it do.
+// compare takes the cases that compare methods, and leaves out the others. Where there is one method, all
+// that score it do.
 func (c *contest) compare(all *scores.Contest, every []scoreCase) {
 	alone := len(all.Competitors) == 1
 	for _, k := range every {

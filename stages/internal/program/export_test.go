@@ -134,7 +134,9 @@ func Digests(ctx context.Context, n *Net, slot stages.Slot, q lower.Question,
 func (p *Program) Need() (bytes int64, hidden bool) { return p.need.Run, p.need.Hidden }
 
 // GradientOf is [Net.Gradient] of exactly batch images.
-func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q lower.Question, batch int) (Gradient, error) {
+func GradientOf(ctx context.Context, n *Net, slot stages.Slot, q lower.Question, batch int) (
+	Gradient, error,
+) {
 	p, err := n.questioned(ctx, slot, "gradient", batch, n.gradient(q))
 	return Gradient{p}, err
 }
