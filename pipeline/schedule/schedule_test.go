@@ -218,14 +218,30 @@ func TestTogether(t *testing.T) {
 }
 
 // TestImpatience: a reader that waits for a cell which the job's own results lead to is left out, so that the
-// job can begin.
+// job begins before others.
 func TestImpatience(t *testing.T) {
 	got := play(t, `images
 		maps temporary: images
 		score: maps
 		mean whole: score
-		late: maps mean`, func(p *player) { p.stored = "images" }).run()
-	if want := "images cached, job maps+score, job mean, job late"; got != want {
+		late: maps mean
+		other: images`, func(p *player) { p.stored = "images" }).run()
+	if want := "images cached, job maps+score, job other, job mean, job late"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestPatience: a job waits while another one that is at work leads to one of its readers, and no longer.
+func TestPatience(t *testing.T) {
+	p := play(t, "images\nmodel whole\nmaps temporary: images\nscore: maps model", nil)
+	p.stored, p.fails = "images", "model"
+	w, _ := p.next(true, false)
+	if w, ok := p.next(true, false); ok {
+		t.Errorf("%s doesn't wait for %s", names(w.Open), p.log[len(p.log)-2])
+	}
+	p.s.Returned(w)
+	p.finish(w.Open)
+	if got, want := p.run(), "images cached, job model, job maps, score blocked by model"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
