@@ -40,7 +40,7 @@ type Engine struct {
 	// Digests of programs that another found are found anew. It may be nil where no stage has any.
 	Compiler func() string
 	// Compare has one in so many items of a stage that computes on a device other than the processor be
-	// computed there, too: see [Probation]. 0 stands for 20, a negative number for none.
+	// computed there, too: see [execute.Probation]. 0 stands for 20, a negative number for none.
 	Compare int
 	// SameDevice takes only results that were made by what MadeBy names.
 	SameDevice bool
@@ -62,7 +62,7 @@ type Summary struct {
 	Cells, Cached, Executed, Failed, Blocked int
 	Items                                    int // executed; a Whole stage counts one
 	Restored                                 int // cells computed again because the store lost bytes
-	Postponed                                int // cells that aren't this run's to execute: see [Share]
+	Postponed                                int // cells that another run executes: see [resolve.Share]
 	Took                                     time.Duration
 }
 
@@ -76,7 +76,7 @@ type run struct {
 	speeds   *speeds
 	workers  *pool.Pool    // its goroutines, and their stacks, serve many small cells
 	todo     chan func()   // what workers have the loop do
-	told     sync.Map      // warnings that no other cell repeats
+	warned   sync.Map      // texts of warnings that no other cell repeats
 	resolved func() []byte // the plan as text
 
 	// What follows is the loop's alone.
@@ -85,8 +85,8 @@ type run struct {
 	errs     []error                        // by index: why cells ended without results
 	jobs     map[*schedule.Job]*execute.Job // that have begun
 	own      *execute.Worker
-	stopped  bool // nothing new starts
-	failed   bool // some cell did
+	stopped  bool // nothing new is started
+	failed   bool // a cell failed
 	forecast forecast
 	forced   []Forced
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/runexp/runexp/pipeline/resolve"
 )
 
-// An Event tells what happens in a run. Progress displays, logs and the JSON stream are all made from events.
+// An Event is something that happens in a run. Progress displays, logs and the JSON stream are made from
+// events.
 type Event struct {
 	Kind   EventKind
 	Cell   string        // the cell's name; empty for events about the whole run

@@ -10,11 +10,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Forced tells how a forced cell came out, compared with what was stored.
+// Forced is the comparison of a forced cell's results with those that were stored.
 type Forced struct {
 	Cell       string
 	Reproduced bool // every payload and fact is the same, bit for bit, or Within
-	// Within tells that other hardware or another runtime made what was stored, or a GPU, whose bits may
+	// Within says that other hardware or another runtime made the stored results, or a GPU, whose bits may
 	// change from run to run, and that the cell is no farther off than Tolerance, that of its stage.
 	Within    bool
 	Tolerance float64
@@ -71,8 +71,8 @@ func (r *run) reportForced(n *resolve.Cell) {
 	r.forced = append(r.forced, f)
 }
 
-// difference returns how far a port that came out different is off, and where, or NaN and why that can't be
-// told.
+// difference returns by how much the results of a port differ from the stored ones, and where; NaN and the
+// reason if they can't be compared.
 func (r *run) difference(n *resolve.Cell, before store.Hit, port int) (largest float64, where string) {
 	was, err := r.engine.Store.Listing(before, port)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Outlook tells what a run would do, as far as the store allows to know. Making it writes nothing and
-// computes nothing but the programs of cells, where a new build may compile others.
+// An Outlook says what a run would do, given the results in the store. Making it writes nothing. It computes
+// only the programs of cells, because a new build may compile other ones.
 type Outlook struct {
 	store    *store.Store
 	resolver *resolve.Resolver
@@ -39,7 +39,7 @@ const (
 	IsCached  AheadKind = iota
 	Runs                // its inputs are there, its result isn't
 	DependsOn           // on a cell that runs: equal results would make it cached
-	Broken              // its data can't be read
+	Broken              // its data can't be read, or its device is refused for it
 )
 
 func (a Ahead) String() string {
@@ -158,7 +158,7 @@ func (o *Outlook) Complete() bool {
 	return !slices.ContainsFunc(o.ahead, func(a Ahead) bool { return a.Kind != IsCached })
 }
 
-// Keys adds to set what the results of the cached cells lie under in the store.
+// Keys adds the keys of the cached cells to a set.
 func (o *Outlook) Keys(set map[stages.Digest]bool) {
 	for _, n := range o.resolver.Cells {
 		if n.HasResults() {

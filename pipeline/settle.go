@@ -37,7 +37,7 @@ func (r *run) settle(n *resolve.Cell) {
 	if !look.Looked && r.errs[n.Index] == nil { // else it was looked up ahead, or can't be compiled
 		*look = r.own.Look(n)
 	}
-	look.Looked = false // if it is due again, what is stored is another
+	look.Looked = false // if the cell is due again, the store has changed
 	if look.Err != nil && r.errs[n.Index] == nil {
 		r.errs[n.Index] = look.Err
 	}
@@ -70,7 +70,7 @@ func (r *run) finish(c *plan.Cell, as schedule.State) {
 	case schedule.Blocked:
 		e.Kind, e.Reason = CellBlocked, err.(*execute.Blocked).By.String()
 	}
-	if as != schedule.Done && as != schedule.Postponed { // which was told, and which isn't the run's
+	if as != schedule.Done && as != schedule.Postponed { // those were shown, or are another run's
 		r.show(e)
 	}
 	for _, unread := range r.schedule.Finished(c, as) {
@@ -116,7 +116,7 @@ func (r *run) finishJob(j *execute.Job, err error) {
 // reportWarnings shows what a cell's stage warned of.
 func (r *run) reportWarnings(n *resolve.Cell) {
 	once := func(text string) bool {
-		_, known := r.told.LoadOrStore(text, true)
+		_, known := r.warned.LoadOrStore(text, true)
 		return !known
 	}
 	for _, text := range n.TakeWarnings(once) {

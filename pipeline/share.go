@@ -39,7 +39,7 @@ func (r *run) postponement(n *resolve.Cell) error {
 type Lack struct {
 	Cell  string
 	Items int
-	// New tells that the run itself made what the cell reads, so that nobody could execute it before.
+	// New says that this run made what the cell reads, so that no share could execute the cell before.
 	New bool
 }
 

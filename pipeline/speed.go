@@ -86,7 +86,7 @@ func (r *speeds) of(n *resolve.Cell) (s measured, ok bool) {
 	return s, false
 }
 
-// keys returns the keys of n's speed on this kind of machine, from what tells most to what tells least:
+// keys returns the keys of n's speed on this kind of machine, the most specific first:
 // stage, parameters and model; stage and model; stage and parameters; model. A model is known by its
 // definition, which is known before it is made. Without a model, time depends on the items' size: then stage
 // and parameters count in this experiment, and the stage alone where another experiment has left nothing to

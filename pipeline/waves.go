@@ -17,7 +17,7 @@ type Wave struct {
 	Number  int          // from 0; it depends on the plan alone
 	Cells   []*plan.Cell // itemwise, whose results are missing
 	Closing []*plan.Cell // Whole, whose results are missing
-	Calls   int          // of all itemwise cells of the wave, as far as they are known
+	Calls   int          // of the itemwise cells of the wave whose number of calls is known
 	Known   int          // calls whose outcomes are stored
 	Unsized int          // cells of Cells of which nobody knows how many calls they take
 	Missing Estimate     // of the others, in seconds of one slot
@@ -135,8 +135,8 @@ func (o *Outlook) Extract() error {
 	return o.store.WriteExtract(o.resolver.Plan.Name, hits, groups)
 }
 
-// Origins returns how many items the plan's others are made from: what its itemwise cells read from outside,
-// and what its Whole cells make, as far as that is known.
+// Origins returns how many items all others are made from: those that itemwise cells read from outside, and
+// those of Whole cells whose number is known.
 func (o *Outlook) Origins() (count int) {
 	ids := map[string]bool{}
 	for _, n := range o.resolver.Cells {
@@ -184,8 +184,8 @@ func (o *Outlook) itemsDone() (known []int, others int) {
 	return known, others
 }
 
-// groups returns the keys that the item records of each itemwise cell which isn't complete lie under, zero
-// where that isn't known yet: see [resolver.groupKey].
+// groups returns, for each itemwise cell that isn't complete, the key of its items' records, or zero while
+// that isn't known: see [key.Maker.Group].
 func (o *Outlook) groups() []stages.Digest {
 	groups := make([]stages.Digest, len(o.resolver.Cells))
 	facts := make([]map[string]stages.Facts, len(o.resolver.Cells))

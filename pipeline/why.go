@@ -56,7 +56,7 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 	return w
 }
 
-// known lists those of n's ingredients that are known, and tells which ones aren't yet.
+// known lists those of n's ingredients that are known; pending reports whether another one isn't known yet.
 func (o *Outlook) known(n *resolve.Cell) (list key.Ingredients, pending func(name string) bool) {
 	inputs := map[string]bool{}
 	var results key.Ingredients

@@ -16,9 +16,9 @@ import (
 // out it calls Run with a smaller batch, and the cell's later chunks begin with the batch that fitted.
 func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 	n := cells[0]
-	batch := w.x.batch
+	batch := w.executor.batch
 	for _, n := range cells {
-		batch = min(batch, cmp.Or(int(w.x.of(n).batch.Load()), batch))
+		batch = min(batch, cmp.Or(int(w.executor.of(n).batch.Load()), batch))
 	}
 	var tried *stages.BatchError
 	trimmed := false
@@ -28,7 +28,7 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 		for k, n := range cells {
 			e := envs[k]
 			if n.Stage.Seeded {
-				e.Seed = w.x.resolver.Plan.Seed
+				e.Seed = w.executor.Resolver.Plan.Seed
 			}
 			e.Slot, e.Batch, e.Outputs, e.OutFacts = w.slot, batch, nil, nil
 			e.OnWarn = func(x stages.Warning) { warnings[k] = append(warnings[k], x) }
@@ -58,8 +58,8 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 		}
 		errors.As(err, &tried)
 		batch = smaller
-		if w.x.of(n).lower(batch) { // and no other chunk has said so
-			w.x.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
+		if w.executor.of(n).lower(batch) { // and no other chunk has said so
+			w.executor.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
 		}
 		if err := w.slot.Trim(); err != nil {
 			return err

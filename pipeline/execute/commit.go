@@ -13,17 +13,17 @@ func (w *Worker) Commit(j *Job) {
 	for i, m := range j.members {
 		w.guard(m, func() error {
 			if i > 0 {
-				if err := w.x.resolver.MakeKey(m.cell); err != nil {
+				if err := w.executor.Resolver.MakeKey(m.cell); err != nil {
 					return err
 				}
-				look := w.x.resolver.LookUp(m.cell)
+				look := w.executor.Resolver.LookUp(m.cell)
 				if m.look = &look; look.Found {
 					return nil
 				}
 			}
 			return w.commit(m)
 		})
-		if w.lost != nil { // on the way to something that the store lost
+		if w.lost != nil { // while it computed again what the store lost
 			m.fail(w.lost)
 		}
 	}
@@ -35,7 +35,7 @@ func (w *Worker) Commit(j *Job) {
 // commit makes a member's results of the outcomes of its items and stores them under the cell's key: from
 // then on, and not before, the cell is done.
 func (w *Worker) commit(m *member) error {
-	n, r, s := m.cell, w.x.resolver, m.cell.Stage
+	n, r, s := m.cell, w.executor.Resolver, m.cell.Stage
 	listings := m.listings
 	if s.Relation != stages.Whole {
 		var err error
@@ -58,14 +58,14 @@ func (w *Worker) commit(m *member) error {
 	for p := range s.Outputs {
 		a.Outputs = append(a.Outputs, store.Output{Port: s.Outputs[p].Name, Dropped: !n.Kept()})
 	}
-	if err := w.x.Store.Record(a, listings); err != nil {
+	if err := w.executor.Store.Record(a, listings); err != nil {
 		return err
 	}
-	w.x.Events.Committed(n, w.x.of(n).meter.take())
-	if w.x.compares() {
+	w.executor.Events.Committed(n, w.executor.of(n).meter.take())
+	if w.executor.compares() {
 		r.Lift(n)
 	}
-	hit, ok := w.x.Store.Lookup(a.Key, a.MadeBy)
+	hit, ok := w.executor.Store.Lookup(a.Key, a.MadeBy)
 	if !ok {
 		return plan.Bug("the store forgot %s at once", n.Cell)
 	}
@@ -76,7 +76,7 @@ func (w *Worker) commit(m *member) error {
 // listings lists the outcomes of all items of a member, by output port.
 func (w *Worker) listings(m *member) (listings []*store.Listing, err error) {
 	for _, port := range m.cell.Stage.Outputs {
-		l := w.x.Store.NewListing(m.facts[port.Name], resolve.ListingParts(m.cell.Cell))
+		l := w.executor.Store.NewListing(m.facts[port.Name], resolve.ListingParts(m.cell.Cell))
 		listings = append(listings, l)
 	}
 	for call := range m.calls.Len() {

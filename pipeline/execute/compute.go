@@ -53,7 +53,7 @@ func (w *Worker) compute(j *Job, chunk []int32, computed func()) {
 	}
 	finished := int(j.computed.Add(int32(len(chunk))))
 	if last := j.members[len(j.members)-1].cell; !j.restores && last.Stage.Relation != stages.Whole {
-		w.x.Events.Computed(last.Cell, finished, j.total, device)
+		w.executor.Events.Computed(last.Cell, finished, j.total, device)
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *Worker) todo(m *member, chunk []int32) (*task, error) {
 		if !ok {
 			return nil, plan.Bug("%s has no key for item %d", m.cell.Cell, call)
 		}
-		if w.x.find(m, call, key) {
+		if w.executor.find(m, call, key) {
 			continue
 		}
 		if equal, ok := first[key]; ok {
@@ -305,7 +305,7 @@ func (w *Worker) computeWhole(m *member, onProbation bool) error {
 	if err != nil {
 		return err
 	}
-	r := w.x.resolver
+	r := w.executor.Resolver
 	e := &stages.Env{Stage: n.Stage, Ports: ports, Order: r.Keys.OrderOf(m.id)}
 	e.Labels, e.Families = key.NamesIn(r.Plan.Labels, e.Order), key.NamesIn(r.Plan.Families, e.Order)
 	if m.id.Sources != nil {
@@ -332,7 +332,7 @@ func (w *Worker) computeWhole(m *member, onProbation bool) error {
 		}
 	}
 	for i := range e.Read {
-		if err := m.id.Sources.Unchanged(i, w.x.Store.FileUnchanged); err != nil {
+		if err := m.id.Sources.Unchanged(i, w.executor.Store.FileUnchanged); err != nil {
 			return err
 		}
 	}

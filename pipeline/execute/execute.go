@@ -70,16 +70,15 @@ type Config struct {
 // An Executor has the slots of a run, and what its jobs have in common.
 type Executor struct {
 	Config
-	resolver *resolve.Resolver
-	batch    int
-	ctx      context.Context // ended by the loss of the last device, too
-	cancel   context.CancelCauseFunc
+	batch  int
+	ctx    context.Context // ended by the loss of the last device, too
+	cancel context.CancelCauseFunc
 
 	host      chan *device.Slot // those that aren't at work
 	devices   chan *device.Slot // empty until first is done
 	first     sync.Once
-	alive     atomic.Int32      // devices that weren't lost; processors count as one
-	gone      chan struct{}     // closed when none is left
+	alive     atomic.Int32      // devices that aren't lost; processors count as one
+	gone      chan struct{}     // closed when no device is left
 	checker   chan *device.Slot // of the processor, for what is compared with it
 	storing   chan struct{}     // holds one for each chunk that is stored while its slot computes
 	hostCache *device.Cache
@@ -102,13 +101,13 @@ type work struct {
 // New returns an executor. It makes the slots of the host, and says to the resolver where programs are
 // compiled. Host slots have their own cache, so that a device never waits on work that waits for a device.
 func New(ctx context.Context, c Config) *Executor {
-	x := &Executor{Config: c, resolver: c.Resolver, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
+	x := &Executor{Config: c, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
 		gone: make(chan struct{}), work: make([]work, len(c.Resolver.Cells))}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.hostCache = x.newCache()
-	x.resolver.Compiling = x.hostCache
+	x.Resolver.Compiling = x.hostCache
 	if slices.ContainsFunc(x.Devices, func(d stages.Device) bool { return d.Class == "cpu" }) {
-		x.resolver.Compiling = x.newCache()
+		x.Resolver.Compiling = x.newCache()
 	}
 	x.host = make(chan *device.Slot, runtime.GOMAXPROCS(0))
 	for i := range cap(x.host) {
@@ -169,12 +168,12 @@ func (x *Executor) openDevices(items int) {
 			x.alive.Store(int32(len(x.Devices)))
 		}
 		for _, d := range device.For(items, x.Devices) {
-			cache := x.resolver.Compiling
+			cache := x.Resolver.Compiling
 			if d.Class != "cpu" {
 				if cache = caches[d]; cache == nil {
 					cache = x.newCache()
 					if x.Batch == 0 {
-						cache.Memory = found{x.resolver, d}
+						cache.Memory = found{x.Resolver, d}
 					}
 					caches[d] = cache
 				}
@@ -184,7 +183,7 @@ func (x *Executor) openDevices(items int) {
 	})
 }
 
-// found is what programs found out about a device, in the store, for runs on the same kind of device.
+// found keeps in the store what programs found out about a device, for runs on the same kind of device.
 type found struct {
 	resolver *resolve.Resolver
 	device   stages.Device

@@ -48,7 +48,7 @@ func (x *Executor) lifetimes(j *Job) {
 	for _, m := range j.members {
 		last[m.cell] = m
 		for e := range m.cell.Edges() {
-			from := x.resolver.Of(e)
+			from := x.Resolver.Of(e)
 			if m.in[from] != nil {
 				last[from] = m
 				j.folds = j.folds || len(e.Coord) > 0 && !from.Step.Keep
@@ -84,7 +84,7 @@ func (w *Worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, err
 			continue
 		}
 		var err error
-		if out[i], err = w.x.Store.Load(ref); errors.As(err, new(*store.Miss)) {
+		if out[i], err = w.executor.Store.Load(ref); errors.As(err, new(*store.Miss)) {
 			out[i], again = nil, append(again, int(k))
 		} else if err != nil {
 			return nil, err

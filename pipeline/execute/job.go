@@ -198,7 +198,7 @@ func (m *member) failed() bool { return m.failure() != nil }
 func (w *Worker) guard(m *member, phase func() error) {
 	err := m.failure()
 	for e := range m.cell.Edges() {
-		if before := m.in[w.x.resolver.Of(e)]; before != nil && err == nil {
+		if before := m.in[w.executor.Resolver.Of(e)]; before != nil && err == nil {
 			if failure := before.failure(); failure != nil {
 				err = BlockedBy(e.From, failure)
 			}
@@ -211,7 +211,7 @@ func (w *Worker) guard(m *member, phase func() error) {
 		}()
 	}
 	switch {
-	case errors.Is(err, stages.ErrDeviceLost) && !w.slot.On(w.x.hostCache):
+	case errors.Is(err, stages.ErrDeviceLost) && !w.slot.On(w.executor.hostCache):
 		w.lost = err
 	case err != nil:
 		m.fail(err)

@@ -27,14 +27,14 @@ func (w *Worker) Open(j *Job) {
 				return err
 			}
 			if k := m.dropped(); k > 0 && !j.restores {
-				w.x.warn(m.cell.Cell,
+				w.executor.warn(m.cell.Cell,
 					"missing: drop leaves out %d items that not all collapsed cells have", k)
 			}
 			if lead != nil && m.calls.Len() != lead.calls.Len() {
 				return plan.Bug("%s has %d items, %s %d", m.cell.Cell, m.calls.Len(), lead.cell.Cell,
 					lead.calls.Len())
 			}
-			if w.x.resolver.Forced(m.cell.Cell) && !j.restores {
+			if w.executor.Resolver.Forced(m.cell.Cell) && !j.restores {
 				m.stored = nil
 			}
 			return nil
@@ -47,11 +47,11 @@ func (w *Worker) Open(j *Job) {
 	if lead == nil {
 		return
 	}
-	w.x.lifetimes(j)
+	w.executor.lifetimes(j)
 	switch {
 	case lead.cell.Stage.Relation == stages.Whole:
 		j.chunks = [][]int32{nil}
-	case w.x.KnownOnly && !j.restores:
+	case w.executor.KnownOnly && !j.restores:
 		w.leaveOut(j)
 	default:
 		j.chunks = w.chunks(j, lead)
@@ -60,7 +60,7 @@ func (w *Worker) Open(j *Job) {
 		j.total += len(c)
 	}
 	for _, m := range j.members {
-		w.x.of(m.cell).total.Store(int32(j.total))
+		w.executor.of(m.cell).total.Store(int32(j.total))
 	}
 	j.left.Store(int32(len(j.chunks)))
 }
@@ -68,7 +68,7 @@ func (w *Worker) Open(j *Job) {
 // prepare loads what every chunk of m needs. in has the members of the same job that come before it.
 func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 	return w.mend(func() (err error) {
-		n, r := m.cell, w.x.resolver
+		n, r := m.cell, w.executor.Resolver
 		m.in = in
 		if n.ID().LacksProgram() {
 			if err := r.Compile(w.ctx, n); err != nil {
@@ -95,15 +95,15 @@ func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 			return err
 		}
 		m.known = make([]int32, m.calls.Len())
-		m.items = w.x.Store.NewItems()
-		m.stored = w.x.Store.Items(m.group, w.madeBy(n))
+		m.items = w.executor.Store.NewItems()
+		m.stored = w.executor.Store.Items(m.group, w.madeBy(n))
 		return nil
 	})
 }
 
 // readPorts fills in what m reads on its ports.
 func (w *Worker) readPorts(m *member) error {
-	r := w.x.resolver
+	r := w.executor.Resolver
 	joins, err := r.Keys.Joins(m.id)
 	if err != nil {
 		return err
@@ -184,15 +184,15 @@ func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
 		todo = append(todo, twin{first, call})
 	}
 	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
-	size := w.x.Chunk
+	size := w.executor.Chunk
 	if size == 0 && len(todo) > 0 {
 		// As few rounds as chunks of 16 make, and in each a chunk for every slot. A GPU's are as large as a
 		// batch, and small enough to lose.
 		workers, most := 1, 16
 		if j.device() {
-			workers = cap(w.x.devices)
-			if w.x.Devices[0].Class != "cpu" {
-				most = max(most, min(w.x.batch, 64))
+			workers = cap(w.executor.devices)
+			if w.executor.Devices[0].Class != "cpu" {
+				most = max(most, min(w.executor.batch, 64))
 			}
 		}
 		rounds := (len(todo)-1)/(most*workers) + 1
@@ -222,7 +222,7 @@ func (w *Worker) allKnown(j *Job, call int) (first stages.Digest, known bool) {
 		if first == (stages.Digest{}) {
 			first = key
 		}
-		if !ok || !w.x.find(m, call, key) {
+		if !ok || !w.executor.find(m, call, key) {
 			return first, false
 		}
 	}
@@ -239,7 +239,7 @@ func (w *Worker) leaveOut(j *Job) {
 		w.guard(m, func() error {
 			lacks := 0
 			for call := range m.calls.Len() {
-				if key, ok := m.key(call); !ok || !w.x.find(m, call, key) {
+				if key, ok := m.key(call); !ok || !w.executor.find(m, call, key) {
 					lacks++
 				}
 			}

@@ -21,7 +21,7 @@ func (j *Job) Pieces() bool { return len(j.chunks) > 1 || len(j.chunks) == 1 && 
 // RunAll computes and commits a job that has no pieces.
 func (w *Worker) RunAll(j *Job) {
 	for _, chunk := range j.chunks {
-		w.x.started(j)
+		w.executor.started(j)
 		w.compute(j, chunk, func() {})
 	}
 	w.Commit(j)
@@ -53,7 +53,7 @@ func (x *Executor) started(j *Job) {
 func (w *Worker) Next(j *Job) Piece {
 	if j.next == 0 {
 		j.start = time.Now()
-		w.x.started(j)
+		w.executor.started(j)
 	}
 	first, chunks := j.chunks[j.next], 1
 	calls, room := first, 0

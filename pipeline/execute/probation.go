@@ -16,25 +16,25 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Probation tells how far what a run's devices computed is off the processor's results.
+// A Probation says by how much the results of a run's devices deviate from the processor's.
 //
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
 // sixteen items of a large one, and then one item in [Config.Compare], chosen by its key, is computed on the
 // processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond
-// the stage's tolerance. Single items may be: a path of discrete choices, or a kink, makes much of the last
-// bit. So while one of the last twenty items compared is off, all are compared. The class is refused for the
-// program where at least two of the last twenty and more than an eighth are off, or where one has another
-// shape or is undefined elsewhere, or that a Whole stage made. Then the cell fails, nothing that this class
-// and runtime has stored of the program is served any more, and later runs fail at once, but for cells that
-// are forced.
+// the stage's tolerance. A single item may be off without a fault: a path of discrete choices, or a kink,
+// makes a large difference of the last bit. So while one of the last twenty compared items is off, all items
+// are compared. The class is refused for the program if at least two of the last twenty and more than an
+// eighth of them are off, if one has another shape or is undefined elsewhere, or if the result of a Whole
+// stage is off. Then the cell fails, results that this class and runtime have stored of the program are no
+// longer taken, and later runs fail at once, except for cells that are forced.
 type Probation struct {
 	Items    int           // that were compared
 	Took     time.Duration // on the processor
 	Programs []Compared    // by stage, in the order of their names
 }
 
-// Compared tells how far a stage's items are off on a device.
+// Compared says by how much a stage's items deviate on a device.
 type Compared struct {
 	Stage     string
 	Items     int
@@ -112,7 +112,7 @@ func (w *Worker) enrol(x *execution) {
 	if !x.task.member.cell.Stage.Device {
 		return
 	}
-	x.trial = w.x.trials.at(w.x.resolver.Keys.Trial(x.task.member.id), x.task.member.cell.Stage)
+	x.trial = w.executor.trials.at(w.executor.Resolver.Keys.Trial(x.task.member.id), x.task.member.cell.Stage)
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
 	x.trial.mu.Unlock()
@@ -137,7 +137,7 @@ func (w *Worker) choose(x *execution, suspected bool) {
 	x.sample.Calls, x.made = nil, nil
 	for i, item := range x.task.keys {
 		d := key.Of("compared", []stages.Digest{x.trial.program, item}, nil)
-		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.x.Compare, usualCompare)) == 0 {
+		if binary.LittleEndian.Uint64(d[:])%uint64(cmp.Or(w.executor.Compare, usualCompare)) == 0 {
 			x.sample.Calls, x.made = append(x.sample.Calls, calls[i]), append(x.made, outs[i])
 		}
 	}
@@ -179,8 +179,8 @@ func (w *Worker) compare(x *execution) (err error) {
 	}
 	var slot *device.Slot
 	select {
-	case slot = <-w.x.checker:
-		defer func() { w.x.checker <- slot }()
+	case slot = <-w.executor.checker:
+		defer func() { w.executor.checker <- slot }()
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	}
@@ -218,12 +218,12 @@ func (w *Worker) recordCompared(list []*execution) {
 func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 	outs []callOutput, facts map[string]stages.Facts, err error,
 ) {
-	batch := w.x.batch
+	batch := w.executor.batch
 	for {
 		e := x.sample
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
 		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
-		at := &Worker{x: w.x, ctx: w.ctx, slot: slot}
+		at := &Worker{executor: w.executor, ctx: w.ctx, slot: slot}
 		err := at.call(x.task.member.cell.Stage, []stages.Part{{Params: x.task.member.cell.Params, Env: &e}})
 		if err == nil {
 			outs, err = collect(x.task.member.cell, &e)
@@ -282,8 +282,8 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	}
 	const text = "%s computes it otherwise than the processor: of the last %d items compared %d deviate by " +
 		"more than %g, %s %s; --devices cpu computes it and takes all else from the store"
-	t.refused = fmt.Errorf(text, w.x.resolver.Class, n, off, t.Tolerance, where, by)
-	w.x.resolver.Refuse(x.task.member.cell, t.refused)
+	t.refused = fmt.Errorf(text, w.executor.Resolver.Class, n, off, t.Tolerance, where, by)
+	w.executor.Resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }
 

@@ -26,7 +26,7 @@ func (w *Worker) loader(from *resolve.Cell, port int) func(int) ([]byte, error) 
 func (w *Worker) load(n *resolve.Cell, port int, at []int32) (out [][]byte, err error) {
 	out = make([][]byte, len(at))
 	err = w.mend(func() error {
-		gone, err := w.x.resolver.Fetch(n, port, at, out)
+		gone, err := w.executor.Resolver.Fetch(n, port, at, out)
 		if err != nil || gone == nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (w *Worker) load(n *resolve.Cell, port int, at []int32) (out [][]byte, err 
 		if err != nil {
 			return err
 		}
-		l, err := w.x.resolver.Listing(n, port)
+		l, err := w.executor.Resolver.Listing(n, port)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (w *Worker) regenerate(n *resolve.Cell, port int, at []int32) (map[stages.D
 		if err := on.prepare(m, nil); err != nil {
 			return err
 		}
-		l, err := on.x.resolver.Listing(n, port)
+		l, err := on.executor.Resolver.Listing(n, port)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (w *Worker) again(m *member, calls []int, bytes *inFlight) error {
 	return nil
 }
 
-// mend calls f until nothing that it reads of finished cells turns out to be lost: those cells are executed
-// again.
+// mend calls f. If the store has lost results of finished cells that f reads, mend executes these cells again
+// and calls f again.
 func (w *Worker) mend(f func() error) error {
 	for {
 		err := f()
@@ -138,7 +138,7 @@ func (w *Worker) restore(l *resolve.Lost) error {
 // executeAgain executes a finished cell again on w's slot.
 func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 	n := l.Cell
-	restoring := &w.x.of(n).restoring
+	restoring := &w.executor.of(n).restoring
 	restoring.Lock()
 	defer restoring.Unlock()
 	before := n.Restoring()
@@ -149,11 +149,11 @@ func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 		return fmt.Errorf("%s: %w, and computing it again didn't help", n.Cell, l.Err)
 	}
 	defer func() { n.Restored(!errors.Is(err, stages.ErrDeviceLost)) }()
-	w.x.warn(n.Cell, "%v; it is computed again", l.Err)
+	w.executor.warn(n.Cell, "%v; it is computed again", l.Err)
 	n.Forget()
 	// A disk that lost one thing may have lost more. The store remembers what can't be read.
 	for p := range before.Hit.Objects() {
-		_, _ = w.x.Store.Load(store.Ref{Digest: p.Digest, Object: p, Len: p.Size})
+		_, _ = w.executor.Store.Load(store.Ref{Digest: p.Digest, Object: p, Len: p.Size})
 	}
 	if err := w.whole(&Job{members: []*member{{cell: n}}, restores: true}); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 			return errDiffers(n.Cell, fmt.Sprintf("its port %q", n.Stage.Outputs[p].Name))
 		}
 	}
-	w.x.restored.Add(1)
+	w.executor.restored.Add(1)
 	return nil
 }
 

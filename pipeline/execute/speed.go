@@ -63,7 +63,7 @@ func (w *Worker) clock() (stop func(cells ...*resolve.Cell)) {
 		took, spent, n := time.Since(began), w.slot.Take(), len(cells)
 		for k, c := range cells {
 			portion := func(all int) int { return (all + k) / n } // they add up to all
-			w.x.of(c).meter.add(Speed{
+			w.executor.of(c).meter.add(Speed{
 				Forward: portion(spent.Forward), Backward: portion(spent.Backward),
 				Seconds: max(took-spent.Loading, 0).Seconds() / float64(n),
 				Loading: spent.Loading.Seconds() / float64(n),

@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An execution is what a task came out as.
+// An execution is the result of a task.
 type execution struct {
 	task    *task
 	env     *stages.Env
@@ -19,8 +19,8 @@ type execution struct {
 
 	trial  *trial       // of what is to be compared with the processor
 	first  bool         // of its program
-	sample stages.Env   // what is compared, or may be: the calls,
-	made   []callOutput // and what came of them
+	sample stages.Env   // the calls that are compared, or may be,
+	made   []callOutput // and their outputs
 }
 
 // keep stores the payloads of an execution, and remembers its outcomes for this run.
@@ -31,7 +31,7 @@ func (w *Worker) keep(x *execution, bytes *inFlight) error {
 	var refs []store.Ref
 	if m.cell.Step.Keep {
 		var err error
-		if refs, err = w.x.Store.Put(payloads); err != nil {
+		if refs, err = w.executor.Store.Put(payloads); err != nil {
 			return err
 		}
 	} else {
@@ -62,7 +62,7 @@ func (w *Worker) keep(x *execution, bytes *inFlight) error {
 	}
 	x.records, x.env, x.outs = records, nil, nil
 	spent := Speed{Calls: len(t.calls), Made: made(outs), Seconds: time.Since(began).Seconds()}
-	w.x.of(m.cell).meter.add(spent)
+	w.executor.of(m.cell).meter.add(spent)
 	return nil
 }
 
@@ -71,15 +71,15 @@ func (w *Worker) record(x *execution) error {
 	t, began := x.task, time.Now()
 	m := t.member
 	for _, call := range t.calls { // what was made of a file that changed meanwhile isn't stored
-		if err := m.id.Sources.Unchanged(call, w.x.Store.FileUnchanged); err != nil {
+		if err := m.id.Sources.Unchanged(call, w.executor.Store.FileUnchanged); err != nil {
 			return err
 		}
 	}
-	if err := w.x.Store.RecordItems(m.group, w.madeBy(m.cell), x.records); err != nil {
+	if err := w.executor.Store.RecordItems(m.group, w.madeBy(m.cell), x.records); err != nil {
 		return err
 	}
-	w.x.items.Add(int64(len(t.calls)))
-	w.x.of(m.cell).meter.add(Speed{Seconds: time.Since(began).Seconds()})
+	w.executor.items.Add(int64(len(t.calls)))
+	w.executor.of(m.cell).meter.add(Speed{Seconds: time.Since(began).Seconds()})
 	return nil
 }
 
@@ -95,13 +95,14 @@ func (w *Worker) storeWhole(m *member, e *stages.Env) error {
 		if err != nil {
 			return err
 		}
-		l := w.x.Store.NewListing(m.facts[m.cell.Stage.Outputs[p].Name], resolve.ListingParts(m.cell.Cell))
+		facts := m.facts[m.cell.Stage.Outputs[p].Name]
+		l := w.executor.Store.NewListing(facts, resolve.ListingParts(m.cell.Cell))
 		for i, o := range list {
 			l.Append(store.Entry{Ref: refs[i], ID: o.ID, Origin: cmp.Or(o.Origin, o.ID)})
 		}
 		m.listings = append(m.listings, l)
 	}
-	w.x.items.Add(1)
+	w.executor.items.Add(1)
 	calls := 0
 	for _, p := range m.cell.Stage.Inputs {
 		for _, d := range e.Ports[p.Name] {
@@ -110,18 +111,18 @@ func (w *Worker) storeWhole(m *member, e *stages.Env) error {
 			}
 		}
 	}
-	w.x.of(m.cell).meter.add(Speed{Calls: max(calls, 1), Made: made(outs)})
+	w.executor.of(m.cell).meter.add(Speed{Calls: max(calls, 1), Made: made(outs)})
 	return nil
 }
 
-// refsOf stores the outputs of a port of a Whole stage. An item that is passed on stays where it lies; it is
-// stored here if it lies nowhere.
+// refsOf stores the outputs of a port of a Whole stage. An item that the stage passes on keeps its place in
+// the store; it is stored again if the store has lost it.
 func (w *Worker) refsOf(n *resolve.Cell, e *stages.Env, list []stages.Output) ([]store.Ref, error) {
 	refs := make([]store.Ref, len(list))
 	var payloads [][]byte
 	var at []int // by payload: its position in list
 	put := func() error {
-		stored, err := w.x.Store.Put(payloads)
+		stored, err := w.executor.Store.Put(payloads)
 		for k, ref := range stored {
 			refs[at[k]] = ref
 		}
@@ -133,12 +134,12 @@ func (w *Worker) refsOf(n *resolve.Cell, e *stages.Env, list []stages.Output) ([
 		if o.From != "" {
 			port := slices.IndexFunc(n.Stage.Inputs, func(p stages.Port) bool { return p.Name == o.From })
 			from := n.ID().Live(port)[0]
-			l, err := w.x.resolver.Listing(w.x.resolver.Of(from), from.Port)
+			l, err := w.executor.Resolver.Listing(w.executor.Resolver.Of(from), from.Port)
 			if err != nil {
 				return nil, err
 			}
 			refs[i] = l.At(o.Index).Ref
-			if refs[i].Inline != nil || refs[i].Kept() && w.x.Store.Check(refs[i].Object) == nil {
+			if refs[i].Inline != nil || refs[i].Kept() && w.executor.Store.Check(refs[i].Object) == nil {
 				continue
 			}
 			if o.Data, err = e.Ports[o.From][0].Load(o.Index); err != nil {

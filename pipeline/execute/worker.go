@@ -14,7 +14,7 @@ import (
 
 // A Worker is a goroutine at a slot.
 type Worker struct {
-	x         *Executor
+	executor  *Executor
 	ctx       context.Context
 	slot      *device.Slot
 	home      chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
@@ -28,7 +28,8 @@ type Worker struct {
 
 // Own returns a worker with a slot of its own, for work that doesn't take long.
 func (x *Executor) Own() *Worker {
-	return &Worker{x: x, ctx: x.ctx, slot: x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})}
+	slot := x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
+	return &Worker{executor: x, ctx: x.ctx, slot: slot}
 }
 
 // FreeHost returns a worker on a free slot of the host, nil if there is none.
@@ -42,7 +43,7 @@ func (x *Executor) free(slots chan *device.Slot) *Worker {
 		select {
 		case slot := <-slots:
 			if !slot.Lost() {
-				return &Worker{x: x, ctx: x.ctx, slot: slot, home: slots}
+				return &Worker{executor: x, ctx: x.ctx, slot: slot, home: slots}
 			}
 		default:
 			return nil
@@ -54,7 +55,7 @@ func (x *Executor) free(slots chan *device.Slot) *Worker {
 func (x *Executor) OnHost(ctx context.Context, f func(w *Worker) error) error {
 	select {
 	case slot := <-x.host:
-		w := &Worker{x: x, ctx: ctx, slot: slot, home: x.host}
+		w := &Worker{executor: x, ctx: ctx, slot: slot, home: x.host}
 		defer w.GiveBack()
 		return f(w)
 	case <-ctx.Done():
@@ -91,23 +92,23 @@ func (w *Worker) reclaim() error {
 func (w *Worker) makeRoom(awaited bool) {
 	if awaited {
 		select {
-		case w.x.storing <- struct{}{}:
+		case w.executor.storing <- struct{}{}:
 		default:
 			return
 		}
 	} else {
-		w.x.storing <- struct{}{}
+		w.executor.storing <- struct{}{}
 	}
 	w.room = true
 	w.GiveBack()
-	w.x.Events.SlotFree()
+	w.executor.Events.SlotFree()
 }
 
 // leaveRoom has another worker store.
 func (w *Worker) leaveRoom() {
 	if w.room {
 		w.room = false
-		<-w.x.storing
+		<-w.executor.storing
 	}
 }
 
@@ -119,7 +120,7 @@ func (w *Worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 			if !s.Lost() {
 				return s, nil
 			}
-		case <-w.x.gone:
+		case <-w.executor.gone:
 			return nil, errNoDevice
 		case <-w.ctx.Done():
 			return nil, context.Cause(w.ctx)
@@ -131,11 +132,11 @@ func (w *Worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 // device never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again
 // on another. What the processor made is computed there, whatever the run's devices are.
 func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
-	x := w.x
+	x := w.executor
 	made := n.Stored().MadeBy()
-	if n.Stage.Device && made != x.resolver.Class && made == x.resolver.MadeBy("cpu") {
+	if n.Stage.Device && made != x.Resolver.Class && made == x.Resolver.MadeBy("cpu") {
 		slot := x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
-		return f(&Worker{x: x, ctx: w.ctx, slot: slot, like: made, behalf: w})
+		return f(&Worker{executor: x, ctx: w.ctx, slot: slot, like: made, behalf: w})
 	}
 	if w.behalf != nil { // it may hold the only device
 		return w.behalf.onDevice(n, f)
@@ -144,7 +145,7 @@ func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 		if err := w.reclaim(); err != nil {
 			return err
 		}
-		return f(&Worker{x: x, ctx: w.ctx, slot: w.slot})
+		return f(&Worker{executor: x, ctx: w.ctx, slot: w.slot})
 	}
 	x.openDevices(len(x.Devices))
 	for {
@@ -152,7 +153,7 @@ func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 		if err != nil {
 			return err
 		}
-		on := &Worker{x: x, ctx: w.ctx, slot: slot, home: x.devices}
+		on := &Worker{executor: x, ctx: w.ctx, slot: slot, home: x.devices}
 		if err = f(on); errors.Is(err, stages.ErrDeviceLost) {
 			on.lose(err)
 			continue
@@ -166,7 +167,7 @@ func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 // lose takes w's device out of the run, with all its slots: takeSlot and free drop them. If it was the last,
 // the run ends.
 func (w *Worker) lose(err error) {
-	x := w.x
+	x := w.executor
 	if w.lost = err; !w.slot.Lose() {
 		return
 	}
@@ -188,20 +189,20 @@ func (w *Worker) lose(err error) {
 // madeBy names what makes n's results on w's slot, "" where that doesn't matter.
 func (w *Worker) madeBy(n *resolve.Cell) string {
 	if n.Stage.Device {
-		return cmp.Or(w.like, w.x.resolver.Class)
+		return cmp.Or(w.like, w.executor.Resolver.Class)
 	}
 	return ""
 }
 
 // Compile finds out n's program. What the store lost of the values that n reads is computed again.
 func (w *Worker) Compile(n *resolve.Cell) error {
-	return w.mend(func() error { return w.x.resolver.Compile(w.ctx, n) })
+	return w.mend(func() error { return w.executor.Resolver.Compile(w.ctx, n) })
 }
 
 // Look looks n up, as the resolver does. What the store lost of its inputs is computed again.
 func (w *Worker) Look(n *resolve.Cell) (look resolve.Look) {
 	look.Err = w.mend(func() error {
-		look = w.x.resolver.Look(n)
+		look = w.executor.Resolver.Look(n)
 		return look.Err
 	})
 	return look
@@ -210,7 +211,7 @@ func (w *Worker) Look(n *resolve.Cell) (look resolve.Look) {
 // Data describes what an edge hands over. Payloads that the store lost are computed again.
 func (w *Worker) Data(e plan.Edge) (d stages.Data, err error) {
 	err = w.mend(func() error {
-		d, err = w.x.resolver.Data(e, w.loader)
+		d, err = w.executor.Resolver.Data(e, w.loader)
 		return err
 	})
 	return d, err

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Cell is a cell of a plan with what is known of it. How far a run is with it is the business of the run's
-// schedule.
+// A Cell is a cell of a plan with its identity and its outcome. The schedule of a run knows how far the run
+// is with it.
 type Cell struct {
 	*plan.Cell
 	depth int32 // the longest way from a cell without inputs
@@ -23,7 +23,7 @@ type Cell struct {
 	outcome outcome
 }
 
-// An outcome is what came of a cell. What isn't in the store is made on demand.
+// An outcome is what came of a cell. Listings and ids are read on demand.
 type outcome struct {
 	has        bool // results
 	hit        store.Hit
@@ -35,7 +35,7 @@ type outcome struct {
 	warnings   []*cellWarnings // that aren't reported yet
 }
 
-// ID returns n's identity, as far as it is known.
+// ID returns what is known of n's identity.
 func (n *Cell) ID() *key.Identity { return n.identity.Load() }
 
 // SetLive says which edges hand something over to n, nil for all.

@@ -1,7 +1,7 @@
 // Package resolve turns cells into keys, and keys into what is stored under them.
 //
 //   - resolve: a [Resolver] gives a cell its identity and looks it up, in a plan ahead of everything else.
-//   - cell: what is known of a cell: its identity, and its outcome behind one mutex.
+//   - cell: a cell's identity, and its outcome, which one mutex guards.
 //   - sources, program: what of an identity takes work.
 //   - results, data: what a cell that has finished well has; a [Lost] error asks for its execution.
 //   - refusal: devices whose results aren't taken any more.

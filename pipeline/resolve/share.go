@@ -16,9 +16,9 @@ import (
 // owns. The items of no two of Of shares have an origin in common.
 //
 // A run of a share executes what is missing of its items in every cell, and what needs no items: models. A
-// Whole stage that reads items needs those of all shares, so it and what reads it are postponed to a run that
-// has all parts, see [Engine.Closing]. What the share's run finds of items lies under the same keys as what a
-// run of all of them finds. Keys of cells are the share's own: no other run takes its listings for whole.
+// Whole stage that reads items needs those of all shares: it and the cells that read it are postponed to a
+// run that has the items of all shares. Records of items have the keys that they have in a run of all items.
+// Keys of cells are the share's own: no other run takes a share's listings for those of all items.
 type Share struct{ K, Of int } // K from 0
 
 // Owns reports whether what was made from an origin is the share's.
@@ -33,7 +33,7 @@ func (s Share) Owns(origin string) bool {
 func (s Share) String() string { return fmt.Sprintf("%d/%d", s.K, s.Of) }
 
 // Narrow turns r to a share. What the store has of the whole experiment stays as it is; cells that read it
-// see the share of it.
+// see the share's items.
 func (r *Resolver) Narrow(ctx context.Context, s *Share, stop <-chan struct{}) {
 	whole := New(r.Plan, r.Options)
 	whole.noted = true
@@ -58,8 +58,8 @@ func (r *Resolver) ownSources(all *key.Sources) *key.Sources {
 	return all.Where(r.share.Owns)
 }
 
-// errNotNoted says that the store knows nothing of a data set, so that nothing can be complete that was made
-// from it. A share doesn't read all of it to find the same.
+// errNotNoted says that the store has no digest of a file of a data set, so that nothing made from the data
+// set can be complete. A share doesn't digest the whole data set to learn that.
 var errNotNoted = errors.New("its files aren't known yet")
 
 // fileDigest returns the digest of an outside file. In the look at the whole experiment that a run of a share

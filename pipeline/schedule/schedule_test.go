@@ -342,8 +342,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestAgain: a cell of a job that wasn't executed because another one failed is due again if it can do without
-// that one, when its other inputs have finished.
+// TestAgain: a cell of a job that wasn't executed because another one failed is due again if it can do
+// without that one, when its other inputs have finished.
 func TestAgain(t *testing.T) {
 	p := play(t, `images
 		a temporary: images

@@ -64,8 +64,8 @@ func MayShare(a, b *plan.Cell) bool {
 	return shared != nil && shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
 }
 
-// release takes the cells of a job of which one is held, once everything that they read has finished or, if
-// patient is false, as much of it as ever will before the job does.
+// release takes the cells of a job of which one is held, once everything that they read has finished. If
+// patient is false, cells that still wait for others are left out.
 func (s *Schedule) release(patient bool) []*cell {
 	waiting := map[*cell]bool{} // they are in a job that isn't complete
 	for _, c := range s.held {
