@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // TestDocsExtending adds the files and lines of docs/extending.md to the program, as an overlay, and runs the
@@ -65,11 +63,8 @@ func TestDocsExtending(t *testing.T) {
 	}
 	const tests = "^(TestGini|TestBuiltinIsWellFormed|TestAdjoint|TestMutants)$/" +
 		"^(score|attribute|ReverseSequence)$"
-	args := []string{"test", "-vet=off", "-v", "-overlay", file, "-run", tests}
-	if stagetest.Race() { // whose packages are compiled already
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "./stages/score", "./stages/internal/relevance", "./registry")...)
+	cmd := exec.Command("go", "test", "-vet=off", "-v", "-overlay", file, "-run", tests, "./stages/score",
+		"./stages/internal/relevance", "./registry")
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if err != nil {

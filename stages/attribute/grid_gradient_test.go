@@ -32,7 +32,7 @@ type grid struct {
 func forEachGrid(t *testing.T, look func(g grid)) {
 	layers := map[string]string{"Input": "input", "Middle": "middle", "Final": "final"}
 	for _, net := range []string{"gapcnn", "smallcnn"} {
-		for _, setting := range []string{"GridPG", "DiFull", "DiPart"} {
+		for _, setting := range stagetest.Sample(t, 3, []string{"GridPG", "DiFull", "DiPart"}) {
 			a := read(t, "gridpg_difull_dipart", net+"_"+setting+".npz")
 			heads := [][]int{{0}, {3}}
 			if setting == "GridPG" {

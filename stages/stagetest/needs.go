@@ -2,6 +2,7 @@ package stagetest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -51,6 +52,16 @@ func Sample[T any](t testing.TB, k int, all []T) (some []T) {
 		some = append(some, all[i])
 	}
 	t.Logf("left out: %d of %d cases of %s", len(all)-len(some), len(all), t.Name())
+	return some
+}
+
+// SampleOf is [Sample] of cases with names.
+func SampleOf[V any](t testing.TB, k int, all map[string]V) map[string]V {
+	t.Helper()
+	some := map[string]V{}
+	for _, name := range Sample(t, k, slices.Sorted(maps.Keys(all))) {
+		some[name] = all[name]
+	}
 	return some
 }
 

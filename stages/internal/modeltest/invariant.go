@@ -93,7 +93,7 @@ func InvariantStage(t *testing.T, s stages.Stage, params any, port string, in ma
 			}
 		}
 		for i := range want {
-			alone := run(newSlot(threads), 16, func(all []stages.Call) []stages.Call { return all[i : i+1] })
+			alone := run(slot, 16, func(all []stages.Call) []stages.Call { return all[i : i+1] })
 			if !bytes.Equal(want[i], alone[0]) {
 				t.Errorf("%s: item %d alone on %d threads gives other bytes than in a batch", s.Name, i,
 					threads)

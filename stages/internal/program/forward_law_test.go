@@ -1,8 +1,6 @@
 package program_test
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -64,8 +62,8 @@ func TestAnswersBits(t *testing.T) {
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}
-	for _, name := range stagetest.Sample(t, 4, slices.Sorted(maps.Keys(all))) {
-		n := net(t, all[name])
+	for name, p := range stagetest.SampleOf(t, 4, all) {
+		n := net(t, p)
 		want := classify(t, n, threaded{1, stagetest.NewSlot()}, 5, 5)
 		for _, r := range []struct{ threads, batch int }{{1, 1}, {1, 4}, {3, 2}, {3, 8}, {3, 1}} {
 			if !sameBits(classify(t, n, threaded{r.threads, stagetest.NewSlot()}, r.batch, 5), want) {

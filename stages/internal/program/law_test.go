@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -105,10 +104,9 @@ func layers(t *testing.T, n *program.Net, slot stages.Slot, batch, count int) []
 // TestOneForward checks that the forward pass of every program with a backward pass has the same bits,
 // whatever its rules and layer: only then can programs share it.
 func TestOneForward(t *testing.T) {
-	all := modeltest.Nets(t, true)
-	for _, name := range stagetest.Sample(t, 3, slices.Sorted(maps.Keys(all))) {
+	for name, p := range stagetest.SampleOf(t, 3, modeltest.Nets(t, true)) {
 		t.Run(name, func(t *testing.T) {
-			n := net(t, all[name])
+			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
 			questions := []lower.Question{{Rules: relevance.Guided()}, {Rules: relevance.Deconvolution()},
@@ -133,9 +131,9 @@ func TestDerivativesBits(t *testing.T) {
 	for _, name := range []string{"attention", "fused", "grid", "lstm", "means", "tokens"} {
 		all[name] = small(t, name)
 	}
-	for _, name := range stagetest.Sample(t, 4, slices.Sorted(maps.Keys(all))) {
+	for name, p := range stagetest.SampleOf(t, 4, all) {
 		t.Run(name, func(t *testing.T) {
-			n := net(t, all[name])
+			n := net(t, p)
 			images, runs := 5, []struct{ threads, batch int }{{1, 4}, {2, 2}, {3, 8}, {3, 1}}
 			if n.Size() > 100000 {
 				images, runs = 2, runs[3:]

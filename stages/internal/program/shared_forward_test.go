@@ -1,7 +1,6 @@
 package program_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -37,10 +36,9 @@ func families() []lower.Question {
 // TestSharedForwardBits checks that each question that shares its forward pass has, bit for bit, the
 // derivatives and answers that it has alone; and that few groups have all questions.
 func TestSharedForwardBits(t *testing.T) {
-	nets := modeltest.Nets(t, true)
-	for _, name := range stagetest.Sample(t, 3, slices.Sorted(maps.Keys(nets))) {
+	for name, p := range stagetest.SampleOf(t, 3, modeltest.Nets(t, true)) {
 		t.Run(name, func(t *testing.T) {
-			n := net(t, nets[name])
+			n := net(t, p)
 			slot := threaded{1, stagetest.NewSlot()}
 			batch := n.Fit(2, 2)
 			all := []lower.Question{
