@@ -12,10 +12,10 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// A contest is what is fused: the ranked methods and the cases that compare some of them.
+// A contest is the input of a fusion: the ranked methods and the cases that compare some of them.
 type contest struct {
 	methods  []string // ids, sorted
-	names    []string // what these are called: their labels
+	names    []string // their labels
 	at       []int    // their indices in the cases
 	axes     []string // of the cases
 	cases    []scoreCase
@@ -196,7 +196,7 @@ func largest(part []int, cases []scoreCase) []bool {
 	return in
 }
 
-// warn reports what takes no part.
+// warn reports excluded methods and cases.
 func (c *contest) warn(e *stages.Env) {
 	for _, o := range c.leftOut {
 		e.Warn("case %s is left out: %s", o.name, o.reason)

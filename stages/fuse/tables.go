@@ -58,8 +58,8 @@ func rankingTable(p MetaRankParams, c *contest, r result) stages.Table {
 	return t
 }
 
-// unrankedRows returns the rows of the methods that aren't ranked: undefined numbers, and 0 in the last
-// columns, which are counts, but for the undefined scores in the last.
+// unrankedRows returns the rows of the methods that aren't ranked: undefined numbers, and in the last
+// columns, which are counts, 0, except for the undefined scores in the last.
 func unrankedRows(c *contest, columns, counts int) []stages.Row {
 	var rows []stages.Row
 	for _, o := range c.unranked {

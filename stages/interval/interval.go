@@ -108,7 +108,7 @@ func adjust(z, z0, a float64) float64 {
 // the nominal normal quantile z of its upper end.
 func bca(deviations []float64, a, z float64) (low, high float64) {
 	below := 0.0
-	// A resample with every value once has the deviation 0 but for rounding.
+	// A resample with every value once has the deviation 0, up to rounding.
 	zero := 1e-12 * (deviations[len(deviations)-1] - deviations[0])
 	for _, d := range deviations {
 		if d < -zero {

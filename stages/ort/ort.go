@@ -8,7 +8,7 @@
 // provider.go, provider_cuda.go and provider_webgpu.go describe the classes of devices, and probe.go tries
 // whether they compute.
 //
-// account.go admits runs as far as memory allows, which room.go measures. A model that may crash, hang or
+// account.go admits runs that fit the memory, which room.go measures. A model that may crash, hang or
 // exhaust memory runs in a worker process: worker.go is the caller's side, serve.go the process's,
 // message.go the protocol between them, and limits_*.go bound what it takes. inuse.go and inuse_*.go
 // remember which models were in use when a process crashed.

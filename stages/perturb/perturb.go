@@ -19,13 +19,13 @@
 //     image.
 //   - direction: whether a larger area under the curve is better: "higher", "lower"; "none" in random order.
 //   - unit: what is replaced, "region" or "segment"; absent for pixels.
-//   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25": as asked
-//     for, where that is rounded down to whole units. It is absent where points lie at equal distances from 0
-//     to 1, but for rounding and a smaller last step.
-//   - step_pixels: how many pixels are replaced from one point to the next; absent where units are no pixels,
+//   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25": the
+//     requested one, even if it is rounded down to whole units. It is absent if the points are equidistant
+//     from 0 to 1, up to rounding and a smaller last step.
+//   - step_pixels: how many pixels are replaced from one point to the next; absent if units aren't pixels,
 //     steps differ, or the curve ends before the last pixel.
 //   - imputation: "noisy-linear" on the curves of perturb/road; absent where a substrate replaces pixels.
-//     Their variant is "official" where the shares, but for the first point's, are those of the pixels kept.
+//     Their variant is "official" if the shares, except at the first point, are those of the kept pixels.
 //
 // The curve of a map without an order is NaN.
 package perturb

@@ -24,7 +24,7 @@ func told(e *stages.Env, l claims.List, r *claims.Results, number stages.Column,
 	return nil
 }
 
-// toldBefore sets the outputs claims and answer to what became of claims, which the answer has before a text.
+// toldBefore sets the outputs claims and answer to the results of claims; a text follows in the answer.
 func toldBefore(e *stages.Env, l claims.List, r *claims.Results, number stages.Column, w claims.Words,
 	text string) error {
 	o, err := r.Test(l)
@@ -39,7 +39,7 @@ func toldBefore(e *stages.Env, l claims.List, r *claims.Results, number stages.C
 	return nil
 }
 
-// answered tests claims and tells their outcomes; without claims it names the largest and the smallest
+// answered tests claims and reports their outcomes; without claims it names the largest and the smallest
 // number.
 func answered(r *claims.Results, l claims.List, w claims.Words) (*claims.Outcomes, string, error) {
 	o, err := r.Test(l)

@@ -48,7 +48,7 @@ func (p ConsistencyParams) Known(ids map[string][]string) error {
 	return nil
 }
 
-// Consistency tells how far the rankings of cases agree, as figure 3 of Duan et al., "On the Evaluation
+// Consistency measures how much the rankings of cases agree, as figure 3 of Duan et al., "On the Evaluation
 // Consistency of Attribution-based Explanations", ECCV 2024.
 var Consistency = stages.New(stages.Def[ConsistencyParams]{
 	Name: "stats/consistency",

@@ -26,7 +26,7 @@ func (p RankCorrelationParams) Known(ids map[string][]string) error {
 	return p.List.Known(ids, correlation...)
 }
 
-// RankCorrelation tells which competitors do well on the same images: Spearman's correlation of the scores
+// RankCorrelation shows which competitors do well on the same images: Spearman's correlation of the scores
 // over images, as between Grad-CAM and smoothed integrated gradients in Rao, Böhle and Schiele, "Towards
 // Better Understanding Attribution Methods", CVPR 2022, section 5.3.
 var RankCorrelation = stages.New(stages.Def[RankCorrelationParams]{

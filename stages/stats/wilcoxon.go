@@ -254,7 +254,7 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 	return strings.Join(append(s, excluded(left, unscored)...), " ") + "\n"
 }
 
-// sentence tells which competitors of a case are better than the reference, which are worse, and which can't
+// sentence says which competitors of a case are better than the reference, which are worse, and which can't
 // be told apart from it.
 func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	var better, worse, other, open []string

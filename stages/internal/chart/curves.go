@@ -155,7 +155,7 @@ func (k *Curves) Figure() Figure {
 	return l.figure()
 }
 
-// legend returns what tells lines apart, nil if nothing does.
+// legend returns the legend of the lines, nil if it isn't needed.
 func (k *Curves) legend() *plot.Legend {
 	l := newLegend()
 	entries := 0

@@ -28,7 +28,7 @@ type HeatMap struct {
 	BandNames []string
 }
 
-// Figure draws the heat map. Undefined cells are white, with a dash; the key tells the bands.
+// Figure draws the heat map. Undefined cells are white, with a dash; the key explains the bands.
 func (m *HeatMap) Figure() Figure {
 	p := newPlot("")
 	number := words(labelSize)
@@ -65,7 +65,7 @@ func (m *HeatMap) Figure() Figure {
 	return l.figure()
 }
 
-// bandName names band k by its limits, behind its name if it has one.
+// bandName names band k by its limits, after its name if it has one.
 func (m *HeatMap) bandName(k int) string {
 	limit := func(x float64) string {
 		return strings.Replace(strconv.FormatFloat(x, 'g', -1, 64), "-", "−", 1)

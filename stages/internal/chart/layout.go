@@ -15,7 +15,7 @@ type Grid struct {
 	PerRow        int
 	Rows, Columns []string // names of the rows, at their left, and of the columns, above them
 	At            [][2]int // row and column of every panel
-	Gap           string   // what stands where no panel is
+	Gap           string   // text in place of a missing panel
 }
 
 // named reports whether rows and columns have names.
@@ -233,7 +233,7 @@ func (n gridNames) draw(frames [][]draw.Canvas, grid [][]*plot.Plot, style text.
 	}
 }
 
-// drawGap tells why there is no panel.
+// drawGap writes why there is no panel.
 func (g Grid) drawGap(c draw.Canvas) {
 	if g.Gap == "" {
 		return

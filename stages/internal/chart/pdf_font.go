@@ -91,7 +91,8 @@ func (s *subset) write(d *document) int {
 	for _, w := range widths[:len(s.runes)+1] {
 		advances = append(advances, thousandth(1000*float64(w)/float64(em)))
 	}
-	// Programs that join files tell fonts by their names: six letters say which glyphs this one has.
+	// Programs that join files distinguish fonts by their names: six letters stand for the glyphs in this
+	// one.
 	tag, sum := make([]byte, 6), crc32.ChecksumIEEE(file)
 	for i := range tag {
 		tag[i], sum = 'A'+byte(sum%26), sum/26

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// pens is what the canvases that write files have in common: the state that Push keeps and Pop restores, with
-// the transforms so far as one matrix.
+// pens is common to the canvases that write files: the state that Push keeps and Pop restores, with the
+// transforms so far as one matrix.
 type pens struct {
 	state pen
 	stack []pen
@@ -47,7 +47,7 @@ func (c *pens) transform(a, b, d, e, f, g float64) {
 		m[0]*f + m[2]*g + m[4], m[1]*f + m[3]*g + m[5]}
 }
 
-// at returns where a point is in the file.
+// at returns the position of a point in the file.
 func (c *pens) at(p vg.Point) (x, y float64) {
 	m := c.state.matrix
 	return m[0]*float64(p.X) + m[2]*float64(p.Y) + m[4], m[1]*float64(p.X) + m[3]*float64(p.Y) + m[5]

@@ -11,15 +11,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Ranks is a critical-difference diagram (Demšar, "Statistical Comparisons of Classifiers over Multiple Data
-// Sets", JLMR 2006, Figure 1): mean ranks on an axis, the best on the left, and bars below it that join what
-// can't be told apart.
+// Ranks is a critical-difference diagram (Demšar, "Statistical Comparisons of Classifiers over Multiple
+// Data Sets", JLMR 2006, Figure 1): mean ranks on an axis, the best on the left, and bars below it that
+// join competitors which don't differ significantly.
 type Ranks struct {
 	Title    string
 	Names    []string
 	Rank     []float64 // at least 1, none undefined
 	Critical float64   // the critical difference; NaN for none
-	Groups   [][]int   // indices into Names of those that can't be told apart
+	Groups   [][]int   // indices into Names of competitors that don't differ significantly
 }
 
 // The lengths of a diagram.

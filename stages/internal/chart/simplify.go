@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// unseen is a distance, in points of 1/72 inch, that nobody sees: what SVG files round to.
+// unseen is an invisible distance, in points of 1/72 inch, to which SVG files round.
 const unseen = 0.1
 
 // simplified returns the points of a line without those that lie within a distance of the line through the

@@ -11,15 +11,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// Words say what the numbers are.
+// Words are the words for numbers in answers.
 type Words struct {
 	Verb   string // of an id with a larger number, as "react"
 	More   string // "more to modified maps"; of other relations more or larger is replaced
-	Name   string // of the number, as "the distance in percent"; "" where More names it
+	Name   string // of the number, as "the distance in percent"; "" if More names it
 	Digits int    // decimals
-	Tests  string // what a number with a threshold is of, as "pairs of cases"; "" for tests
-	Paired string // the test that p is of, as "Wilcoxon's signed-rank test, paired by image"; "" without one
-	Of     string // what the test has several of, as "image"
+	Tests  string // the things that a number with a threshold compares, as "pairs of cases"; "" for tests
+	Paired string // the test of p, as "Wilcoxon's signed-rank test, paired by image"; "" without one
+	Of     string // the units of the test, as "image"
 }
 
 // MeansOver are the words for means over images.
@@ -29,8 +29,8 @@ var MeansOver = Words{Verb: "have", More: "a larger mean", Digits: 4,
 // named is the number of tests that a sentence names before it counts the rest.
 const named = 5
 
-// Answer tells the outcomes in a paragraph; "" without claims. Its first sentence tells in how many tests the
-// first claims hold.
+// Answer writes the outcomes as a paragraph; "" without claims. Its first sentence says in how many tests
+// the first claims hold.
 func (o *Outcomes) Answer(w Words) string {
 	var s []string
 	for rest := o.all; len(rest) > 0; {
@@ -47,7 +47,7 @@ func (o *Outcomes) Answer(w Words) string {
 	return strings.Join(append(s, o.method(w)...), " ")
 }
 
-// alike reports whether one sentence tells two claims: of ids with the same relation and conditions.
+// alike reports whether one sentence can report two claims: of ids with the same relation and conditions.
 func alike(a, b outcome) bool {
 	same := func(c outcome) string {
 		return fmt.Sprint(c.Relation, c.axis, c.threshold, c.Every, c.Where, c.direction)
@@ -55,7 +55,7 @@ func alike(a, b outcome) bool {
 	return same(a) == same(b) && !a.threshold && len(a.tests) > 0 && len(b.tests) > 0
 }
 
-// verdicts are how the tests of claims that are alike come out.
+// verdicts are the results of the tests of similar claims.
 type verdicts struct {
 	subjects, rivals, absent []string // in bold, and the labels of ids that are absent
 	failures, open           []string // tests that fail, and that are undefined
@@ -63,7 +63,7 @@ type verdicts struct {
 	sure, against            int  // confirmed, and with the opposite confirmed
 	compared                 bool // by a test of significance
 	closest                  *test
-	of                       *outcome // that the closest test is of
+	of                       *outcome // the claim of the closest test
 }
 
 func (o *Outcomes) verdicts(w Words, claims []outcome) (v verdicts) {
@@ -174,7 +174,7 @@ func (o *Outcomes) statement(w Words, claims []outcome, v *verdicts) (says, not,
 	return says, not, by
 }
 
-// rest lists what doesn't hold.
+// rest lists the tests that don't hold.
 func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 	if len(failures) > 0 {
 		s = append(s, "Not so: "+some(failures)+".")
@@ -188,7 +188,7 @@ func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 	return s
 }
 
-// method tells what p is, and whether there are images enough.
+// method explains p, and whether there are enough images.
 func (o *Outcomes) method(w Words) (s []string) {
 	if o.unpaired() {
 		s = append(s, "Where there is no p, the means are of different images, and nothing tests their "+
@@ -216,7 +216,7 @@ func (o *Outcomes) unpaired() bool {
 	})
 }
 
-// possible reports whether any test has images enough to confirm a difference.
+// possible reports whether any test has enough images to confirm a difference.
 func (o *Outcomes) possible() bool { return o.images() >= stat.LeastPairs(o.least()) }
 
 // least is the level of a single test.
@@ -234,7 +234,7 @@ func (o *Outcomes) level() float64 {
 	return o.results.Level
 }
 
-// images is the number of images of the test that has the most.
+// images is the largest number of images of a test.
 func (o *Outcomes) images() (n int) {
 	for _, c := range o.all {
 		for _, t := range c.tests {
@@ -272,7 +272,7 @@ func (o *Outcomes) detail(w Words, c *outcome, t *test) string {
 	return text + ")"
 }
 
-// numbers tells those of the only test: ": 0.5 against 0.4 (p = 0.03)".
+// numbers writes the numbers of the only test: ": 0.5 against 0.4 (p = 0.03)".
 func (o *Outcomes) numbers(w Words, c *outcome, t *test) string {
 	text := fmt.Sprintf(": %.*f", w.Digits, t.X)
 	if t.rival != "" {
@@ -287,7 +287,7 @@ func (o *Outcomes) numbers(w Words, c *outcome, t *test) string {
 	return fmt.Sprintf("%s (%s, n = %d)", text, pText(t.P), t.N)
 }
 
-// allBut names many rivals of a claim: as all ids but a few, or by their number.
+// allBut names many rivals of a claim: as all ids except a few, or by their number.
 func (o *Outcomes) allBut(c *outcome) []string {
 	k := slices.Index(o.results.Axes, c.axis)
 	var others []string
@@ -309,7 +309,7 @@ func (o *Outcomes) bold(c *outcome, id string) string {
 	return "**" + o.results.label(c.axis, id) + "**"
 }
 
-// more returns what an id has or does by a relation, and whether that is good.
+// more describes the larger or better side of a relation, and whether it is the good one.
 func (w Words) more(r Relation, d stages.Direction) string {
 	text := w.More
 	switch r {
@@ -328,7 +328,7 @@ func (w Words) more(r Relation, d stages.Direction) string {
 	return text + " (worse)"
 }
 
-// where tells conditions: " (method ig and cam; layer final)".
+// where writes conditions: " (method ig and cam; layer final)".
 func (o *Outcomes) where(all []Condition) string {
 	var s []string
 	for _, w := range all {
@@ -358,7 +358,7 @@ func singular(verb string) string {
 	return verb + "s"
 }
 
-// negated returns what stands before the plain form of a verb.
+// negated returns the words before the plain form of a verb.
 func negated(verb string) string {
 	if verb == "has" || strings.HasSuffix(verb, "s") {
 		return "doesn't"

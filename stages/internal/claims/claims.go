@@ -1,6 +1,6 @@
-// Package claims counts in how many of its tests what an experiment claims holds: grammar.go reads a claim,
-// claims.go has the parameter and its check, outcome.go the tests, scores.go those of means over images,
-// answer.go tells the outcome in words and table.go as a table.
+// Package claims counts in how many of its tests a claim of an experiment holds: grammar.go parses a claim,
+// claims.go has the parameter and its check, outcome.go the tests, scores.go the tests of means over
+// images; answer.go writes the outcome in words and table.go as a table.
 package claims
 
 import (
@@ -18,7 +18,7 @@ type List struct {
 // field is the parameter's name.
 const field = "claims"
 
-// Validate rejects claims that can't be read or stand there twice.
+// Validate rejects claims that can't be parsed or are repeated.
 func (l List) Validate() error {
 	for i, text := range l.Claims {
 		switch _, err := Parse(text); {
@@ -32,8 +32,8 @@ func (l List) Validate() error {
 	return nil
 }
 
-// Known rejects claims that name unknown axes or ids. ids are all of each axis, and names those of the
-// stage's number, which has thresholds.
+// Known rejects claims that name unknown axes or ids. ids are all ids of each axis, and names the names of
+// the stage's number, for claims with a threshold.
 func (l List) Known(ids map[string][]string, names ...string) error {
 	for _, text := range l.Claims {
 		c, err := Parse(text)
@@ -79,7 +79,7 @@ func (l List) Known(ids map[string][]string, names ...string) error {
 	return nil
 }
 
-// known lists what claims may name.
+// known lists the names that claims may use.
 func known(ids map[string][]string, names []string) string {
 	var all []string
 	for axis, of := range ids {
@@ -92,11 +92,11 @@ func known(ids map[string][]string, names []string) string {
 	return "there are " + strings.Join(all, "; ")
 }
 
-// named returns the ids that stand next to the relation.
+// named returns the ids next to the relation.
 func (c Claim) named() []string { return append([]string{c.Subject}, c.Rivals...) }
 
-// axis returns the axis that has all ids which stand next to the relation, the first in alphabetical order;
-// "" for none.
+// axis returns the axis that has all ids next to the relation, the first in alphabetical order; "" for
+// none.
 func (c Claim) axis(ids map[string][]string) (found string) {
 	for axis, of := range ids {
 		lacks := func(id string) bool { return !slices.Contains(of, id) }

@@ -11,7 +11,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Relation is what a claim says of two numbers.
+// A Relation is a relation between two numbers.
 type Relation string
 
 const (
@@ -21,8 +21,7 @@ const (
 	Equal   Relation = "="     // to the decimals that are written, of a number and a threshold
 )
 
-// A Claim says how the numbers of one id of an axis compare with those of others, or how a number compares
-// with a threshold.
+// A Claim compares the number of one id of an axis with those of other ids, or a number with a threshold.
 type Claim struct {
 	Subject  string // an id, or the name of the number
 	Relation Relation
@@ -31,7 +30,7 @@ type Claim struct {
 	Where    []Condition
 }
 
-// A Condition takes the results that have one of some ids on an axis.
+// A Condition selects the results that have one of some ids on an axis.
 type Condition struct {
 	Axis string
 	IDs  []string
@@ -131,8 +130,8 @@ func (c Claim) threshold() (float64, bool) {
 	return x, err == nil && x-x == 0
 }
 
-// margin returns by how much the claim holds for two numbers, of which d is the better end: not at all where
-// it isn't positive, NaN where that is undefined.
+// margin returns by how much the claim holds for two numbers, d being the better direction: it doesn't hold
+// if the margin isn't positive, and is undefined if it is NaN.
 func (c Claim) margin(d stages.Direction, x, y float64) float64 {
 	switch {
 	case c.Relation == Smaller, c.Relation == Better && d == stages.Lower:
@@ -146,7 +145,7 @@ func (c Claim) margin(d stages.Direction, x, y float64) float64 {
 	return x - y
 }
 
-// A parser takes tokens from the front; what isn't there is "".
+// A parser takes tokens from the front; a missing token is "".
 type parser struct{ tokens []string }
 
 func (p *parser) next() string {

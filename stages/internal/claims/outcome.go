@@ -10,30 +10,30 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// Level is the p-value, corrected for the number of tests, that at most confirms what a test finds.
+// Level is the largest p-value, corrected for the number of tests, that confirms the result of a test.
 const Level = 0.05
 
 // resolution is the distance within which numbers without scores of images are equal: correlations, α, κ
 // and percentages.
 const resolution = 1e-9
 
-// Results are numbers by the ids of some axes. An axis that stands there twice is that of two cases, whose
-// number they have together; a condition on it holds for both.
+// Results are numbers by the ids of some axes. A repeated axis is the axis of two cases, whose number they
+// have together; a condition on it holds for both.
 type Results struct {
 	Axes      []string
 	IDs       [][]string
 	Values    []float64                         // NaN where undefined
 	Direction func(i int) stages.Direction      // of a number; nil: higher is better
-	Label     func(axis, id string) string      // what an id is called; nil: as it is
+	Label     func(axis, id string) string      // the name of an id; nil: the id
 	Compare   func(i, k int) Comparison         // of two numbers; nil: of the values, without a test
 	Against   func(i int, x float64) Comparison // of a number with a threshold; nil likewise
 	Names     []string                          // of the number, in claims with a threshold
 	Level     float64                           // that confirms; 0: [Level]
-	Unit      string                            // of what a test has several of; "": images
+	Unit      string                            // units of a test; "": images
 	Holm      bool                              // p-values are corrected for the number of tests
 }
 
-// A Comparison is of two numbers, which are equal as a whole or not at all: Compare settles what rounding is.
+// A Comparison compares two numbers, which are equal or not as a whole: Compare accounts for rounding.
 type Comparison struct {
 	X, Y float64
 	N    int     // images that both have
@@ -47,7 +47,7 @@ func (r *Results) Add(ids []string, value float64) {
 	r.IDs, r.Values = append(r.IDs, ids), append(r.Values, value)
 }
 
-// A state is how a test ends.
+// A state is the result of a test.
 type state int
 
 const (
@@ -56,34 +56,34 @@ const (
 	failed
 )
 
-// A test is a claim in one combination of the other axes. Its comparison is that with the rival by which it
-// fails most, or holds least; its p-value is that of the test as a whole.
+// A test is a claim in one combination of the other axes. Its comparison is the one with the rival by which
+// it fails most, or holds least; its p-value is that of the whole test.
 type test struct {
 	Comparison
 	state   state
-	at      []string  // the ids of the other axes that tell tests apart
+	at      []string  // the ids of the other axes that distinguish tests
 	rival   string    // "" for a threshold
-	margin  float64   // positive where it holds
+	margin  float64   // positive if it holds
 	met     bool      // there is a comparison
 	holding []float64 // the p-values of comparisons that hold
-	failing []float64 // and of those that don't
+	failing []float64 // and of the comparisons that don't
 }
 
-// An outcome is what became of a claim.
+// An outcome is the result of a claim.
 type outcome struct {
 	Claim
 	text      string // as it was written
-	axis      string // of the ids; "" of a threshold
+	axis      string // of the ids; "" for a threshold
 	threshold bool
 	tests     []test
-	absent    []absence        // what the claim names and the results don't have
-	direction stages.Direction // which is better, if that's the same in all tests; else ""
+	absent    []absence        // ids in the claim that the results don't have
+	direction stages.Direction // the better direction, if it is the same in all tests; else ""
 }
 
 // An absence is of an id on an axis.
 type absence struct{ axis, id string }
 
-// Outcomes are what became of all claims.
+// Outcomes are the results of all claims.
 type Outcomes struct {
 	results *Results
 	all     []outcome
@@ -179,10 +179,11 @@ func (r *Results) rivals(t *test, c Claim, i, column int) (n int) {
 	return n
 }
 
-// add adds a comparison. A test fails where one does, and is undefined where none fails and one is undefined.
+// add adds a comparison. A test fails if one comparison fails, and is undefined if none fails and one is
+// undefined.
 func (t *test) add(claim Claim, d stages.Direction, c Comparison, rival string) {
 	if claim.Relation == Equal {
-		c.P = math.NaN() // the test of a difference is none of equality
+		c.P = math.NaN() // a test of a difference doesn't test equality
 	}
 	margin, now := claim.margin(d, c.X, c.Y), failed
 	switch {
@@ -199,9 +200,9 @@ func (t *test) add(claim Claim, d stages.Direction, c Comparison, rival string) 
 	}
 }
 
-// settle gives the test its p-value. Of a test that holds, as all comparisons do, it's the largest, and none
-// where one has none. Of a test that fails, as a single comparison suffices for, it's the smallest of those
-// that do, times the number of all (Bonferroni).
+// settle computes the test's p-value. If a test holds, so do all comparisons: it is their largest p-value,
+// and undefined if one has none. If a test fails, one failing comparison suffices: it is the smallest
+// p-value of the failing ones, times the number of all (Bonferroni).
 func (t *test) settle() {
 	t.P = math.NaN()
 	switch t.state {
@@ -217,8 +218,8 @@ func (t *test) settle() {
 	}
 }
 
-// worse reports whether t holds less than u, or fails more: by p where both have one, since the numbers of
-// two tests may have different units.
+// worse reports whether t holds less than u, or fails more: by p if both have one, since the numbers of two
+// tests may have different units.
 func (t *test) worse(u *test) bool {
 	switch {
 	case t.state != u.state:
@@ -300,7 +301,7 @@ func (o *Outcomes) correct() {
 	}
 }
 
-// nearestAxis returns the axis that has the most of the ids which stand next to the relation.
+// nearestAxis returns the axis that has the most of the ids next to the relation.
 func (c Claim) nearestAxis(ids map[string][]string) (found string) {
 	most := -1
 	for _, axis := range slices.Sorted(maps.Keys(ids)) {
@@ -317,7 +318,7 @@ func (c Claim) nearestAxis(ids map[string][]string) (found string) {
 	return found
 }
 
-// equalBut reports whether ids are equal at all places but one.
+// equalBut reports whether ids are equal at all places except one.
 func equalBut(place int, a, b []string) bool {
 	for k := range a {
 		if k != place && a[k] != b[k] {
@@ -327,7 +328,7 @@ func equalBut(place int, a, b []string) bool {
 	return true
 }
 
-// selected returns what some ids are called.
+// selected returns the names of some ids.
 func (r *Results) selected(ids []string, take func(k int) bool) (out []string) {
 	for k, id := range ids {
 		if take(k) {

@@ -72,7 +72,7 @@ func (o *Outcomes) Table(number stages.Column, pTolerance float64) stages.Table 
 	return t
 }
 
-// verdict says in a word what became of a claim.
+// verdict names the outcome of a claim in a word.
 func (c *outcome) verdict(good, open int) string {
 	switch n := len(c.tests); {
 	case n == 0 && len(c.absent) > 0:

@@ -41,7 +41,7 @@ func Counted(values []float64, mask []uint8) ([]float64, []uint8) {
 	return v, m
 }
 
-// Decides reports whether a mask without ignored pixels tells maps apart: whether some pixels are on the
+// Decides reports whether a mask without ignored pixels distinguishes maps: whether some pixels are on the
 // object, and others aren't. On one that is empty or full, every map has the same relevance.
 func Decides(mask []uint8) bool {
 	area := MaskArea(mask)

@@ -41,7 +41,7 @@ func formats() []format {
 	}
 }
 
-// Formats names what [Decode] reads.
+// Formats names the formats that [Decode] reads.
 const Formats = "JPEG, PNG, WebP, BMP or TIFF"
 
 func goFormat(name, magic string, decode func(io.Reader) (image.Image, error),
@@ -182,7 +182,7 @@ func toRGB(img image.Image) *RGB {
 			v := src.Pix[src.PixOffset(x, y)]
 			d[0], d[1], d[2] = v, v, v
 		})
-	case *image.RGBA: // opaque, but for TIFF, whose colours may be multiplied with alpha
+	case *image.RGBA: // opaque, except TIFF, whose colours may be multiplied with alpha
 		each(m, r, func(d []uint8, x, y int) {
 			p := src.Pix[src.PixOffset(x, y):][:4]
 			copy(d, p[:3])

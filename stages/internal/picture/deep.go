@@ -59,7 +59,7 @@ type Depth struct {
 	Bits    int // that the file declares as significant, PNG's sBIT; 0 if it doesn't
 }
 
-// MayBeDeep reports whether a file has 16-bit channels, by its first 26 bytes, as far as they tell.
+// MayBeDeep reports whether a file has 16-bit channels, as its first 26 bytes show.
 func MayBeDeep(b []byte) bool {
 	f, err := recognise(b)
 	return err == nil && (f.name == "TIFF" || f.name == "PNG" && len(b) > 24 && b[24] == 16)

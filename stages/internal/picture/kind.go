@@ -8,7 +8,7 @@ import (
 // KindBytes is how many of a file's first bytes [Kind] looks at.
 const KindBytes = 512
 
-// A kind is a format that a file's first bytes tell.
+// A kind is a format that is recognised by a file's first bytes.
 type kind struct {
 	name    string
 	magic   string // "?" matches any byte
@@ -57,7 +57,7 @@ const (
 	htmlPage   = "HTML page"
 )
 
-// Kind tells a file's format from its name and its first [KindBytes]: "JPEG" or another that [Decode]
+// Kind returns a file's format, by its name and its first [KindBytes]: "JPEG" or another that [Decode]
 // reads; the name of another kind of file, such as "HEIC", and whether it holds a picture; "" if that isn't
 // known. Camera raw files are TIFF files around a small preview, and only their names' endings tell.
 func Kind(name string, b []byte) (kind string, picture, read bool) {

@@ -1,5 +1,5 @@
 // Package picture decodes image files (decode.go, jpeg*.go, webp.go, tiff.go), of 16-bit channels too
-// (deep.go), and masks (indices.go), tells other files apart (kind.go), applies their orientation (exif.go),
+// (deep.go), and masks (indices.go), recognises other files (kind.go), applies their orientation (exif.go),
 // resizes (resize.go) and crops them for a network. Its pixels are bit-identical to those of the tools with
 // which vision networks are trained and evaluated: libjpeg's chroma upsampling, libwebp's colours, Pillow's
 // resampling. Other arithmetic changes a network's top-1 accuracy.

@@ -29,7 +29,7 @@ func (n *Net) need(ctx context.Context, slot stages.Slot, p *lower.Lowered) (low
 	return need, nil
 }
 
-// short tells of the batch for which memory was short, and which smaller one may do.
+// short names the batch for which memory was short, and a smaller one that may fit.
 func (n *Net) short(err error, batch int) error {
 	if !errors.Is(err, stages.ErrOutOfMemory) || errors.As(err, new(*stages.BatchError)) {
 		return err

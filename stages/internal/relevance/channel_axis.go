@@ -63,7 +63,7 @@ type neighbours struct {
 	producers map[Value]onnx.Node
 	readers   map[Value][]onnx.Node
 
-	others map[*onnxNode][]Value // by node, as far as asked for: what it reads and makes but weights
+	others map[*onnxNode][]Value // by node, once needed: its inputs and outputs without weights
 	seen   map[Value]bool        // of the search in work
 }
 

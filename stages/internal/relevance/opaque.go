@@ -6,12 +6,12 @@ var opaque = []string{
 	"And",             // a truth value
 	"ArgMax",          // a position, which moves in jumps
 	"ArgMin",          // a position, which moves in jumps
-	"Ceil",            // flat but for jumps
+	"Ceil",            // constant between jumps
 	"Constant",        // depends on nothing
 	"ConstantOfShape", // depends on a shape alone
 	"Equal",           // a truth value
 	"EyeLike",         // depends on a shape alone
-	"Floor",           // flat but for jumps
+	"Floor",           // constant between jumps
 	"Greater",         // a truth value
 	"GreaterOrEqual",  // a truth value
 	"IsInf",           // a truth value
@@ -23,9 +23,9 @@ var opaque = []string{
 	"OneHot",          // constants at positions, which move in jumps
 	"Or",              // a truth value
 	"Range",           // whole numbers that count
-	"Round",           // flat but for jumps
+	"Round",           // constant between jumps
 	"Shape",           // the same for every image
-	"Sign",            // flat but for a jump
+	"Sign",            // constant except for a jump
 	"Size",            // the same for every image
 	"Xor",             // a truth value
 }

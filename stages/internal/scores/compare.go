@@ -20,7 +20,7 @@ type Comparison struct {
 }
 
 // Compare tests all competitors that have a cell against the reference, corrected by Holm if holm is set.
-// chosen tells that the reference was chosen by these scores. The correction then counts all pairs of
+// chosen means that the reference was chosen by these scores. The correction then counts all pairs of
 // competitors: against the best of equal ones, tests that count themselves alone have false alarms in 9 of
 // 100 experiments instead of 5. tests is the number that is counted, 1 without correction.
 func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, tests int) {

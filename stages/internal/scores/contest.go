@@ -15,14 +15,14 @@ type Contest struct {
 	Axis        string
 	Others      []string // axes of the cases, sorted
 	Competitors []string // ids on Axis
-	Names       []string // what these are called: their labels
+	Names       []string // their labels
 	Cases       []Case
 }
 
 // A Case holds the cells of all competitors.
 type Case struct {
 	IDs     []string // on the contest's other axes
-	Name    string   // what these are called, joined; "" if nothing but the competitors is collapsed
+	Name    string   // labels of the ids, joined; "" if only the competitors' axis is collapsed
 	Cells   []*Cell  // by competitor; nil if missing
 	Measure stages.Measure
 	// Comparable is whether every competitor has a cell, and all have one direction other than none.
@@ -146,7 +146,7 @@ func (c *Contest) Axes() []string {
 }
 
 // DropUnscored removes the competitors without a defined score in any case, which would leave no image that
-// all share, and returns what they are called.
+// all share, and returns their labels.
 func (c *Contest) DropUnscored() (unscored []string) {
 	for p := len(c.Competitors) - 1; p >= 0; p-- {
 		scored := slices.ContainsFunc(c.Cases, func(m Case) bool {

@@ -9,12 +9,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// How much of two competitors' scores must be equal before they count as one competitor twice.
+// The fraction of two competitors' scores that must be equal for them to count as the same competitor.
 const (
 	twinShare  = 0.95 // of the images
 	leastTwins = 8    // images, and values of a case
-	// twinRange is the share of the range of a case's scores, in millions of [stat.Resolution], within which
-	// two are equal: what another order of a method's arithmetic does to a score.
+	// twinRange is the fraction of the range of a case's scores, in millions of [stat.Resolution], within
+	// which two are equal: another order of a method's arithmetic may change a score by that much.
 	twinRange = 1e6
 )
 
@@ -22,15 +22,15 @@ const (
 type Twins struct {
 	Competitors []int
 	Equal       int // images on which neighbours in the list have equal scores, over all cases
-	Images      int // of so many
+	Images      int // number of these images
 	Cases       int
 }
 
-// Twins finds competitors whose scores are equal on at least 95 of 100 images of the cases in which both have
-// some: within a thousandth of the range of the case's scores, that of the middle nine tenths. An image on
-// which all competitors have equal scores tells nothing and isn't counted; it takes at least 8 others.
-// Neither does a case whose many scores have fewer than 8 values, such as hits: there equal ones are no
-// wonder. The few images make up for scores that jump where rounding swaps two pixels.
+// Twins finds competitors whose scores are equal on at least 95 of 100 images of the cases in which both
+// have some: within a thousandth of the range of the middle nine tenths of the case's scores. An image on
+// which all competitors have equal scores distinguishes nothing and isn't counted; at least 8 others are
+// needed. A case with many scores but fewer than 8 values, such as hits, isn't counted either: equal scores
+// are no surprise there. The remaining images allow for scores that jump if rounding swaps two pixels.
 func (c *Contest) Twins() (all []Twins) {
 	var cases []telling
 	images := 0
@@ -60,7 +60,7 @@ func (c *Contest) Twins() (all []Twins) {
 	return all
 }
 
-// A telling says which images of a case tell competitors apart.
+// A telling holds the images of a case that distinguish competitors.
 type telling struct {
 	list   *List // whose items they are
 	items  []int
@@ -102,7 +102,7 @@ func (m *Case) telling() (t telling) {
 	return t
 }
 
-// twins compares two competitors, as long as they may be twins.
+// twins compares two competitors, and stops when they can't be twins.
 func (c *Contest) twins(a, b int, cases []telling, images int) Twins {
 	t := Twins{Competitors: []int{a, b}}
 	for i := range c.Cases {
@@ -129,7 +129,7 @@ func (c *Contest) twins(a, b int, cases []telling, images int) Twins {
 	return t
 }
 
-// Sentence tells of twins by what competitors are called, "" without any.
+// Sentence names twins by their labels, "" without any.
 func Sentence(all []Twins, name func(competitor int) string) string {
 	var s []string
 	for _, t := range all {

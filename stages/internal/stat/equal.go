@@ -13,7 +13,8 @@ import (
 const (
 	// sameShare is the share of the scores' range within which two of them are equal.
 	sameShare = 1e-9
-	// sameBits is the share of the largest score: below it lies what a double of that size can't hold.
+	// sameBits is the share of the largest score: a double of that size can't represent smaller
+	// differences.
 	sameBits = 4 * 0x1p-52
 )
 
@@ -59,7 +60,7 @@ func Tied(x []float64, resolution float64) []float64 {
 }
 
 // Differences returns a − b, paired, at the resolution of the scores a and b: 0 for those that are equal, and
-// one magnitude for differences that are equal but for their signs.
+// one magnitude for differences that are equal except for their signs.
 func Differences(a, b []float64) []float64 {
 	sizes := make([]float64, len(a)+1) // the last is 0
 	for i := range a {

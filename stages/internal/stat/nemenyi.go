@@ -25,9 +25,9 @@ func Nemenyi(difference float64, k, n int) float64 {
 // rankError returns the standard error of a difference of two mean ranks.
 func rankError(k, n int) float64 { return math.Sqrt(float64(k*(k+1)) / float64(6*n)) }
 
-// Alike returns the groups of competitors that can't be told apart: the largest runs, in the order of their
-// ranks, whose first and last differ by less than the critical difference. Groups hold indices, best rank
-// first, and may overlap; a competitor that differs from all others is in none.
+// Alike returns the groups of competitors that don't differ significantly: the largest runs, in the order
+// of their ranks, whose first and last differ by less than the critical difference. Groups hold indices,
+// best rank first, and may overlap; a competitor that differs from all others is in none.
 func Alike(rank []float64, critical float64) [][]int {
 	order := make([]int, len(rank))
 	for i := range order {

@@ -20,8 +20,8 @@ type Cells struct {
 // count returns the number of cells of a grid.
 func (c Cells) count() int { return c.N * c.N }
 
-// spec returns the specification of a model for grids that otherwise is the base's. Its layers are named: the
-// rewritten graph doesn't tell them.
+// spec returns the specification of a model for grids that otherwise equals the base's. Its layers are
+// named, since the rewritten graph doesn't show them.
 func (c Cells) spec(base modelfile.Spec, g *onnx.Graph) modelfile.Spec {
 	s := base
 	s.Middle, s.Final = lower.Layers(base, g)
@@ -29,7 +29,7 @@ func (c Cells) spec(base modelfile.Spec, g *onnx.Graph) modelfile.Spec {
 	return s
 }
 
-// headed returns the same of a model with a head for every cell, which takes cells as batches.
+// headed returns the specification of a model with a head for every cell, which takes cells as batches.
 func (c Cells) headed(base modelfile.Spec, g *onnx.Graph) (modelfile.Spec, error) {
 	s := c.spec(base, g)
 	if s.Batch%c.count() != 0 {
@@ -42,7 +42,7 @@ func (c Cells) headed(base modelfile.Spec, g *onnx.Graph) (modelfile.Spec, error
 	return s, nil
 }
 
-// an editor adds nodes to a graph whose types it knows.
+// An editor adds nodes to a graph whose types it knows.
 type editor struct {
 	*onnx.Graph
 }
@@ -116,8 +116,8 @@ func (e editor) reread(v, other string) {
 	}
 }
 
-// move gives v, which a node makes, another name there, and returns it and the place behind the node. Who
-// reads v is left to read what gets its name.
+// move renames v at the node that makes it, and returns the new name and the position after the node.
+// Readers of v then read the value that gets v's name.
 func (e editor) move(v, name string) (moved string, behind int) {
 	i := e.producer(v)
 	moved = e.Fresh(name)
@@ -127,7 +127,7 @@ func (e editor) move(v, name string) (moved string, behind int) {
 	return moved, i + 1
 }
 
-// stitched has the value v of cells pass through the grid that they make, which gets its name.
+// stitched makes the value v of cells pass through the grid of the cells, which gets v's name.
 func (e editor) stitched(c Cells, v string) {
 	apart := e.Fresh(v + "/apart")
 	e.reread(v, apart)
@@ -136,7 +136,7 @@ func (e editor) stitched(c Cells, v string) {
 	e.insert(at, append(whole, e.cut(c, v, apart, false)...)...)
 }
 
-// heads has the answers of cells, [B·n²,C], be those of heads, [B,n²·C].
+// heads turns the answers of cells, [B·n²,C], into answers of heads, [B,n²·C].
 func (e editor) heads(s modelfile.Spec) {
 	answers, at := e.move(s.Output, s.Output+"/cells")
 	shape := []int{onnx.Size(e.Shape(answers)) / s.Classes, s.Classes}
@@ -158,7 +158,8 @@ func channelsFirst(g *onnx.Graph, layers ...string) (maps []string) {
 	return maps
 }
 
-// graphOf returns the base's graph for a batch, 0 for the least from which shapes tell the batch.
+// graphOf returns the base's graph for a batch, 0 for the smallest one that shapes distinguish from other
+// sizes.
 func graphOf(base lower.Source, batch int) (*onnx.Graph, int, error) {
 	if batch == 0 {
 		if batch = base.Batch; batch == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// unary are the operators that dense layers have between them and that do the same at every place.
+// unary are the operators between dense layers that compute each element alike.
 var unary = []string{"Celu", "Clip", "Dropout", "Elu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu",
 	"Relu", "Selu", "Sigmoid", "Softplus", "Tanh"}
 
@@ -19,14 +19,14 @@ var reshapes = []string{"Flatten", "Reshape", "Squeeze"}
 type dense struct {
 	editor
 	nodes  []*onnxpb.NodeProto
-	places []int   // of the map that is flattened: channels, height, width; nil before that
+	places []int   // of the flattened map: channels, height, width; nil before that
 	perm   []int64 // of the axes before it is flattened
 	first  bool    // no layer was converted yet
 }
 
-// convolve makes the dense layers between the feature maps final and the answer of a graph convolutional: the
-// first gets the size of the maps as its window, the others 1×1. The answer is the mean over the places,
-// reshaped to rows. The types of what follows final aren't right any more.
+// convolve makes the dense layers between the feature maps final and the answer of a graph convolutional:
+// the first gets the size of the maps as its window, the others 1×1. The answer is the mean over the
+// places, reshaped to rows. The types of the values after final are no longer valid.
 func convolve(g *onnx.Graph, final, answer string, rows []int) error {
 	if len(g.Shape(final)) != 4 {
 		return fmt.Errorf("its last layer %q has no feature maps", final)
@@ -73,7 +73,7 @@ func (d *dense) reader(v string) (onnx.Node, error) {
 	return all[0], nil
 }
 
-// convert adds what a node becomes that reads v.
+// convert adds the converted form of a node that reads v.
 func (d *dense) convert(n onnx.Node, v string) error {
 	switch {
 	case d.places == nil:
@@ -191,11 +191,11 @@ func (d *dense) perChannel(n onnx.Node, v string) error {
 	return nil
 }
 
-// floats adds a constant made of another one, and returns its name.
+// floats adds a constant derived from another one, and returns its name.
 func (d *dense) floats(from, hint string, v []float32, shape ...int) string {
 	t := onnx.FloatTensor(d.Fresh(hint), v, shape...)
 	d.AddWeight(t)
-	// Bits of a weight that a library computed depend on the processor, and with them those of v.
+	// The bits of a weight that a library computed depend on the processor, and so do those of v.
 	if sum, ok := d.Computed[from]; ok {
 		d.Computed[t.Name] = onnx.SumOf([]byte("rearranged"), fmt.Append(nil, shape, d.perm), sum[:])
 	}

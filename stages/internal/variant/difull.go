@@ -12,7 +12,8 @@ import (
 )
 
 // DiFull has a head for each cell that sees nothing of the others, from the image on: cells go through the
-// base one by one, and their features are stitched together at the middle and the final layer, and at Layers.
+// base one by one, and their features are stitched together at the middle and the final layer, and at
+// Layers.
 type DiFull struct {
 	Cells
 	Layers []string `json:"layers,omitempty"` // names of values of the base's graph
@@ -65,7 +66,7 @@ func (d DiFull) Graph(_ context.Context, base lower.Source, batch int) (*onnx.Gr
 	return g, nil
 }
 
-// cells has the graph of a model of cells take grids.
+// cells makes the graph of a model of cells take grids.
 func (e editor) cells(c Cells, s modelfile.Spec, batch int) {
 	elem := e.Types[s.Input].Elem
 	cells := e.Fresh(s.Input + "/cells")

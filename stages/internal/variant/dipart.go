@@ -31,8 +31,8 @@ func (d DiPart) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, er
 	return trial(ctx, d, base, s)
 }
 
-// Graph returns the graph for a batch of grids: the base's up to the final layer at the grids' size, and what
-// follows at the cells'.
+// Graph returns the graph for a batch of grids: the base's up to the final layer at the grids' size, and
+// the rest at the cells'.
 func (d DiPart) Graph(ctx context.Context, base lower.Source, batch int) (*onnx.Graph, error) {
 	front, final, err := d.front(ctx, base, batch)
 	if err != nil {
