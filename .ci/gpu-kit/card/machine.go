@@ -17,7 +17,7 @@ import (
 type machine struct {
 	kit     string
 	temp    string
-	card    string   // as nvidia-smi tells it, or why it doesn't
+	card    string   // as nvidia-smi reports it, or why it doesn't
 	python  string   // the command, or nothing
 	torch   string   // its version, or why there is none
 	imports bool     // Python imports PyTorch

@@ -76,7 +76,7 @@ func group(cmd *exec.Cmd) {
 	cmd.WaitDelay = time.Second
 }
 
-// enter enters a line into the table, and reports whether it tells anything.
+// enter enters a line into the table, and reports whether it has a result.
 func (r *run) enter(s step, line string, started time.Time) bool {
 	if s.fact {
 		name, rest, _ := strings.Cut(line, "  ")
