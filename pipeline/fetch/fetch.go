@@ -9,7 +9,7 @@
 // redirects carefully (request.go), and answers are checked against their request (judge.go); errors come
 // with a hint (errors.go).
 //
-// A digest is of the file that is read: for a .gz file the file inside (unpack.go), but for a .tar.gz
+// A digest is of the file that is read: for a .gz file the file inside (unpack.go), for a .tar.gz
 // archive the archive.
 package fetch
 

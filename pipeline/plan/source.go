@@ -97,7 +97,7 @@ func (s *sourceText) checkText(ds *diagnostics) bool {
 			msg = "a NUL byte"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0,
 			r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
-			// NEL, LS and PS end a line for YAML, but for few editors.
+			// NEL, LS and PS end a line for YAML, though for few editors.
 			msg = fmt.Sprintf("the control character %U", r)
 		default:
 			continue
