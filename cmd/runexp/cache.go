@@ -144,7 +144,7 @@ func cacheVerify(ctx context.Context, u *ui, s *store.Store) error {
 	return differs(len(problems) > 0)
 }
 
-// cacheMerge adds what other stores hold, and files of shares or folders of them.
+// cacheMerge adds the results of other stores and of shares, whose files or folders paths name.
 func cacheMerge(ctx context.Context, u *ui, s *store.Store, paths []string) error {
 	refused := 0
 	for _, path := range paths {

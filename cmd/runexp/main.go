@@ -6,9 +6,9 @@
 // starter_methods.go, starter_budget.go and starter_verdict.go, or quickstart.go for the sample experiment.
 //
 // A verb that needs an experiment and results opens a session (session.go): a place (place.go), a store, an
-// engine that knows this build (build.go), and a plan, with the files at addresses (remote.go). A run of a
-// share is restricted by share.go, logged by sharelog.go, started by slurm.go, and added to the store by
-// fold.go; runlog.go keeps the events of a run. ui.go prints the results, topics.go help on other topics,
+// engine that knows this build (build.go), and a plan, with the files at addresses (remote.go). share.go
+// runs a share and closes a wave of shares, sharelog.go reads their logs, and slurm.go submits them;
+// runlog.go keeps the events of a run. ui.go prints the results, topics.go help on other topics,
 // and exit.go turns the ending into an exit code. garbage.go postpones garbage collection.
 package main
 

@@ -42,7 +42,7 @@ type runFlags struct {
 	out, share                    string
 }
 
-// run executes what is missing of an experiment, and publishes.
+// run executes the missing cells of an experiment, and publishes the results.
 func (f *runFlags) run(ctx context.Context, u *ui, file string) error {
 	p, s, err := f.engine.loadAndOpen(ctx, u, file, f.narrow, false)
 	if err != nil {
@@ -61,7 +61,8 @@ func (f *runFlags) run(ctx context.Context, u *ui, file string) error {
 	return f.publish(ctx, u, s, result, dir)
 }
 
-// execute executes what is missing of an experiment. dir is where it may be published.
+// execute executes the missing cells of an experiment. dir is the folder into which the results may be
+// published.
 func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) (
 	result *pipeline.Result, dir string, err error,
 ) {
@@ -102,7 +103,7 @@ func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) 
 	return result, dir, err
 }
 
-// display returns how the run shows its events.
+// display returns the display of the run's events.
 func (f *runFlags) display(u *ui) progress.Display {
 	switch {
 	case f.json:
@@ -113,7 +114,7 @@ func (f *runFlags) display(u *ui) progress.Display {
 	return u.progress()
 }
 
-// publish updates the review folder, and writes its page if that is asked for.
+// publish updates the review folder, and writes its page if requested.
 func (f *runFlags) publish(ctx context.Context, u *ui, s *session, r *pipeline.Result, dir string) error {
 	out := io.Writer(u.out)
 	if f.json {

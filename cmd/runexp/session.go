@@ -48,7 +48,8 @@ func (e *engineFlags) loadAndOpen(ctx context.Context, u *ui, file string, o *pl
 	return p, s, err
 }
 
-// openFor opens a session for an experiment. A store that is written has what other machines computed.
+// openFor opens a session for an experiment. Unless it is a reader's, results of other machines are added
+// to the store first.
 func (e *engineFlags) openFor(ctx context.Context, u *ui, p *plan.Plan, reader bool) (*session, error) {
 	s, err := e.open(u, reader)
 	if err != nil || reader {

@@ -22,11 +22,11 @@ import (
 // closeShares is the value of --share of the command that closes a wave.
 const closeShares = "close"
 
-// shareIndexes are the variables that tell a job its place in an array: of Slurm, and of an Indexed Job of
+// shareIndexes are the variables with a job's index in its array: Slurm's, and those of an Indexed Job of
 // Kubernetes.
 var shareIndexes = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
-// shareOf reads a share, k/M; where k is left out it is the job's place in its array.
+// shareOf parses a share, k/M; without k it is the job's index in its array.
 func shareOf(text string) (*resolve.Share, error) {
 	index, of, ok := strings.Cut(text, "/")
 	name := "--share"
@@ -49,7 +49,7 @@ func shareOf(text string) (*resolve.Share, error) {
 	return &resolve.Share{K: k, Of: m}, nil
 }
 
-// runShare is run for a share, or for what closes a wave of shares.
+// runShare runs a share, or closes a wave of shares.
 func (f *runFlags) runShare(ctx context.Context, u *ui, file string) (err error) {
 	if f.share == closeShares {
 		return f.closeWave(ctx, u, file)
@@ -95,7 +95,7 @@ func (f *runFlags) runShare(ctx context.Context, u *ui, file string) (err error)
 	return endShare(u, share, result)
 }
 
-// endShare reports what a share did.
+// endShare reports the end of a share.
 func endShare(u *ui, share *resolve.Share, r *pipeline.Result) error {
 	sum := r.Summary
 	if sum.Failed > 0 {
@@ -110,8 +110,8 @@ func endShare(u *ui, share *resolve.Share, r *pipeline.Result) error {
 	return nil
 }
 
-// addShares adds to the store what shares left, of whatever experiment. The extract for the next shares of an
-// experiment goes: it lacks that, and what is about to be computed.
+// addShares adds the results of ended shares to the store, for all experiments. The extract for the next
+// shares of an experiment is removed, since it lacks these results and those to be computed.
 func (s *session) addShares(ctx context.Context, u *ui, experiment string) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -127,7 +127,7 @@ func (s *session) addShares(ctx context.Context, u *ui, experiment string) error
 	if err == nil && experiment != "" {
 		err = s.store.RemoveExtract(experiment)
 	}
-	if errors.Is(err, store.ErrUnwritable) { // which still serves what it has
+	if errors.Is(err, store.ErrUnwritable) { // the store still serves its results
 		u.warn(fmt.Sprintf("what shares left can't be added: %v", err))
 		return nil
 	}
@@ -180,7 +180,7 @@ func (f *runFlags) waitForShares(ctx context.Context, u *ui, experiment string) 
 	}
 }
 
-// lateShares returns how many shares haven't ended, of as many as the first one is of.
+// lateShares returns how many shares haven't ended, of the number in the first one's name.
 func lateShares(shares []store.ShareInfo) int {
 	if len(shares) == 0 {
 		return 0
@@ -206,7 +206,8 @@ func sharesOf(s *store.Store, experiment string) ([]store.ShareInfo, error) {
 	return shares, err
 }
 
-// closeWave executes what needs the items of all shares, and publishes if nothing is left after that.
+// closeWave executes the cells that need the items of all shares, and publishes if nothing is left after
+// that.
 func (f *runFlags) closeWave(ctx context.Context, u *ui, file string) error {
 	if len(f.force) > 0 {
 		return misuse("--share close executes no items: --force is for a run")
@@ -238,10 +239,10 @@ func (f *runFlags) closeWave(ctx context.Context, u *ui, file string) error {
 	return cmp.Or(endWave(u, s.place, result), s.extract(ctx, u, p))
 }
 
-// shownLacks is how many cells are named that lack items.
+// shownLacks is how many cells with missing items are named.
 const shownLacks = 10
 
-// endWave reports what a wave lacks, or opens to the next.
+// endWave reports the missing items of a wave, or the cells that it makes executable.
 func endWave(u *ui, p place, r *pipeline.Result) error {
 	missing, cells, next := 0, 0, 0
 	for _, l := range r.Lacks() {
@@ -283,8 +284,8 @@ func (s *session) extract(ctx context.Context, u *ui, p *plan.Plan) error {
 	return o.Extract()
 }
 
-// outcome is how a share ended, for the store: err is what its run returned, and failed the first cell that
-// did, with its error.
+// outcome describes for the store how a share ended: err is the result of its run, and failed the first
+// failed cell, with its error.
 func outcome(err error, failed string) string {
 	switch {
 	case err == nil:
@@ -298,8 +299,8 @@ func outcome(err error, failed string) string {
 	return line
 }
 
-// runningHere is the folder on this machine's own disk in which a share notes the models in use: locks of
-// files don't reach over a shared file system.
+// runningHere is the folder on this machine's own disk in which a share records the models in use: file
+// locks don't work across a shared file system.
 func runningHere() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("runexp-%d", os.Getuid()), "running")
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// A shareState says how far a share came when it last ran, by its log.
+// A shareState is the state of a share in its last run, as its log says.
 type shareState struct {
 	Share string `json:"share"` // k/M
 	Node  string `json:"node,omitempty"`
-	Job   string `json:"job,omitempty"` // of Slurm
+	Job   string `json:"job,omitempty"` // Slurm's
 	State string `json:"state"`         // running, finished, stopped by a signal, failed or lost
 	Error string `json:"error,omitempty"`
-	Cell  string `json:"cell,omitempty"` // that failed first
+	Cell  string `json:"cell,omitempty"` // the first that failed
 
-	devices string // that it was given, "" for those by default
+	devices string // the requested devices, "" for the default
 }
 
 const (
@@ -71,7 +71,7 @@ func cutLast(s, separator string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// readShareLog reads a log, of which the last line may be torn.
+// readShareLog reads a log, whose last line may be incomplete.
 func readShareLog(file, experiment string) (s shareState, ok bool) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -122,11 +122,11 @@ func readShareLog(file, experiment string) (s shareState, ok bool) {
 	}
 }
 
-// silence is how long a share that runs may record nothing before it counts as lost: no item takes that long.
+// silence is how long a running share may record nothing before it counts as lost: no item takes that long.
 const silence = 15 * time.Minute
 
-// withLost marks as lost the shares that run by their log, and have recorded nothing for long. files are
-// those of shares, the newest first.
+// withLost marks shares as lost that run according to their log but have recorded nothing for long. files
+// are the files of shares, the newest first.
 func withLost(states []shareState, files []store.ShareInfo) []shareState {
 	for i := range states {
 		one := &states[i]

@@ -18,14 +18,14 @@ import (
 	"github.com/runexp/runexp/pipeline"
 )
 
-// slurm is a cluster's scheduler, and what the jobs of an experiment there have in common.
+// slurm is a cluster's scheduler, with the common settings of an experiment's jobs.
 type slurm struct {
-	options []string // of sbatch, that the user gave
-	name    string   // that those of the jobs begin with
-	logs    string   // the folder of what jobs print
+	options []string // of sbatch, given by the user
+	name    string   // prefix of the jobs' names
+	logs    string   // the folder of the jobs' output
 }
 
-// A slurmJob is what one sbatch submits: the shares of a wave, or what closes it.
+// A slurmJob is submitted by one sbatch: the shares of a wave, or the job that closes it.
 type slurmJob struct {
 	name, what string
 	closes     bool
@@ -37,7 +37,7 @@ type slurmJob struct {
 // closing ends the names of jobs that close a wave.
 const closing = "-close"
 
-// reserved are the options of sbatch that aren't the user's to choose.
+// reserved are the options of sbatch that the user can't set.
 var reserved = []string{"-a", "--array", "-d", "--dependency", "-J", "--job-name", "--parsable", "--wrap",
 	"-o", "--output", "--open-mode", "--signal", "-W", "--wait", "--no-requeue", "-h", "--help",
 	"--usage", "-V",
@@ -66,8 +66,8 @@ func (c *slurm) option(names ...string) (value string, given bool) {
 	return value, given
 }
 
-// find returns the argument that gives an option, and its value. As sbatch does, it takes the beginning of a
-// long name for the name, and letters of options without a value before a short one.
+// find returns the argument that gives an option, and its value. Like sbatch, it accepts the beginning of a
+// long name, and letters of options without a value before a short one.
 func (c *slurm) find(names ...string) (arg, value string, given bool) {
 	for i, at := range c.options {
 		for _, name := range names {
@@ -111,7 +111,7 @@ func (c *slurm) gpus() bool {
 	return given || strings.Contains(gres, "gpu")
 }
 
-// slots returns how many items a job computes at once, as far as the options tell: on processors one a core.
+// slots returns how many items a job computes at once, by its options: on processors one a core.
 func (c *slurm) slots() int {
 	if cores, _ := c.option("-c", "--cpus-per-task"); !c.gpus() {
 		if n, err := strconv.Atoi(cores); err == nil && n > 0 {
@@ -136,14 +136,14 @@ func (c *slurm) timeLimit() (d time.Duration, ok bool) {
 		units = []time.Duration{0, time.Minute, time.Second, 0}
 	}
 	for i, unit := range units {
-		n, _ := strconv.Atoi(m[i+1]) // 0 for what is left out
+		n, _ := strconv.Atoi(m[i+1]) // 0 for a missing number
 		d += time.Duration(n) * unit
 	}
 	return d, d > 0
 }
 
-// warning is how many seconds before the time limit a job is told to store what it has, and to be queued
-// again.
+// warning is how many seconds before the time limit a job gets the signal to store its results and to be
+// queued again.
 func (c *slurm) warning() int {
 	const usual = 2 * time.Minute
 	if limit, ok := c.timeLimit(); ok {
@@ -152,7 +152,7 @@ func (c *slurm) warning() int {
 	return int(usual.Seconds())
 }
 
-// jobs returns those of all waves that aren't complete, in order.
+// jobs returns the jobs of all incomplete waves, in order.
 func (c *slurm) jobs(o *pipeline.Outlook, run []string, shares func(*pipeline.Wave) int, most int) (
 	jobs []*slurmJob,
 ) {
@@ -188,7 +188,7 @@ func (c *slurm) jobs(o *pipeline.Outlook, run []string, shares func(*pipeline.Wa
 }
 
 func (c *slurm) job(name, what, command, log string, args ...string) *slurmJob {
-	dir, _ := os.Getwd() // which the place was found in
+	dir, _ := os.Getwd() // in which the place was found
 	log = filepath.Join(strings.ReplaceAll(c.logs, "%", "%%"), log)
 	args = append(args, "--parsable", "--job-name="+name, "--requeue", "--open-mode=append", "--output="+log,
 		fmt.Sprintf("--signal=B:TERM@%d", c.warning()))
@@ -205,7 +205,7 @@ var jobText string
 
 var jobTemplate = parsed("job", jobText, nil)
 
-// environ returns, quoted, the variables that jobs need also where sbatch hands none over.
+// environ returns, quoted, the variables that jobs need even if sbatch passes none on.
 func environ() (list []string) {
 	for _, name := range []string{"ONNXRUNTIME_LIB", "RUNEXP_MODEL_TIME", "RUNEXP_MODEL_MEMORY",
 		"XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE"} {
@@ -249,8 +249,8 @@ func (c *slurm) print(w io.Writer, jobs []*slurmJob) error {
 	return err
 }
 
-// submit submits the jobs that aren't queued, each to begin when the one before it has ended, and writes a
-// line for each. A wave whose closing is queued is in hand.
+// submit submits the jobs that aren't queued, each to begin when the previous one has ended, and writes a
+// line for each. A wave whose closing job is queued is being executed.
 func (c *slurm) submit(ctx context.Context, u *ui, jobs []*slurmJob) error {
 	queued, err := c.queued(ctx, jobs)
 	if err != nil {
@@ -289,8 +289,8 @@ func (c *slurm) submit(ctx context.Context, u *ui, jobs []*slurmJob) error {
 	return nil
 }
 
-// dependency returns the options that have a job wait: for the job before it, and one that closes a wave for
-// others of its name, so that no two of them run at once.
+// dependency returns the options that make a job wait: for the previous job, and a job that closes a wave
+// also for others of its name, so that no two of them run at once.
 func (j *slurmJob) dependency(last string) []string {
 	var all []string
 	if last != "" {
@@ -305,7 +305,7 @@ func (j *slurmJob) dependency(last string) []string {
 	return []string{"--dependency=" + strings.Join(all, ",")}
 }
 
-// queued returns the ids of those jobs that are queued or run, by their names.
+// queued returns the ids of the jobs that are queued or running, by their names.
 func (c *slurm) queued(ctx context.Context, jobs []*slurmJob) (map[string]string, error) {
 	var names []string
 	for _, j := range jobs {
@@ -321,7 +321,7 @@ func (c *slurm) queued(ctx context.Context, jobs []*slurmJob) (map[string]string
 	return ids, err
 }
 
-// call runs one of Slurm's commands. Its error has what the command printed.
+// call runs one of Slurm's commands. Its error includes the command's output.
 func call(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)

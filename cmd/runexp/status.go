@@ -27,7 +27,7 @@ func statusVerb(f flags) *verb {
 				return err
 			}
 			shares := shareStates(s.place.runs(), p.Name)
-			if len(shares) > 0 { // estimates are of the devices that work
+			if len(shares) > 0 { // estimates are for the devices that work
 				if devices, err := device.Parse(shares[0].devices); err == nil {
 					s.engine.Devices = devices
 				}
@@ -58,20 +58,20 @@ func statusVerb(f flags) *verb {
 	}
 }
 
-// A status is how far an experiment is, on whatever machines it runs.
+// A status is the progress of an experiment, on any number of machines.
 type status struct {
 	Experiment string       `json:"experiment"`
 	Cells      int          `json:"cells"`
 	Complete   int          `json:"complete"` // cells
-	Items      int          `json:"items"`    // of all cells, as far as they are known
+	Items      int          `json:"items"`    // of all cells whose number is known
 	Done       int          `json:"done"`     // items
-	Seconds    float64      `json:"seconds"`  // of one device, for the others
-	Unknown    int          `json:"unknown"`  // cells of which no time is known
-	Devices    int          `json:"devices"`  // at work: shares that run, or 1
+	Seconds    float64      `json:"seconds"`  // on one device, for the others
+	Unknown    int          `json:"unknown"`  // number of cells whose time is unknown
+	Devices    int          `json:"devices"`  // at work: running shares, or 1
 	Left       float64      `json:"left"`     // seconds, on that many devices
-	Speed      float64      `json:"speed"`    // items a second, on that many devices; 0 if not known
+	Speed      float64      `json:"speed"`    // items a second, on that many devices; 0 if unknown
 	Waves      []waveStatus `json:"waves"`
-	Jobs       *jobCount    `json:"jobs,omitempty"` // absent where there is no squeue
+	Jobs       *jobCount    `json:"jobs,omitempty"` // absent without squeue
 	Shares     []shareState `json:"shares"`
 
 	unsized int // cells whose items aren't known
@@ -81,7 +81,7 @@ type waveStatus struct {
 	Wave   int `json:"wave"` // from 1
 	Items  int `json:"items"`
 	Done   int `json:"done"`
-	Cells  int `json:"cells"`  // itemwise, that aren't complete
+	Cells  int `json:"cells"`  // incomplete itemwise cells
 	Closes int `json:"closes"` // cells that the closing of the wave executes
 
 	unsized int // cells whose items aren't known
@@ -91,7 +91,7 @@ type jobCount struct {
 	Running int `json:"running"`
 	Pending int `json:"pending"`
 
-	ids map[string]bool // of those that run
+	ids map[string]bool // of the running jobs
 }
 
 func newStatus(ctx context.Context, shares []shareState, p *plan.Plan, o *pipeline.Outlook,
@@ -130,7 +130,7 @@ func newStatus(ctx context.Context, shares []shareState, p *plan.Plan, o *pipeli
 	return st, nil
 }
 
-// countJobs asks Slurm for jobs by their names. It returns nil where there is none to ask.
+// countJobs asks Slurm for jobs by their names. It returns nil without Slurm.
 func countJobs(ctx context.Context, names []string) *jobCount {
 	if _, err := exec.LookPath("squeue"); err != nil {
 		return nil
@@ -148,7 +148,7 @@ func countJobs(ctx context.Context, names []string) *jobCount {
 		case "PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT":
 			c.Pending++
 		case "":
-		default: // running, and on the way there or away
+		default: // running, starting or ending
 			c.Running++
 			c.ids[id] = true
 		}
@@ -156,7 +156,7 @@ func countJobs(ctx context.Context, names []string) *jobCount {
 	return c
 }
 
-// shownShares is how many shares that failed or were lost are named.
+// shownShares is how many failed or lost shares are named.
 const shownShares = 5
 
 func (st *status) write(w io.Writer) {
@@ -211,7 +211,7 @@ func (st *status) write(w io.Writer) {
 	}
 }
 
-// atLeast writes a number of items, with a + if so many cells have others of which nobody knows how many.
+// atLeast writes a number of items, with a + if unsized cells have an unknown number of further items.
 func atLeast(items, unsized int) string {
 	if unsized > 0 {
 		return fmt.Sprintf("%d+", items)
@@ -219,8 +219,8 @@ func atLeast(items, unsized int) string {
 	return fmt.Sprint(items)
 }
 
-// foresee estimates the time left from how many items a share has computed in a second, or else from what
-// they took before.
+// foresee estimates the time left from the items that shares have computed in a second, or else from
+// earlier times.
 func (st *status) foresee(rate float64) {
 	for _, s := range st.Shares {
 		if s.State == shareRuns {

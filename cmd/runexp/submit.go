@@ -104,7 +104,7 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 	return c.submit(ctx, u, jobs)
 }
 
-// publish does what the last job would, where nothing is missing for it.
+// publish publishes the results, as the last job would, if nothing is missing.
 func (f *submitFlags) publish(ctx context.Context, u *ui, s *session, p *plan.Plan) error {
 	r := runFlags{narrow: f.narrow, engine: f.engine}
 	dir, err := r.folder(s.place, p)
@@ -161,7 +161,7 @@ func (f *submitFlags) program(file string) ([]string, error) {
 	return run, nil
 }
 
-// makeLogs makes the folder of what jobs print: Slurm doesn't.
+// makeLogs makes the folder of the jobs' output, since Slurm doesn't.
 func (f *submitFlags) makeLogs(p place, dir string) error {
 	if err := cmp.Or(p.prepare(), p.real(dir)); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (f *submitFlags) makeLogs(p place, dir string) error {
 	return nil
 }
 
-// prepare makes what shares need and none of them should make alone: the files that the experiment names by
-// address, and the models. A dry run looks only.
+// prepare makes the common inputs of all shares, which no share should make alone: the files that the
+// experiment names by address, and the models. A dry run only looks.
 func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Plan) (
 	*pipeline.Outlook, error,
 ) {
@@ -197,7 +197,7 @@ func (f *submitFlags) prepare(ctx context.Context, u *ui, s *session, p *plan.Pl
 	return s.outlook(ctx, u, p)
 }
 
-// partly executes what is missing of a part of a plan. That a cell fails isn't an error here: it will fail in
+// partly executes the missing cells of a part of a plan. A failed cell isn't an error here: it will fail in
 // its share.
 func (s *session) partly(ctx context.Context, part *plan.Plan) error {
 	s.engine.OnEvent = nil
@@ -235,13 +235,13 @@ func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm)
 	return min(shares, largest)
 }
 
-// enoughShares returns of how many shares one takes shareTime, as far as that is known.
+// enoughShares returns the number of shares that take shareTime each, by the known times.
 func (f *submitFlags) enoughShares(w *pipeline.Wave, c *slurm) int {
 	measured := len(w.Cells) - w.Missing.Unknown
-	if 2*measured <= len(w.Cells) { // enough that devices end together, whatever a share takes
+	if 2*measured <= len(w.Cells) { // enough for devices to end at about the same time
 		return max(8*f.devices, 64)
 	}
-	// A cell of which nothing is known counts as one of the others.
+	// A cell of unknown cost counts as an average one.
 	seconds := w.Missing.Seconds * float64(len(w.Cells)) / float64(measured) / float64(c.slots())
 	each := shareTime
 	if limit, ok := c.timeLimit(); ok {

@@ -99,8 +99,8 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// idioms are phrases that a reader has to translate: "tells" means reports or shows, "but for" except, "as far
-// as" if.
+// idioms are phrases that a reader has to translate: "tells" means reports or shows, "but for" except, "as
+// far as" if.
 var idioms = regexp.MustCompile(`(?i)\b(?:tells|but for|as far as)\b`)
 
 // spoken lists files and folders whose comments have idioms yet.
