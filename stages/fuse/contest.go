@@ -114,8 +114,8 @@ func casesWithMeans(all *scores.Contest, label func(axis, id string) string, cel
 	return every, nil
 }
 
-// compare takes the cases that compare methods, and leaves out the others. Where there is one method, all
-// that score it do.
+// compare keeps the cases that compare methods, and leaves out the others. If there is only one method, it
+// keeps all cases that score it.
 func (c *contest) compare(all *scores.Contest, every []scoreCase) {
 	alone := len(all.Competitors) == 1
 	for _, k := range every {
