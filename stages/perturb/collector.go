@@ -23,7 +23,7 @@ type collector struct {
 // A collected row is a point of an item's curve.
 type collected struct{ item, point int }
 
-// What is collected of an item: its curve, of which some points are missing; nil before it's added.
+// The curve of an item that is being collected: some points are missing; nil before the item is added.
 type collecting struct {
 	responder
 	curve   []response

@@ -57,8 +57,10 @@ looks.
 
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
-	Version:   3,
-	Tolerance: 0.5, // an order of derivatives says what each step masks, and so what the next sees
+	Version: 3,
+	// the order of the derivatives decides which elements a step masks, and so which image the next step
+	// sees
+	Tolerance: 0.5,
 	Passes:    stages.Passes{Forward: "2 × steps + 2", Backward: "2 × steps + 2"},
 	Relation:  stages.Each,
 	Device:    true,

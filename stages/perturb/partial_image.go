@@ -16,9 +16,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/webp"
 )
 
-// run records the responses to images of which some pixels are shown, and their sizes. shown returns the
-// pixels of each of count images of an item, nil if they are undefined; put takes the item's results. The
-// images of the next items are made and measured on all processors while the device has the last ones.
+// run records the responses to images that show only some pixels, and their sizes. shown returns the pixels
+// of each of count images of an item, nil if they are undefined; put takes the item's results. The images
+// of the next items are made and measured on all processors while the device has the last ones.
 func (p PICEndsParams) run(ctx context.Context, e *stages.Env, n *program.Net, count int,
 	shown func(i int) ([][]bool, error), put func(i int, curve []response, lengths []float64) error) error {
 	f, err := n.Forward(ctx, e.Slot, n.Fit(e.Len()*count, e.Batch))
@@ -67,7 +67,7 @@ func (p PICEndsParams) run(ctx context.Context, e *stages.Env, n *program.Net, c
 	return c.flush(ctx)
 }
 
-// A partial item is an image, and what is made of it where only some pixels are known.
+// A partial item is an image, and the images that show only some of its pixels.
 type partial struct {
 	PICEndsParams
 	net        *program.Net
@@ -96,7 +96,8 @@ func (m *partial) start(ctx context.Context, workers chan struct{}, running *syn
 	}
 }
 
-// make returns the normalised image of which some pixels and the corners are known, and its size in bytes.
+// make returns the normalised image in which only some pixels and the corners are known, and its size in
+// bytes.
 func (m *partial) make(known []bool) (normalised []float32, length float64, err error) {
 	h, w := m.net.Height, m.net.Width
 	normalised = make([]float32, m.net.Size())

@@ -10,14 +10,14 @@ import (
 	"github.com/runexp/runexp/stages/internal/webp"
 )
 
-// PICEndsParams are the parameters of [PICEnds], which [PIC] hands on.
+// PICEndsParams are the parameters of [PICEnds], which [PIC] passes on.
 type PICEndsParams struct {
 	Random  float64 `yaml:"random" doc:"share of the pixels, drawn once for all images, that is shown from the start" min:"0" max:"1"`
 	Variant string  `yaml:"variant" doc:"images of 8-bit pixels, rounded (paper), or of floating point, truncated to 8 bits where their size is measured (official, the code of MAS)" choices:"paper|official"`
 	Encoder string  `yaml:"encoder" doc:"what measures the information in an image: the size of its lossless WebP form at quality 100, by this release" choices:"libwebp-1.4.0"`
 }
 
-// PICEnds is what the curves of [PIC] have in common for all maps of an image.
+// PICEnds is the common part of the curves of [PIC] for all maps of an image.
 var PICEnds = program.Stage(stages.Def[PICEndsParams]{
 	Name: "perturb/pic-ends",
 	Doc: `the ends of performance information curves
@@ -65,7 +65,7 @@ maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al.,
 })
 
 // picDefaults are the default parameters of images partly shown. Another release of libwebp is another
-// encoder, in keys and in what is published.
+// encoder, in keys and in published results.
 func picDefaults() PICEndsParams {
 	return PICEndsParams{Random: 0.01, Variant: "paper", Encoder: "libwebp-" + webp.Version}
 }
@@ -116,7 +116,7 @@ func encodeEnds(curve []response, lengths []float64) []byte {
 	return stages.NewTensor(flat, 4, 2).Encode()
 }
 
-// decodeEnds reads what encodeEnds writes.
+// decodeEnds reads the payload that encodeEnds wrote.
 func decodeEnds(payload []byte) (curve [2]response, lengths [2]float64, err error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A response is what the model says of the explained class: its probability, its logit, and 1 if the
+// A response is the model's output for the explained class: its probability, its logit, and 1 if the
 // prediction is correct, 0 if not.
 type response struct{ probability, logit, correct float64 }
 
@@ -53,7 +53,7 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 	return r, nil
 }
 
-// warn warns of a label that is no class of the model.
+// warn warns of a label that isn't a class of the model.
 func (r responder) warn(e *stages.Env, i int) {
 	if r.correct < 0 || r.correct >= r.net.Classes {
 		e.WarnItem(i, "its label is %d, but the model has %d classes: no prediction is correct", r.correct,

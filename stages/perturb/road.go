@@ -98,8 +98,8 @@ func (p RoadParams) points(n int) []int {
 	return points
 }
 
-// A removalOf an item makes its images. It may run while the device does, and alters nothing but its
-// own.
+// A removalOf an item makes its images. It may run while the device computes, and changes only its own
+// state.
 type removalOf struct {
 	RoadParams
 	net    *program.Net
@@ -111,7 +111,7 @@ type removalOf struct {
 	done   chan struct{}
 }
 
-// newRemoval reads what the images of item i are made of.
+// newRemoval reads the inputs for the images of item i.
 func (p RoadParams) newRemoval(e *stages.Env, i int, n *program.Net) (r *removalOf, err error) {
 	r = &removalOf{RoadParams: p, net: n, done: make(chan struct{})}
 	if r.image, err = stages.DecodeTensor(e.In("images", i)); err != nil {
@@ -168,7 +168,7 @@ func (r *removalOf) make(ctx context.Context, m *impute.Imputer) error {
 			removed[order[gone]] = true
 		}
 		if gone > 0 {
-			// What the last point imputed is the first guess.
+			// The values imputed at the last point are the first guess.
 			if err := m.Impute(image, removed); err != nil {
 				return err
 			}

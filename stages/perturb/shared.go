@@ -31,9 +31,9 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 	return program.Stage(d)
 }
 
-// sharedCurves runs curves on the same maps. What several of them need is computed once: insertion into a
-// substrate has the images of removal in the reverse order, and deletion is removal of the most relevant
-// units.
+// sharedCurves runs curves on the same maps. Images that several of them need are computed once: insertion
+// into a substrate has the images of removal in the reverse order, and deletion is removal of the most
+// relevant units.
 var sharedCurves = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
 	e := parts[0].Env
 	n, err := program.Load(e)
@@ -66,7 +66,7 @@ type trace struct {
 	blend *blend
 }
 
-// A blend is what curves have in common that can share points: the substrate, and where the order comes from.
+// A blend is the common part of curves that can share points: the substrate, and the source of the order.
 type blend struct {
 	substrate
 	params Params
@@ -83,7 +83,7 @@ func (b *blend) shares(t *trace) bool {
 		(!random || b.env.Stage.Name == t.env.Stage.Name)
 }
 
-// blendsOf returns the curves of some cells, and what they have in common.
+// blendsOf returns the curves of some cells, and their blends.
 func blendsOf(parts []stages.Part, n *program.Net) (blends []*blend, traces []*trace) {
 	for _, part := range parts {
 		t := &trace{env: part.Env}

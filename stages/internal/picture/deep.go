@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// deep is an image of 16-bit channels: pixels of so many values, of which the first channels are colours,
+// deep is an image of 16-bit channels: pixels of this many values, of which the first channels are colours,
 // high byte first.
 type deep struct {
 	w, h, channels, colours, stride int
@@ -53,7 +53,7 @@ func (d *deep) scaled(white int) (m *RGB, above int) {
 	return m, above
 }
 
-// A Depth is what the 16-bit channels of a file hold.
+// A Depth describes the values in the 16-bit channels of a file.
 type Depth struct {
 	Largest int // value
 	Bits    int // that the file declares as significant, PNG's sBIT; 0 if it doesn't

@@ -16,8 +16,7 @@ type kind struct {
 	picture bool
 }
 
-// kinds are files that aren't read, in the order in which they are told apart. Formats of [formats] come
-// first.
+// kinds are unsupported files, in the order in which they are compared. Formats of [formats] come first.
 var kinds = []kind{
 	{"GIF", "GIF8?a", 0, true},
 	{"HEIC", "ftyphe", 4, true},
@@ -59,7 +58,8 @@ const (
 
 // Kind returns a file's format, by its name and its first [KindBytes]: "JPEG" or another that [Decode]
 // reads; the name of another kind of file, such as "HEIC", and whether it holds a picture; "" if that isn't
-// known. Camera raw files are TIFF files around a small preview, and only their names' endings tell.
+// known. Camera raw files are TIFF files around a small preview, and only their extensions distinguish
+// them.
 func Kind(name string, b []byte) (kind string, picture, read bool) {
 	if f, err := recognise(b); err == nil {
 		if f.name == "TIFF" && raw(name) {
@@ -71,7 +71,7 @@ func Kind(name string, b []byte) (kind string, picture, read bool) {
 	return kind, picture, false
 }
 
-// otherKind is [Kind] for files that aren't read.
+// otherKind is [Kind] for unsupported files.
 func otherKind(b []byte) (name string, picture bool) {
 	b = b[:min(len(b), KindBytes)]
 	for _, k := range kinds {
@@ -90,7 +90,7 @@ func otherKind(b []byte) (name string, picture bool) {
 	return "", false
 }
 
-// raw reports whether a file's name ends like that of a camera's raw file.
+// raw reports whether a file has the extension of a camera's raw files.
 func raw(name string) bool {
 	for _, ext := range []string{".dng", ".nef", ".nrw", ".cr2", ".arw", ".sr2", ".srf", ".orf", ".rw2",
 		".pef",

@@ -30,10 +30,10 @@ func decodeTIFF(b []byte) (image.Image, error) {
 	return img, err
 }
 
-// wholeFile returns a TIFF file, which is what an EXIF block is too.
+// wholeFile returns a TIFF file; an EXIF block is one, too.
 func wholeFile(b []byte) []byte { return b }
 
-// errUnread is the cause of the error of a file that isn't damaged, and of a kind that isn't read.
+// errUnread is the cause of the error of an intact file of an unsupported kind.
 var errUnread = errors.New("of a kind that isn't read")
 
 // onePicture rejects a TIFF file of several pictures, of a preview, or of a plane for each channel.

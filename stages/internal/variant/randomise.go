@@ -42,7 +42,7 @@ func (p Randomise) Graph(_ context.Context, base lower.Source, batch int) (*onnx
 	if len(layers) == 0 {
 		return nil, fmt.Errorf("the model has no layer with weights to randomise")
 	}
-	// Rounding must not make a layer more of what is a whole number of layers.
+	// Rounding must not add a layer to a whole number of layers.
 	count := int(math.Ceil(p.Share*float64(len(layers)) - 1e-9))
 	from := len(layers) - count
 	chosen := layers[from:]
@@ -60,7 +60,7 @@ func (p Randomise) Graph(_ context.Context, base lower.Source, batch int) (*onnx
 // A layer is a convolution or a matrix product with constant weights.
 type layer struct {
 	weights []*string // the names that nodes read them and the bias under
-	fanIn   int       // how many numbers a number of its output is a sum of
+	fanIn   int       // number of products in each output
 }
 
 // layersOf returns the layers of a graph, in the order of its nodes.
@@ -100,7 +100,8 @@ func layersOf(g *onnx.Graph) (layers []layer) {
 	return layers
 }
 
-// biasOf returns where a layer's bias is read: by itself, or by the only node that reads a matrix product.
+// biasOf returns the name by which a layer's bias is read: by the layer itself, or by the only node that
+// reads a matrix product.
 func biasOf(g *onnx.Graph, n onnx.Node) *string {
 	if n.OpType != "MatMul" {
 		if _, ok := g.Float32s(n.In(2)); ok {
@@ -124,8 +125,8 @@ func biasOf(g *onnx.Graph, n onnx.Node) *string {
 	return nil
 }
 
-// random adds what stands for a weight and returns its name. Its numbers depend on the seed and on which
-// weight of which layer it is, not on what else is randomised.
+// random adds the replacement of a weight and returns its name. Its numbers depend only on the seed, the
+// layer and the weight, not on the other randomised weights.
 func (p Randomise) random(g *onnx.Graph, weight string, fanIn int, place string) string {
 	old, _ := g.Float32s(weight)
 	r := rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "randomise %d: %s", p.Seed, place))))

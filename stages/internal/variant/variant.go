@@ -23,7 +23,7 @@ import (
 type Rewriter interface {
 	// Name is the name of the stage that rewrites, such as model/difull.
 	Name() string
-	// Spec returns the specification of what is made of a base, or the reason why nothing can be.
+	// Spec returns the specification of the rewritten model, or the reason why the base can't be rewritten.
 	Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error)
 	// Graph returns the graph for a batch of that many images, as [lower.Graph] does of a file. The caller
 	// may change it. base.Graph must be set.
@@ -33,7 +33,7 @@ type Rewriter interface {
 // rewriters returns a rewriter of each kind.
 func rewriters() []Rewriter { return []Rewriter{&GridPG{}, &DiFull{}, &DiPart{}, &Randomise{}} }
 
-// Read returns the rewriter that a model was made by.
+// Read returns the rewriter that made a model.
 func Read(r modelfile.Rewrite) (Rewriter, error) {
 	for _, w := range rewriters() {
 		if w.Name() == r.Name {
