@@ -29,8 +29,8 @@ func doctorVerb(f flags) *verb {
 				fmt.Fprintf(t, "\tinstall the package onnxruntime with pip where runexp is, "+
 					"or run \"make deps\" in a clone\n")
 			} else {
-				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, rt.Library.Path,
-					rt.Library.How)
+				lib := rt.Library
+				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, lib.Path, lib.How)
 			}
 			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
 			if missing == nil {

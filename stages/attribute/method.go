@@ -34,13 +34,13 @@ func method[P methodParams](d stages.Def[P]) stages.Stage {
 // backwardMethod declares a method that makes its map of the results of backward passes. They may share a
 // forward pass with those of other methods.
 func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
-	d.Shared, d.Passes = &sharedForward, cmp.Or(d.Passes, stages.Passes{Forward: "1", Backward: "1"})
+	d.Shared, d.Passes = &groupedBackward, cmp.Or(d.Passes, stages.Passes{Forward: "1", Backward: "1"})
 	return explaining(d)
 }
 
 // propagationMethod declares a method that propagates relevance backwards.
 func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
-	d.Shared, d.Passes = &sharedForward, cmp.Or(d.Passes, stages.Passes{Forward: "1", Backward: "1"})
+	d.Shared, d.Passes = &groupedBackward, cmp.Or(d.Passes, stages.Passes{Forward: "1", Backward: "1"})
 	return explaining(d)
 }
 

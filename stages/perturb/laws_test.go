@@ -262,7 +262,7 @@ func TestSharedCurves(t *testing.T) {
 	for _, part := range shared {
 		part.Env.Slot = shared[0].Env.Slot
 	}
-	if err := sharedCurves.Run(t.Context(), shared); err != nil {
+	if err := curveRun.Run(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
 	for k, part := range parts {

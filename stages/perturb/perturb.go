@@ -3,7 +3,7 @@
 //
 // Insertion, deletion, ablation and region (insertion.go …) are presets of one implementation: perturb.go has
 // their parameters and ports, points.go the points of a curve, order.go the order in which pixels, regions or
-// segments are replaced, substrate.go the replacing pixels, and shared.go runs them. They blend image and
+// segments are replaced, substrate.go the replacing pixels, and blending.go runs them. They blend image and
 // substrate in the graph, where a point is a single number, and cells on the same maps share the points that
 // they have in common. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
 // the segments of images.

@@ -28,7 +28,7 @@ func Constraints() (out [][3]string) {
 
 // unsimplified returns the unit of a model's graph before it is simplified.
 func unsimplified(s Source, batch int) (*unit, error) {
-	u, err := newUnit(context.Background(), s, batch, Request{Kind: shared})
+	u, err := newUnit(context.Background(), s, batch, Request{Kind: prepared})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func unsimplified(s Source, batch int) (*unit, error) {
 		if p.name == "simplify" {
 			break
 		}
-		if p.kinds&shared == 0 {
+		if p.kinds&prepared == 0 {
 			continue
 		}
 		if err := p.run(u); err != nil {

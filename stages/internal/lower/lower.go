@@ -34,7 +34,7 @@ import (
 type Kind uint
 
 const (
-	shared      Kind = 1 << iota // the graph from which the kinds below Verbatim start
+	prepared    Kind = 1 << iota // the graph from which the kinds below Verbatim start
 	Verbatim                     // the file as it is written, up to the answer
 	Forward                      // the graph up to the answer
 	Backward                     // the graph up to the answer, and backward passes from there
@@ -157,7 +157,7 @@ func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bo
 	if s.Batch > 0 && batch != s.Batch {
 		return nil, false, fmt.Errorf("the model takes %d images at once, not %d", s.Batch, batch)
 	}
-	u, err := newUnit(ctx, s, batch, Request{Kind: shared})
+	u, err := newUnit(ctx, s, batch, Request{Kind: prepared})
 	if err != nil {
 		return nil, false, err
 	}
@@ -229,7 +229,7 @@ type unit struct {
 func newUnit(ctx context.Context, s Source, batch int, r Request) (*unit, error) {
 	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch}
 	var err error
-	if r.Kind&(shared|Verbatim) != 0 {
+	if r.Kind&(prepared|Verbatim) != 0 {
 		u.model, err = read(s.File)
 		return u, err
 	}

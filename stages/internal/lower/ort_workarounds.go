@@ -36,7 +36,7 @@ func wrongFusions(m *onnxpb.ModelProto) []string {
 }
 
 // releaseDependent reports whether supported releases of ONNX Runtime compute a node differently. The
-// shared graph contains other nodes in its place, which all releases compute alike.
+// prepared graph contains other nodes in its place, which all releases compute alike.
 func releaseDependent(proto *onnxpb.NodeProto) bool {
 	n := onnx.Node{NodeProto: proto}
 	switch n.OpType {

@@ -5,7 +5,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
-// A pass is one row of the table: a step from a file to the shared graph, or from there to a program.
+// A pass is one row of the table: a step from a file to the prepared graph, or from there to a program.
 type pass struct {
 	// name is the name of the pass's file, here or in package rewrite or onnx, followed by the step if the
 	// file has several.
@@ -17,7 +17,7 @@ type pass struct {
 
 // Sets of kinds.
 const (
-	fromFile   = shared | Verbatim
+	fromFile   = prepared | Verbatim
 	fromGraph  = questioned | Attention | Comparison | ofReference
 	questioned = Forward | Backward // the kinds with questions
 	programs   = Verbatim | fromGraph
@@ -30,19 +30,19 @@ var passes = []pass{
 	{"topological_order", fromFile, nil, topologicalOrder},
 	{"distinct_names", fromFile, nil, (*unit).distinctNames},
 	{"verbatim", Verbatim, nil, (*unit).verbatim},
-	{"single_precision", shared, nil, onModel(rewrite.SinglePrecision)},
-	{"dequantise", shared, nil, onModel(rewrite.Dequantise)},
-	{"flush_subnormals", shared, nil, flushSubnormals},
-	{"interface: model", shared, nil, (*unit).modelInterface},
-	{"group_normalization", shared, nil, inPlace(rewrite.GroupNormalization)},
+	{"single_precision", prepared, nil, onModel(rewrite.SinglePrecision)},
+	{"dequantise", prepared, nil, onModel(rewrite.Dequantise)},
+	{"flush_subnormals", prepared, nil, flushSubnormals},
+	{"interface: model", prepared, nil, (*unit).modelInterface},
+	{"group_normalization", prepared, nil, inPlace(rewrite.GroupNormalization)},
 	{"constant_branches", fromFile, nil, (*unit).constantBranches},
 	{"separate_pads", fromFile, nil, inPlace(rewrite.SeparatePads)},
-	{"simplify", shared, nil, (*unit).simplify},
-	{"infer_shapes", shared, nil, (*unit).inferShapes},
-	{"emission_opset", shared, nil, (*unit).emissionOpset},
-	{"simplify: again", shared, newOperators, (*unit).simplify},
-	{"infer_shapes: again", shared, newOperators, (*unit).inferShapes},
-	{"emission_opset: again", shared, newOperators, (*unit).emissionOpsetAgain},
+	{"simplify", prepared, nil, (*unit).simplify},
+	{"infer_shapes", prepared, nil, (*unit).inferShapes},
+	{"emission_opset", prepared, nil, (*unit).emissionOpset},
+	{"simplify: again", prepared, newOperators, (*unit).simplify},
+	{"infer_shapes: again", prepared, newOperators, (*unit).inferShapes},
+	{"emission_opset: again", prepared, newOperators, (*unit).emissionOpsetAgain},
 
 	// From that graph to a program.
 	{"attention: found", Attention, nil, (*unit).findAttention},
@@ -124,13 +124,13 @@ var constraints = []constraint{
 	{"infer_shapes: again", "emission_opset: again",
 		"the last adds no values, so that every value has a type"},
 
-	{"attention: found", "channels_first", "attention is found by its nodes, as the shared graph has them"},
+	{"attention: found", "channels_first", "attention is found by its nodes, as the prepared graph has them"},
 	{"channels_first", "sides", "a layer that a question names keeps its value"},
 	{"sides", "sink_gather", "which shrinks the last layer's input"},
 	{"sides", "reference: paired",
 		"the graphs of a comparison are paired node by node, so both have the same last layer"},
 	{"channels_first", "fold_batchnorm",
-		"a question names a value of the shared graph, and folding removes some"},
+		"a question names a value of the prepared graph, and folding removes some"},
 	{"channels_first", "sink_gather",
 		"a layer's value stays whole under the name that channels_first leaves it"},
 	{"fold_batchnorm", "sink_gather", "a BatchNormalization would stop a Gather"},

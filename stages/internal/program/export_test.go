@@ -105,7 +105,7 @@ func (r *Rehearsal) Begin() { r.act++ }
 // graph turned over, which hold floats: as if they were computed, or given, otherwise.
 func Digests(ctx context.Context, n *Net, slot stages.Slot, q lower.Question,
 	turned func(computed bool) bool) (stages.Digest, int, error) {
-	k, err := n.sharedGraph(ctx, slot, 2)
+	k, err := n.preparedGraph(ctx, slot, 2)
 	if err != nil {
 		return stages.Digest{}, 0, err
 	}

@@ -92,7 +92,7 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 				}
 			}
 			batch := n.Fit(2, 2)
-			g, err := n.sharedGraph(ctx, slot, batch)
+			g, err := n.preparedGraph(ctx, slot, batch)
 			switch {
 			case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
 				return nil, err

@@ -15,7 +15,7 @@ type Gradient struct{ *Program }
 
 // Gradient returns the program that answers q, and other questions, for up to batch images at once; its Batch
 // may be smaller, see [Net.AtOnce]. Its bits don't depend on the other questions if all of them can share a
-// forward pass, see [Net.SharesForward].
+// forward pass, see [Net.OneForward].
 func (n *Net) Gradient(ctx context.Context, slot stages.Slot, q lower.Question, batch int,
 	also ...lower.Question) (Gradient, error) {
 	p, err := n.questioned(ctx, slot, "gradient", n.AtOnce(ctx, slot, batch), n.gradient(q, also...))

@@ -17,7 +17,7 @@ func (n *Net) need(ctx context.Context, slot stages.Slot, p *lower.Lowered) (low
 		return need, err
 	}
 	few := n.Fit(2, 2)
-	g, err := n.sharedGraph(ctx, slot, few)
+	g, err := n.preparedGraph(ctx, slot, few)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory):
 		return need, err

@@ -99,7 +99,7 @@ func (n *Net) Rewritten(ctx context.Context, r variant.Rewriter) (modelfile.Mode
 		return modelfile.Model{}, err
 	}
 	m := modelfile.Model{Rewrite: &modelfile.Rewrite{Base: n.digest, Name: r.Name(), With: with}}
-	m.Spec, err = r.Spec(ctx, n.unshared(ctx))
+	m.Spec, err = r.Spec(ctx, n.uncached(ctx))
 	return m, err
 }
 
@@ -111,30 +111,30 @@ func (n *Net) Digest() stages.Digest { return n.digest }
 //
 // Slots share the graph, so that the programs of a net derive it once.
 func (n *Net) Graph(ctx context.Context, slot stages.Slot, batch int) (*onnx.Graph, error) {
-	k, err := n.sharedGraph(ctx, slot, batch)
+	k, err := n.preparedGraph(ctx, slot, batch)
 	if err != nil {
 		return nil, err
 	}
 	return k.Clone(), nil
 }
 
-// sharedGraph returns the graph that slots share, not to be changed.
-func (n *Net) sharedGraph(ctx context.Context, slot stages.Slot, batch int) (sharedGraph, error) {
+// preparedGraph returns the graph of a batch that slots share, not to be changed.
+func (n *Net) preparedGraph(ctx context.Context, slot stages.Slot, batch int) (preparedGraph, error) {
 	if n.Batch > 0 && batch != n.Batch {
-		return sharedGraph{}, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
+		return preparedGraph{}, fmt.Errorf("the model takes %d images at once, not %d", n.Batch, batch)
 	}
 	key := fmt.Sprintf("graph batch %d of %s", batch, n.digest)
 	c, err := slot.Share(key, n.size, func() (io.Closer, error) { return n.graph(ctx, batch) })
 	if err != nil {
-		return sharedGraph{}, err
+		return preparedGraph{}, err
 	}
-	return c.(sharedGraph), nil
+	return c.(preparedGraph), nil
 }
 
 // graph lowers the net's file to a graph that no slot shares.
-func (n *Net) graph(ctx context.Context, batch int) (sharedGraph, error) {
+func (n *Net) graph(ctx context.Context, batch int) (preparedGraph, error) {
 	g, measured, err := n.lowered(ctx, batch)
-	return sharedGraph{g, measured}, err
+	return preparedGraph{g, measured}, err
 }
 
 func (n *Net) lowered(ctx context.Context, batch int) (g *onnx.Graph, measured bool, err error) {
@@ -145,26 +145,26 @@ func (n *Net) lowered(ctx context.Context, batch int) (g *onnx.Graph, measured b
 	if err != nil {
 		return nil, false, err
 	}
-	g, err = r.Graph(ctx, n.base.unshared(ctx), batch)
+	g, err = r.Graph(ctx, n.base.uncached(ctx), batch)
 	return g, false, err
 }
 
-// unshared returns the net's source, whose graphs no slot shares.
-func (n *Net) unshared(ctx context.Context) lower.Source {
+// uncached returns the net's source, whose graphs no slot shares.
+func (n *Net) uncached(ctx context.Context) lower.Source {
 	return n.source(func(batch int) (*onnx.Graph, error) {
 		g, _, err := n.lowered(ctx, batch)
 		return g, err
 	})
 }
 
-// A sharedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, and then
-// may depend on that.
-type sharedGraph struct {
+// A preparedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, on which
+// they may depend.
+type preparedGraph struct {
 	*onnx.Graph
 	measured bool
 }
 
-func (sharedGraph) Close() error { return nil }
+func (preparedGraph) Close() error { return nil }
 
 // source returns what programs of the net are lowered from.
 func (n *Net) source(graph func(batch int) (*onnx.Graph, error)) lower.Source {

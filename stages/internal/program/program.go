@@ -7,7 +7,7 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
-// Files in that order: net, batch, pace; forward, curve, masked, values, gradient, shared_forward, path,
+// Files in that order: net, batch, pace; forward, curve, masked, values, gradient, anatomy, path,
 // deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which
 // class is explained, layer finds layers by their names, layer_removed what simplification left of them,
 // input_bounds has black and white at the input, probe runs a model of which nothing is known yet, usage
@@ -196,7 +196,7 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	name := key
 	key = fmt.Sprintf("program %s, batch %d of %s", name, batch, n.digest)
 	defer func() { err = n.short(err, batch) }()
-	c, err := sharing(slot)(key, weight, func() (io.Closer, error) {
+	c, err := keeper(slot)(key, weight, func() (io.Closer, error) {
 		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {
 			return nil, err
@@ -234,9 +234,9 @@ func (n *Net) compile(ctx context.Context, slot stages.Slot, batch int, r lower.
 		n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
 }
 
-// sharing returns how a slot keeps loaded programs: shared with other slots, unless it has several threads.
+// keeper returns how a slot keeps loaded programs: for other slots as well, unless it has several threads.
 // Slots would share these as well, since they are the session's. A rehearsal has its own.
-func sharing(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (io.Closer, error) {
+func keeper(slot stages.Slot) func(string, int64, func() (io.Closer, error)) (io.Closer, error) {
 	_, rehearsed := slot.(*Rehearsal)
 	if d := slot.Device(); rehearsed || d.Class == "cpu" && d.Threads > 1 {
 		return slot.Keep

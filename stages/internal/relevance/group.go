@@ -105,7 +105,7 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 			name[v] = c.Input[i]
 		}
 	}
-	twin := group{op: g.op}
+	copied := group{op: g.op}
 	for _, m := range g.members {
 		t := onnx.Node{NodeProto: proto.Clone(m.NodeProto).(*onnxNode)}
 		missing := -1
@@ -130,10 +130,10 @@ func (b *Builder) copyGroup(g group, n, c onnx.Node) {
 		}
 		t.Name = t.Output[0]
 		b.add(t.NodeProto)
-		twin.members = append(twin.members, t)
+		copied.members = append(copied.members, t)
 	}
 	c.Output[0] = name[n.Output[0]]
-	b.groups[c.Output[0]] = twin
+	b.groups[c.Output[0]] = copied
 }
 
 // through propagates cotangents from the output of a group's last member through the members to the inputs of

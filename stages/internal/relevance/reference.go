@@ -22,7 +22,7 @@ func ReferenceNames(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
 		nodes = append(nodes, onnx.Node{NodeProto: n})
 	}
 	depends := reaches(nodes, []Value{input})
-	twin := map[Value]Value{}
+	names := map[Value]Value{}
 	add := func(v Value) bool {
 		if !depends[v] {
 			return true
@@ -31,8 +31,8 @@ func ReferenceNames(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
 		if !slices.EqualFunc(t.Shape, g.Shape(v), func(d, all int) bool { return d == all || d == 1 }) {
 			return false
 		}
-		twin[v] = g.Fresh(v + "/reference")
-		g.Types[twin[v]] = t
+		names[v] = g.Fresh(v + "/reference")
+		g.Types[names[v]] = t
 		return true
 	}
 	if !add(input) {
@@ -45,5 +45,5 @@ func ReferenceNames(g, other *onnx.Graph, input Value) (map[Value]Value, bool) {
 			}
 		}
 	}
-	return twin, true
+	return names, true
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// sharedForward is what methods with backward passes share: their passes on the same items are answered by
+// groupedBackward is what methods with backward passes share: their passes on the same items are answered by
 // few programs, each with one forward pass.
-var sharedForward = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
+var groupedBackward = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
 	n, err := program.Load(parts[0].Env)
 	if err != nil {
 		return err
@@ -52,8 +52,8 @@ type passPlace struct {
 	index int // in the group
 }
 
-// A sharedPass is what the users have of a batch of items: their passes, in groups.
-type sharedPass struct {
+// groupedPasses are the passes of all users for a batch of items, in groups.
+type groupedPasses struct {
 	*stages.Env
 	net    *program.Net
 	users  []passUser
@@ -65,7 +65,7 @@ type sharedPass struct {
 // runBackward runs the backward passes of some methods for every item of e, a batch at a time, and has the
 // methods use the results. Equal passes run once.
 func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []passUser) error {
-	s := &sharedPass{Env: e, net: n, users: users}
+	s := &groupedPasses{Env: e, net: n, users: users}
 	s.groupPasses(ctx)
 	if err := s.compile(ctx); err != nil {
 		return err
@@ -87,7 +87,7 @@ func runBackward(ctx context.Context, e *stages.Env, n *program.Net, users []pas
 }
 
 // groupPasses adds each pass to the first group that admits it.
-func (s *sharedPass) groupPasses(ctx context.Context) {
+func (s *groupedPasses) groupPasses(ctx context.Context) {
 	s.places = make([][]passPlace, len(s.users))
 	for u := range s.users {
 		for _, pass := range s.users[u].passes {
@@ -102,7 +102,7 @@ func (s *sharedPass) groupPasses(ctx context.Context) {
 }
 
 // compile finds the program of each group.
-func (s *sharedPass) compile(ctx context.Context) (err error) {
+func (s *groupedPasses) compile(ctx context.Context) (err error) {
 	s.batch = s.Len()
 	for _, g := range s.groups {
 		var also []lower.Question
@@ -120,7 +120,7 @@ func (s *sharedPass) compile(ctx context.Context) (err error) {
 }
 
 // run runs all groups on a batch of items, and returns the results by row, user and pass.
-func (s *sharedPass) run(ctx context.Context, from, to int) ([][][]passResult, error) {
+func (s *groupedPasses) run(ctx context.Context, from, to int) ([][][]passResult, error) {
 	results := make([][][]passResult, to-from)
 	for row := range results {
 		results[row] = make([][]passResult, len(s.users))
@@ -147,7 +147,7 @@ func (s *sharedPass) run(ctx context.Context, from, to int) ([][][]passResult, e
 }
 
 // collect puts what a group's program has for item i, which is in a row, into the results by user and pass.
-func (s *sharedPass) collect(g *passGroup, i, row int, results [][]passResult) error {
+func (s *groupedPasses) collect(g *passGroup, i, row int, results [][]passResult) error {
 	// Groups that differ in their targets alone have one program, whose next run overwrites its results.
 	overwritten := slices.ContainsFunc(s.groups,
 		func(o *passGroup) bool { return o != g && o.Program == g.Program })
@@ -174,7 +174,7 @@ func (s *sharedPass) collect(g *passGroup, i, row int, results [][]passResult) e
 func (g *passGroup) admits(ctx context.Context, e *stages.Env, n *program.Net, pass backwardPass) bool {
 	return !slices.ContainsFunc(g.passes, func(o backwardPass) bool {
 		return o.Target != pass.Target ||
-			!n.SharesForward(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
+			!n.OneForward(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o.question, pass.question)
 	})
 }
 

@@ -19,7 +19,7 @@ type preset interface {
 func blending[P preset](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Seeded, d.Device = stages.Each, true, true
 	d.Inputs, d.Outputs = blendInputs(), outputs()
-	d.Shared, d.Passes = &sharedCurves, stages.Passes{Forward: "points"}
+	d.Shared, d.Passes = &curveRun, stages.Passes{Forward: "points"}
 	d.Check = func(p P, wired func(string) bool) error {
 		common, _ := p.curve()
 		return common.check(wired)
@@ -31,10 +31,10 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 	return program.Stage(d)
 }
 
-// sharedCurves runs curves on the same maps. Images that several of them need are computed once: insertion
+// curveRun runs curves on the same maps. Images that several of them need are computed once: insertion
 // into a substrate has the images of removal in the reverse order, and deletion is removal of the most
 // relevant units.
-var sharedCurves = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
+var curveRun = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
 	e := parts[0].Env
 	n, err := program.Load(e)
 	if err != nil {

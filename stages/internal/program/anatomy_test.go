@@ -59,7 +59,7 @@ func TestSharedForwardBits(t *testing.T) {
 				k := slices.IndexFunc(groups, func(g []lower.Question) bool {
 					return !slices.ContainsFunc(g,
 						func(o lower.Question) bool {
-							return !n.SharesForward(t.Context(), slot, batch, o, q)
+							return !n.OneForward(t.Context(), slot, batch, o, q)
 						})
 				})
 				if k < 0 {
@@ -120,10 +120,10 @@ func TestSharedForwardBehind(t *testing.T) {
 		n := net(t,
 			model.ONNXParams{Path: modeltest.File(t, m), Preset: "unit", Size: picture.Size{H: 8, W: 8}})
 		slot := threaded{1, stagetest.NewSlot()}
-		if n.SharesForward(t.Context(), slot, 2, derivative, relevant) {
+		if n.OneForward(t.Context(), slot, 2, derivative, relevant) {
 			t.Errorf("%d channels: the derivative and relevance are asked together", hidden)
 		}
-		if !n.SharesForward(t.Context(), slot, 2, derivative, guided) {
+		if !n.OneForward(t.Context(), slot, 2, derivative, guided) {
 			t.Errorf("%d channels: the derivative and guided backpropagation aren't asked together", hidden)
 		}
 		checkSharedForward(t, n, slot, 2, []lower.Question{derivative, guided})

@@ -108,7 +108,7 @@ func shared(t *testing.T, in map[string][]stages.Data, methods []sharer, most in
 		e.Slot, e.Batch = slot, 2
 		parts = append(parts, stages.Part{Params: m.params, Env: e})
 	}
-	if err := sharedForward.Run(t.Context(), parts); err != nil {
+	if err := groupedBackward.Run(t.Context(), parts); err != nil {
 		t.Fatal(err)
 	}
 	for k, m := range methods {

@@ -13,13 +13,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// SharesForward reports whether two questions can share a forward pass, so that each result has the bits that
+// OneForward reports whether two questions can share a forward pass, so that each result has the bits that
 // it has alone. More can where any two of them can.
 //
 // ONNX Runtime merges nodes that compute the same, and fuses a Conv with the Add that is its only reader,
 // which gives other bits. So the two programs must have the same forward pass, and a Conv of both must have
 // that Add as its only reader in both, or in neither.
-func (n *Net) SharesForward(ctx context.Context, slot stages.Slot, batch int, a, b lower.Question) bool {
+func (n *Net) OneForward(ctx context.Context, slot stages.Slot, batch int, a, b lower.Question) bool {
 	f, err := n.anatomy(ctx, slot, batch, a)
 	if err != nil {
 		return false
