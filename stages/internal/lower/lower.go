@@ -1,20 +1,23 @@
 // Package lower makes programs of models: it lowers an ONNX file, pass by pass, to the ONNX model that a
 // session runs.
 //
-// The way of the data. [Graph] lowers a file to the graph that all programs of a model and a batch share:
-// nodes in order, single precision, one opset, every type and shape known. [Program] lowers that graph, or
-// for a verbatim program the file itself, to a program: nodes in front make the model's input of what a stage
-// varies, nodes behind return what the stage reads, backward passes among them. Both run the rows of one
-// table, passes in passes.go, that are for their [Kind]; constraints there has the reason for each row's
-// place. A pass is one file with the pass's name.
+// The path of the data. [Graph] lowers a file to the graph from which all programs of a model and a batch are
+// made, the prepared graph: nodes in order, single precision, one opset, every type and shape known.
+// [Program] lowers that graph, or for a verbatim program the file itself, to a program for a [Question]
+// (question.go): nodes in front make the model's input of what a stage varies, nodes behind return what the
+// stage reads, backward passes among them. Both run the rows of one table, passes in passes.go, that are for
+// their [Kind]; constraints there has the reason for each row's place. A pass is one file with the pass's
+// name.
 //
-// The files in the order of the table: distinct_names, verbatim, interface (inputs and outputs),
-// constant_branches, simplify, infer_shapes (both with detach_weights, which keeps large weights from ONNX
+// The files in the order of the table: distinct_names, verbatim, interface.go (inputs and outputs),
+// constant_branches, simplify, infer_shapes.go (both with detach_weights, which keeps large weights from ONNX
 // Runtime meanwhile), emission_opset; channels_first, sides, fold_batchnorm, sink_gather, gemm_alpha,
-// pad_channels; reference (of comparisons), layer, preprocess, answer; attention, backward (with seed),
-// audit; batch_invariant (one file a family of operators); provider_forms; ort_workarounds. Passes that
-// rewrite models without knowing their types are in package rewrite. Survey tells what a file needs before it
-// is lowered.
+// pad_channels; reference.go (of comparisons), layer, preprocess, answer; attention, backward.go (with seed),
+// audit; batch_invariant.go and batch_invariant_*.go (a file for each family of operators); provider_forms;
+// ort_workarounds. Passes that rewrite models without knowing their types are in package rewrite.
+//
+// survey.go describes a file before it is lowered, need.go computes the memory of a program, and resize.go
+// infers the types of a graph again for images of another size.
 package lower
 
 import (

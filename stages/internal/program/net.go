@@ -157,8 +157,8 @@ func (n *Net) uncached(ctx context.Context) lower.Source {
 	})
 }
 
-// A preparedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, on which
-// they may depend.
+// A preparedGraph is shared by slots. Its shapes are inferred from the file, or measured on an image, and may
+// depend on that image.
 type preparedGraph struct {
 	*onnx.Graph
 	measured bool

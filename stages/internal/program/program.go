@@ -1,6 +1,6 @@
 // Package program has nets, their programs, and the programs' cache on slots.
 //
-// The way of the data. [Load] returns the [Net] of the model on a stage's port. A method of the net,
+// The path of the data. [Load] returns the [Net] of the model on a stage's port. A method of the net,
 // [Net.Forward] or [Net.Gradient] say, states a [lower.Request]; [lower.Program] makes the ONNX model of it,
 // for a batch that [Net.Fit] chooses; the slot keeps the loaded session, and the buffers of its inputs and
 // outputs. The stage writes inputs row by row, runs the program and reads outputs row by row. Where nothing
@@ -8,10 +8,10 @@
 // of stages.
 //
 // Files in that order: net, batch, pace; forward, curve, masked, values, gradient, anatomy, path,
-// deeplift, attention, audit; program, need, buffers; digest, rehearsal. Expression and target say which
-// class is explained, layer finds layers by their names, layer_removed what simplification left of them,
-// input_bounds has black and white at the input, probe runs a model of which nothing is known yet, usage
-// measures how programs use a device.
+// deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go say
+// which class is explained, layer.go finds layers by their names, layer_removed.go those that simplification
+// removed, and input_bounds.go has black and white at the input. probe.go runs a model of which nothing is
+// known yet, usage.go measures how programs use a device.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;

@@ -2,17 +2,32 @@
 // explained value, node by node, by rules.
 //
 //   - An [Op] describes an ONNX operator (op_*.go, listed in ops.go): its kind, the roles of its inputs, and
-//     its vector-Jacobian product, the VJP.
+//     its vector-Jacobian product, the VJP. opaque.go lists operators through which no relevance flows.
 //   - A [Rule] maps the relevance of a node's outputs to that of its inputs (rule_*.go). It is written for a
 //     kind of operators and uses only what an Op declares. The gradient is the rule that applies the VJP.
 //   - A [Policy] selects a rule for every node: an ordered table, first match wins, that reads like the
-//     published method (LRP composites: lrp.go).
+//     published method (LRP composites: lrp.go, with their layers in lrp_layer.go).
 //   - [Backward] walks the graph in reverse and emits nodes by a [Builder] (backward.go, builder.go); the
-//     emitted nodes are optimised (peephole.go) and run by ONNX Runtime.
+//     emitted nodes are optimised (peephole.go) and run by ONNX Runtime. audit.go also returns the sums of
+//     relevance at every node, and reference.go names values at a second input, for rules that compare two.
 //
 // Emitted nodes satisfy: they are operators of opset [Opset], or ONNX Runtime's FusedMatMul, for which the
 // device's provider has a kernel ([Without] says which it lacks); all shapes are known; the same graph,
 // policy and [Without] give the same bytes; no sum depends on the batch (sums are products with ones).
+//
+// What operators and rules emit with: axes.go reads the axes of a node, window.go the geometry of a Conv or
+// a pool, builder_moves.go moves elements, copy.go emits a node again with other operands, conv_adjoint.go
+// has the adjoint of a Conv, and first_largest.go finds the largest element of a window. The examples in the
+// files of operators, on which all laws are tested, are drawn by examples.go.
+//
+// What rules ask about a model, all found in its graph, without names: position.go has the nodes between two
+// values. group.go finds operators that exporters write as several nodes, linear layers (group_linear.go)
+// and element-wise functions (group_elementwise.go). gate.go tells a gate from what it gates, nonnegative.go
+// finds values that can't be negative, and batch_axis.go the axis of the images.
+//
+// What methods ask about a model: layers.go chooses the middle and the final layer, by the values that have
+// spatial positions (layers_grid.go). channel_axis.go finds the channels of a value, and the grid of its
+// tokens, token_order.go their places in the image, and attention.go the attention of a transformer.
 package relevance
 
 import (

@@ -1,13 +1,18 @@
 // Package rewrite has the passes of package lower that need no types: they normalise a model's nodes,
-// precision and operators. Every pass changes the model in place to one that computes the same, but for the
-// rounding of doubles.
+// precision and operators. Every pass changes the model in place to one that computes the same, except for
+// the rounding of doubles.
 //
-// The way of the data: [InlineFunctions] and [Evaluation] when a file is read; then [KernelShapes],
-// [TopologicalOrder], [SinglePrecision], [Dequantise], [GroupNormalization], [InlineBranches],
-// [SeparatePads], [ToOpset], each in a file of its name but the last, which is in rewrite.go: a table of
-// converters converts operators to one opset, one file for each operator that changed its meaning between
-// versions or that only others have (op_*.go). A converter gets a node and writes its replacement. Nodes
-// that no converter can express are reported all at once, by their names.
+// The path of the data. A file that is read goes through [InlineFunctions] (inline_functions.go) and
+// [Evaluation] (evaluation.go); check.go refuses nodes that would crash ONNX Runtime, check_fused.go those of
+// its own operators. Then come [KernelShapes] (kernel_shapes.go), [TopologicalOrder] (topological_order.go),
+// [SinglePrecision] (single_precision.go), [Dequantise] (dequantise.go), [GroupNormalization]
+// (op_groupnormalization.go), [InlineBranches] (inline_branches.go), [SeparatePads] (separate_pads.go) and
+// [ToOpset].
+//
+// ToOpset is in rewrite.go: a table of converters converts operators to one opset, one file for each operator
+// that changed its meaning between versions or that only others have (op_*.go; recurrent.go for RNN, GRU and
+// LSTM). A converter gets a node and writes its replacement. Nodes that no converter can express are reported
+// all at once, by their names.
 package rewrite
 
 import (
