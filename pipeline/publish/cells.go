@@ -2,9 +2,10 @@ package publish
 
 import (
 	"cmp"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"slices"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // lineOf returns the line of a finished cell.

@@ -2,9 +2,10 @@ package publish
 
 import (
 	"cmp"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"slices"
 	"strings"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 func (l *ItemLine) at() at                        { return at{l.Cell, ""} }

@@ -2,10 +2,11 @@ package publish
 
 import (
 	"fmt"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // mostNotes is how many notes a folder has at most.

@@ -71,3 +71,14 @@ func TestReadmeIsForPeople(t *testing.T) {
 		t.Errorf("%s", v)
 	}
 }
+
+// TestAnswerComesFirst: folder.jsonl has the texts in the order of README.md, so that a comparison of
+// folders finds the answer of the first published stage.
+func TestAnswerComesFirst(t *testing.T) {
+	f := &Folder{Publish: []string{"b", "a"},
+		Passages: []*Passage{{Cell: "a", Body: "A."}, {Cell: "b", Body: "B."}}}
+	p := &publishedFolder{disk: &disk{about: readAbout(f.encode())}}
+	if got := p.answer(); got != "B." {
+		t.Errorf("the answer is %q", got)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"fmt"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"image"
 	"image/draw"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 func (p *Picture) at() at         { return at{p.Cell, ""} }

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ type folderLine struct {
 	Title      string                      `json:"title,omitempty"`
 }
 
-// encode returns the lines of folder.jsonl.
+// encode returns the lines of folder.jsonl. Texts are in the order of README.md, so that the answer comes first.
 func (f *Folder) encode() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -59,7 +60,8 @@ func (f *Folder) encode() []byte {
 	for _, note := range f.notes() {
 		add(folderLine{Note: note})
 	}
-	for _, s := range f.Sheets {
+	byFile := func(a, b *Sheet) int { return cmp.Compare(a.File, b.File) }
+	for _, s := range slices.SortedFunc(slices.Values(f.Sheets), byFile) {
 		l := folderLine{Table: s.File, Title: s.title(), Directions: map[string]stages.Direction{}}
 		for _, n := range s.Numbers {
 			if typeset.Arrows[n.Direction] != "" {
@@ -68,7 +70,7 @@ func (f *Folder) encode() []byte {
 		}
 		add(l)
 	}
-	for _, p := range f.Passages {
+	for _, p := range f.Answers() {
 		add(folderLine{Cell: p.Cell, Port: p.Port, Text: p.Body, Old: p.Old})
 	}
 	return b.Bytes()

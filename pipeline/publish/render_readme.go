@@ -4,7 +4,6 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"math"
 	"path"
@@ -12,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // readmeRenderer writes README.md: the answer in words, tables, figures and means, and the command that

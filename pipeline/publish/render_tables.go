@@ -3,9 +3,10 @@ package publish
 import (
 	"bytes"
 	"encoding/csv"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"iter"
 	"slices"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // tablesRenderer writes tables/*.csv, with columns of axes, keys and numbers.

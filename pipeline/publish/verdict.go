@@ -3,13 +3,14 @@ package publish
 import (
 	"cmp"
 	"fmt"
-	"github.com/runexp/runexp/pipeline/typeset"
 	"maps"
 	"math"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/runexp/runexp/pipeline/typeset"
 )
 
 // A Verdict is how a run compares with what was published before it.
