@@ -273,7 +273,7 @@ func check(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// TestValuesBy: values that differ stand with the ids of the axis that tells them apart.
+// TestValuesBy: values that differ are followed by the ids of the axis that determines them.
 func TestValuesBy(t *testing.T) {
 	var lines []*publish.Line
 	for _, cell := range []string{"a[m=x,n=p]", "a[m=x,n=q]", "a[m=y,n=p]", "a[m=y,n=q]"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestChance holds that scores are compared with guessing behind the answer, and that those hardly better
-// begin it with a warning. What a run ends with is the answer all the same, behind the warning.
+// TestChance checks that README.md compares scores with guessing after the answer, and begins with a
+// warning about scores that are hardly better. The answer that a run prints has the warning before it.
 func TestChance(t *testing.T) {
 	r := newWorld().results()
 	add := func(id string, right ...float64) {

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// changedLines counts the lines that a diff of two folders shows, by file, but for those of pictures.
+// changedLines counts the lines that a diff of two folders shows, by file. It leaves out pictures.
 func changedLines(was, is map[string]string) map[string]int {
 	n := map[string]int{}
 	count := func(a, b string) int {

@@ -50,7 +50,7 @@ func definitionsOf(files map[string][]byte) stages.Digest {
 	return sha256.Sum256([]byte(strings.Join(slices.Compact(definitions), "")))
 }
 
-// Folder returns the content of a version as far as its files have it: tables have no tolerances, and the
+// Folder returns the content of a version. Files don't have all of a run: tables have no tolerances, and the
 // cells that failed are named in Notes alone. Folders of older builds have no command, titles, directions
 // or notes.
 func (v *Version) Folder() (*Folder, error) {

@@ -9,7 +9,7 @@ import (
 // An entry is a row, picture or text: one that is published in a file, or what a run has in its place.
 type entry[T any] interface {
 	at() at                        // the cell that has it and, for a text, the port
-	key() string                   // tells it from the other entries of that cell in that file
+	key() string                   // distinguishes it from the cell's other entries in that file
 	rows() int                     // how many rows it counts for
 	usable() bool                  // reports whether it can be read and is of the run's definition
 	compare(now T, r *report) bool // reports whether a run reproduces it with now
@@ -229,7 +229,7 @@ func (m *merge) standing(cell string) standing {
 }
 
 // keeps reports whether the published entries of a cell that isn't compared stay: the cell may come back once
-// nothing fails any more. Entries of a cell that has no line are of unknown definition, and don't stay.
+// nothing fails any more. Entries of a cell without a line have no known definition, and don't stay.
 func (m *merge) keeps(cell string) bool {
 	return m.partial() && m.finished[cell] == nil && m.definitions[cell] != nil
 }

@@ -710,7 +710,7 @@ func TestNewItems(t *testing.T) {
 	}
 }
 
-// TestShownStaysInCells checks that cells/ tells what a figure shows, and that reading keeps it.
+// TestShownStaysInCells checks that cells/ has what a figure shows, and that reading keeps it.
 func TestShownStaysInCells(t *testing.T) {
 	r := newWorld().results()
 	cell := &r.Cells[len(r.Cells)-1]

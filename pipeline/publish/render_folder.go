@@ -44,7 +44,8 @@ type folderLine struct {
 	Title      string                      `json:"title,omitempty"`
 }
 
-// encode returns the lines of folder.jsonl. Texts are in the order of README.md, so that the answer comes first.
+// encode returns the lines of folder.jsonl. Texts are in the order of README.md, so that the answer comes
+// first.
 func (f *Folder) encode() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
