@@ -191,7 +191,8 @@ func FuzzRead(f *testing.F) {
 		if a := readAbout(b); a != nil {
 			text := (&Folder{Command: a.command, Passages: a.passages}).encode()
 			again := cmp.Or(readAbout(text), &about{})
-			if b := (&Folder{Command: again.command, Passages: again.passages}).encode(); !bytes.Equal(b, text) {
+			b := (&Folder{Command: again.command, Passages: again.passages}).encode()
+			if !bytes.Equal(b, text) {
 				t.Fatalf("%q is read again as %q", text, b)
 			}
 		}
