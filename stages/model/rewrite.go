@@ -42,3 +42,37 @@ func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 	}
 	return stages.New(d)
 }
+
+// RandomiseParams are the parameters of [Randomise].
+type RandomiseParams struct {
+	Share   float64 `yaml:"share" doc:"which share of the layers, from the head; the next whole number of layers counts" min:"0" max:"1"`
+	Order   string  `yaml:"order" doc:"cascading: all layers of the share; independent: the last of them alone" choices:"cascading|independent"`
+	Weights string  `yaml:"weights" doc:"initial: uniform within ±1/√n, for sums of n products, as PyTorch initialises layers; permuted: the layer's own, in random order" choices:"initial|permuted"`
+	Seed    int     `yaml:"seed" doc:"of the random weights" min:"0"`
+}
+
+func (p RandomiseParams) rewriter() variant.Rewriter {
+	return variant.Randomise{Share: p.Share, Order: p.Order, Weights: p.Weights, Seed: p.Seed}
+}
+
+// Randomise is the stage that makes a model with random weights in some layers, of a trained one.
+var Randomise = rewriteStage(stages.Def[RandomiseParams]{
+	Name: "model/randomise",
+	Doc: `a model with random weights in some of its layers
+
+The sanity check by model randomisation: a map that stays the same when weights are
+random doesn't explain what the model has learnt. Layers are convolutions and matrix
+products with constant weights, with their biases, as they are after batch
+normalisation is folded in; a share of 0 is the model itself, of 1 a random one. A
+layer's random weights don't depend on the share, so that an axis of shares is one
+cascade. Wire the maps' targets from model/predict of the trained model: score/ssim and
+score/rank-correlation compare them with its maps. Adebayo et al.,
+"Sanity Checks for Saliency Maps", NeurIPS 2018.`,
+	Version: 1,
+	Variants: []stages.Variant{{
+		Item: "random weights", Default: "weights: initial",
+		Differs: "the paper draws what its nets were initialised with, a truncated normal distribution; " +
+			"Quantus has PyTorch reset every layer, which also makes scales of normalisations 1",
+	}},
+	Defaults: RandomiseParams{Share: 1, Order: "cascading", Weights: "initial"},
+}, "the model with random weights; facts as of model/onnx")
