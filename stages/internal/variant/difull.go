@@ -24,11 +24,7 @@ func (DiFull) Name() string { return "model/difull" }
 
 // Spec returns the specification of the model for grids: a head for each cell, classes head by head.
 func (d DiFull) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
-	g, _, err := graphOf(base, 0)
-	if err != nil {
-		return modelfile.Spec{}, err
-	}
-	s, err := d.headed(base.Spec, g)
+	s, g, err := d.headed(base)
 	if err != nil {
 		return s, err
 	}

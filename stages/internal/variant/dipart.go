@@ -20,11 +20,7 @@ func (DiPart) Name() string { return "model/dipart" }
 
 // Spec returns the specification of the model for grids: a head for each cell, classes head by head.
 func (d DiPart) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
-	g, _, err := graphOf(base, 0)
-	if err != nil {
-		return modelfile.Spec{}, err
-	}
-	s, err := d.headed(base.Spec, g)
+	s, _, err := d.headed(base)
 	if err != nil {
 		return s, err
 	}
