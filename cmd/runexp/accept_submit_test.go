@@ -193,8 +193,8 @@ func TestSubmitGPUs(t *testing.T) {
 	}
 }
 
-// After a refusal the same command submits the rest, behind what is queued; what is queued isn't submitted
-// again.
+// After a refusal the same command submits the rest, to begin after what is queued; what is queued isn't
+// submitted again.
 func TestSubmitAgain(t *testing.T) {
 	w := newCluster(t, map[string]string{"x.yaml": twoWaves})
 	env := w.env
@@ -289,7 +289,7 @@ func TestSubmitMisuse(t *testing.T) {
 	for want, args := range map[string][]string{
 		"submit needs an experiment file":                       {"--slurm"},
 		"submit needs the name of the scheduler: --slurm":       {"x.yaml"},
-		`options of sbatch behind --: "y.yaml"`:                 {"x.yaml", "y.yaml", "--slurm"},
+		`options of sbatch after --: "y.yaml"`:                  {"x.yaml", "y.yaml", "--slurm"},
 		"--array of sbatch can't be given":                      {"x.yaml", "--slurm", "--", "--array=0-3"},
 		"--job=foo of sbatch can't be given: it is --job-name":  {"x.yaml", "--slurm", "--", "--job=foo"},
 		"the experiment file comes before --, and options":      {"--slurm", "--", "-p", "gpu"},

@@ -305,7 +305,7 @@ func runningHere() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("runexp-%d", os.Getuid()), "running")
 }
 
-// whereRan tells a log what a review folder mustn't depend on: where a share ran.
+// whereRan adds to the record of a log where a share ran, on which no review folder depends.
 func whereRan(record map[string]any, share *resolve.Share) {
 	if share == nil {
 		return

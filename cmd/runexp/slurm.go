@@ -43,7 +43,7 @@ var reserved = []string{"-a", "--array", "-d", "--dependency", "-J", "--job-name
 	"--usage", "-V",
 	"--version", "--test-only"}
 
-// flagLetters are the short options of sbatch without a value: behind one, others may follow in one argument.
+// flagLetters are the short options of sbatch without a value: after one, others may follow in one argument.
 const flagLetters = "hHIkOQsuvVW"
 
 // check returns an error for a reserved option.
@@ -84,7 +84,7 @@ func (c *slurm) find(names ...string) (arg, value string, given bool) {
 	return arg, value, given
 }
 
-// matches reports whether an argument gives an option, and returns what stands behind its name.
+// matches reports whether an argument gives an option, and returns what follows its name.
 func matches(arg, name string) (rest string, found bool) {
 	if strings.HasPrefix(name, "--") {
 		given, _, _ := strings.Cut(arg, "=")

@@ -238,7 +238,7 @@ func (st *status) foresee(rate float64) {
 	}
 }
 
-// left tells the time left, on as many devices as work now, and their speed.
+// left writes the time left, on as many devices as work now, and their speed.
 func (st *status) left() string {
 	text := timeOf(pipeline.Estimate{Seconds: st.Left, Unknown: st.Unknown + st.unsized}) + " on one device"
 	if st.Devices > 1 {

@@ -37,25 +37,11 @@ type submitFlags struct {
 }
 
 func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
-	file, options := args[0], args[1:]
-	switch {
-	case strings.HasPrefix(file, "-"):
-		return misuse("the experiment file comes before --, and options of sbatch behind it")
-	case len(options) > 0 && !strings.HasPrefix(options[0], "-"):
-		return misuse("submit takes one argument, an experiment file, and options of sbatch behind --: %q",
-			options[0])
-	case !f.slurm:
-		return misuse("submit needs the name of the scheduler: --slurm")
-	}
-	c := &slurm{options: options}
-	if err := c.check(); err != nil {
+	c, err := f.scheduler(args)
+	if err != nil {
 		return err
 	}
-	if _, err := exec.LookPath("sbatch"); err != nil && !f.dry {
-		const hint = "submit where Slurm's commands are, such as a login node; --dry-run prints the scripts"
-		return &exitError{exitEnvironment, errors.New("there is no sbatch in PATH"), hint}
-	}
-	p, s, err := f.engine.loadAndOpen(ctx, u, file, f.narrow, f.dry)
+	p, s, err := f.engine.loadAndOpen(ctx, u, args[0], f.narrow, f.dry)
 	if err != nil {
 		return err
 	}
@@ -73,35 +59,67 @@ func (f *submitFlags) submit(ctx context.Context, u *ui, args []string) error {
 		}
 		return f.publish(ctx, u, s, p)
 	}
-	run, err := f.program(file)
+	jobs, err := f.jobs(ctx, c, s.place, p, o)
 	if err != nil {
 		return err
 	}
-	if c.logs = filepath.Join(s.place.root, ".runexp", "slurm"); !f.dry {
-		if err := f.makeLogs(s.place, c.logs); err != nil {
-			return err
-		}
-		if err := o.Extract(); err != nil {
-			return environment(err)
-		}
+	if f.dry {
+		return c.print(u.out, jobs)
 	}
-	folder, err := f.engine.folder(s.place)
-	if err != nil {
+	if err := f.makeLogs(s.place, c.logs); err != nil {
 		return err
 	}
+	if err := o.Extract(); err != nil {
+		return environment(err)
+	}
+	return c.submit(ctx, u, jobs)
+}
+
+// scheduler returns the scheduler that the arguments ask for, with its options.
+func (f *submitFlags) scheduler(args []string) (*slurm, error) {
+	file, options := args[0], args[1:]
+	switch {
+	case strings.HasPrefix(file, "-"):
+		return nil, misuse("the experiment file comes before --, and options of sbatch after it")
+	case len(options) > 0 && !strings.HasPrefix(options[0], "-"):
+		return nil, misuse("submit takes one argument, an experiment file, and options of sbatch after --: %q",
+			options[0])
+	case !f.slurm:
+		return nil, misuse("submit needs the name of the scheduler: --slurm")
+	}
+	c := &slurm{options: options}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath("sbatch"); err != nil && !f.dry {
+		const hint = "submit where Slurm's commands are, such as a login node; --dry-run prints the scripts"
+		return nil, &exitError{exitEnvironment, errors.New("there is no sbatch in PATH"), hint}
+	}
+	return c, nil
+}
+
+// jobs returns what is to be submitted.
+func (f *submitFlags) jobs(ctx context.Context, c *slurm, at place, p *plan.Plan, o *pipeline.Outlook) (
+	[]*slurmJob, error,
+) {
+	run, err := f.program(p.File)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := f.engine.folder(at)
+	if err != nil {
+		return nil, err
+	}
+	c.logs = filepath.Join(at.root, ".runexp", "slurm")
 	if c.name, err = jobName(p, f.narrow, folder); err != nil {
-		return err
+		return nil, err
 	}
 	largest := defaultArray
 	if !f.dry {
 		largest = c.largestArray(ctx)
 	}
-	jobs := c.jobs(o, run, func(w *pipeline.Wave) int { return f.sharesOf(w, o.Origins(), largest, c) },
-		f.devices)
-	if f.dry {
-		return c.print(u.out, jobs)
-	}
-	return c.submit(ctx, u, jobs)
+	shares := func(w *pipeline.Wave) int { return f.sharesOf(w, o.Origins(), largest, c) }
+	return c.jobs(o, run, shares, f.devices), nil
 }
 
 // publish publishes the results, as the last job would, if nothing is missing.
@@ -119,7 +137,7 @@ func (f *submitFlags) publish(ctx context.Context, u *ui, s *session, p *plan.Pl
 	return r.publish(ctx, u, s, result, dir)
 }
 
-// program returns the command line of a job, but for its share: this program, and what the user asked for.
+// program returns the command line of a job without its share: this program, and what the user asked for.
 func (f *submitFlags) program(file string) ([]string, error) {
 	self, err := exec.LookPath(os.Args[0])
 	if err == nil {
@@ -212,14 +230,14 @@ func (s *session) partly(ctx context.Context, part *plan.Plan) error {
 }
 
 // What a share should take at most: long enough that its start doesn't count, short enough that little is
-// lost with it. Slurm's arrays have at most defaultArray tasks unless its configuration tells.
+// lost with it. Slurm's arrays have at most defaultArray tasks unless its configuration says otherwise.
 const (
 	shareTime    = 8 * time.Minute
 	defaultArray = 1001
 )
 
 // sharesOf returns how many shares a wave is cut into: as many as devices, doubled until there are enough. So
-// devices end together, and what a share reads of an earlier wave lies together, too, as the shares of one
+// devices end together, and what a share reads of an earlier wave is in few files, too, as the shares of one
 // number divide those of the other.
 func (f *submitFlags) sharesOf(w *pipeline.Wave, origins, largest int, c *slurm) int {
 	if f.shares > 0 {

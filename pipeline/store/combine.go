@@ -87,8 +87,9 @@ func (c *combining) mark() (undo func()) {
 	size := c.next.size()
 	return func() {
 		c.next.b = c.next.b[:size]
-		maps.DeleteFunc(c.moved,
-			func(_ ObjectRef, at moved) bool { return at.to == c.next && at.off >= size })
+		maps.DeleteFunc(c.moved, func(_ ObjectRef, at moved) bool {
+			return at.to == c.next && at.off >= size
+		})
 	}
 }
 

@@ -713,8 +713,7 @@ func TestVerifySharesOfOthers(t *testing.T) {
 	s.fs = others{}
 	problems, err := s.Verify(t.Context())
 	if err != nil || len(problems) != 2 || !strings.HasPrefix(problems[0], "shares/1of3.") &&
-		!strings.HasPrefix(
-			problems[1], "shares/1of3.") ||
+		!strings.HasPrefix(problems[1], "shares/1of3.") ||
 		!strings.Contains(strings.Join(problems, "\n"), "another user's") {
 		t.Errorf("%q, %v", problems, err)
 	}

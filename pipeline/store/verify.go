@@ -80,9 +80,8 @@ func (v *verification) shares() error {
 	for _, f := range r.damaged {
 		switch err := v.s.setAside(f.path, f.name); {
 		case errors.Is(err, fs.ErrPermission):
-			const text = "damaged shares stay here: the folder is another user's, who can open it to the " +
-				"group " +
-				"(chmod -R g+rwX): %v"
+			const text = "damaged shares stay here: the folder is another user's, who can open it to " +
+				"the group (chmod -R g+rwX): %v"
 			v.problem(v.s.sharesDir(), text, err)
 			return nil
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
