@@ -175,9 +175,9 @@ func (l *share) append(kind frameKind, key stages.Digest, payload []byte) (off i
 
 // setMemo writes news that falls to this share: all shares learn about the same things, and one notes each.
 func (l *share) setMemo(key stages.Digest, val []byte) error {
-	known, _ := l.base.s.memos.get(key)
+	old, known := l.base.s.memos.get(key)
 	start := l.own.start
-	if slices.Equal(known, val) ||
+	if known && slices.Equal(old, val) ||
 		binary.LittleEndian.Uint32(key[:])%uint32(max(start.Shares, 1)) != uint32(start.Share) {
 		return nil
 	}

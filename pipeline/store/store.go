@@ -22,7 +22,7 @@
 //	keylog.go     memos, and the digests of outside files (outside.go), are remembered
 //	sweep.go      logs are read, and written again without some of their frames:
 //	verify.go     what is damaged is dropped
-//	gc.go         what nobody needs is dropped; info.go and count.go count the rest
+//	gc.go         what nobody needs is dropped; info.go counts the rest
 //	merge.go      what another store holds is added
 //	share.go      a job on a cluster writes a store of its own,
 //	sharefile.go  which is one file,
