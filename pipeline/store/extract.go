@@ -27,8 +27,11 @@ func extractName(experiment string) string {
 	return fmt.Sprintf("extract-%016x.", nameHash(experiment, ""))
 }
 
-// isExtract reports whether a file in shares/ has the name of an extract.
-func isExtract(name string) bool { return strings.HasPrefix(name, "extract-") }
+// isExtract reports whether a file among shares has the name of an extract, or of what earlier versions wrote
+// in its place.
+func isExtract(name string) bool {
+	return strings.HasPrefix(name, "extract-") || strings.HasPrefix(name, "brief-")
+}
 
 // WriteExtract writes the extract of an experiment in place of those before. What can't be read is left out,
 // and that nothing can be written is worth a warning only.
@@ -192,7 +195,7 @@ func (s *Store) openExtract(experiment string) (*shareFile, error) {
 	paths, err := s.extracts(experiment)
 	var found []*shareFile
 	for _, path := range paths {
-		f, _, err := s.foundShare(filepath.Base(path)).read()
+		f, _, err := s.foundShare(filepath.Split(path)).read()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // a newer one has replaced it
 		case err != nil:

@@ -127,20 +127,25 @@ func (c *collection) shares() error {
 	}); err != nil {
 		return err
 	}
-	entries, err := c.s.entries(c.s.sharesDir())
-	for _, e := range entries {
-		info, err := e.Info()
+	for _, dir := range c.s.shareDirs() {
+		entries, err := c.s.entries(dir)
 		if err != nil {
-			continue
+			return err
 		}
-		age := time.Since(info.ModTime())
-		if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight ||
-			isExtract(e.Name()) && age > shareInUse {
-			c.Leftovers++
-			c.garbage = append(c.garbage, filepath.Join(c.s.sharesDir(), e.Name()))
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil {
+				continue
+			}
+			age := time.Since(info.ModTime())
+			if strings.HasPrefix(e.Name(), tempPrefix) && age > inFlight ||
+				isExtract(e.Name()) && age > shareInUse {
+				c.Leftovers++
+				c.garbage = append(c.garbage, filepath.Join(dir, e.Name()))
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // object decides whether a file of objects/ stays.

@@ -243,31 +243,43 @@ func TestMergeShares(t *testing.T) {
 	}
 }
 
-// TestAdoptsParts: shares that an earlier version wrote to parts/ are found, with one warning.
-func TestAdoptsParts(t *testing.T) {
+// TestSharesOfEarlierVersions: shares that lie in parts/ are found as others are, by the store, by one that it
+// is merged into, and by the next attempt at the same share; and a brief next to them goes when it is old.
+func TestSharesOfEarlierVersions(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)
 	parts := filepath.Join(dir, "parts")
-	err := errors.Join(os.Rename(filepath.Join(dir, "shares"), parts),
-		os.WriteFile(filepath.Join(parts, "brief-0123456789abcdef.0123456789abcdef"), nil, 0o666))
+	brief := filepath.Join(parts, "brief-0123456789abcdef.0123456789abcdef")
+	long := time.Now().Add(-2 * shareInUse)
+	err := errors.Join(os.Rename(filepath.Join(dir, "shares"), parts), os.WriteFile(brief, nil, 0o666),
+		os.Chtimes(brief, long, long))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var warnings []string
-	for range 2 {
-		s := open(t, dir, Options{Warn: func(m string) { warnings = append(warnings, m) }})
-		if _, err := s.MergeShares(t.Context()); err != nil {
-			t.Error(err)
-		}
-		s.Close()
+	other := open(t, scratch(t), Options{})
+	if r, err := other.Merge(t.Context(), open(t, dir, Options{ReadOnly: true})); err != nil || r.Items == 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "earlier version") {
-		t.Errorf("warnings: %q", warnings)
+	other.Close()
+	w.hasItems(t, other.dir)
+	again := openShare(t, dir, Options{})
+	if v := w.items(t, again); v.misses > 0 {
+		t.Errorf("the next attempt misses %d items", v.misses)
 	}
-	if _, err := os.Stat(parts); err == nil {
-		t.Error("the old folder is left")
-	}
+	again.Close()
+	mergeShares(t, dir)
 	w.hasItems(t, dir)
+	if r := mergeShares(t, dir); r.Removed != 1 {
+		t.Errorf("%+v", r)
+	}
+	s := open(t, dir, Options{})
+	defer s.Close()
+	if r, err := s.GC(Roots{}, true); err != nil || r.Leftovers != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if left, err := os.ReadDir(parts); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // TestSharesCarryMemos holds that of what all shares remember one share has each, and that a merge takes it.

@@ -36,7 +36,8 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 	if s.opts.ReadOnly {
 		return r, errReadOnly
 	}
-	if errors.Is(s.realFolder(s.sharesDir()), fs.ErrNotExist) {
+	exists := func(dir string) bool { return !errors.Is(s.realFolder(dir), fs.ErrNotExist) }
+	if !slices.ContainsFunc(s.shareDirs(), exists) {
 		return r, nil
 	}
 	now, err := s.diskTime()
@@ -71,33 +72,6 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 		return s.remove(p.path)
 	})
 	return r, err
-}
-
-// adoptParts moves to shares/ the shares that are in parts/, where earlier versions of the program wrote
-// them.
-func (s *Store) adoptParts() error {
-	dir := filepath.Join(s.dir, "parts")
-	entries, err := s.entries(dir)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	if err := s.makeFolder(s.sharesDir()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if _, ok := shareNamed(e.Name()); !ok {
-			continue
-		}
-		if err := s.at("rename"); err != nil {
-			return err
-		}
-		err := s.fs.Rename(filepath.Join(dir, e.Name()), filepath.Join(s.sharesDir(), e.Name()))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return s.writeErr(err)
-		}
-	}
-	s.warn("what an earlier version of runexp kept of shares in parts of store %q is in shares now", s.dir)
-	return s.remove(dir)
 }
 
 // MergeFiles is Merge for the file of a share, or a folder of such files, which stay. found is false if path
@@ -270,10 +244,10 @@ type foundShare struct {
 	open          func() (*os.File, error)
 }
 
-// foundShare returns a file of shares/.
-func (s *Store) foundShare(name string) foundShare {
+// foundShare returns a file in a folder of shares.
+func (s *Store) foundShare(dir, name string) foundShare {
 	f, _ := shareNamed(name)
-	f.path = filepath.Join(s.sharesDir(), name)
+	f.path = filepath.Join(dir, name)
 	f.open = func() (*os.File, error) { return s.read(f.path) }
 	return f
 }
@@ -288,12 +262,18 @@ func shareNamed(name string) (f foundShare, ok bool) {
 	return f, n == 3 && fmt.Sprintf(sharePattern, f.share, f.shares, id) == name
 }
 
+// shareDirs returns the folders that have shares: that of this version, and that of earlier ones.
+func (s *Store) shareDirs() []string { return []string{s.sharesDir(), filepath.Join(s.dir, "parts")} }
+
 // shareFiles lists the shares, whatever is in their place.
 func (s *Store) shareFiles() (shares []foundShare, err error) {
-	entries, err := s.entries(s.sharesDir())
-	for _, e := range entries {
-		if _, ok := shareNamed(e.Name()); ok {
-			shares = append(shares, s.foundShare(e.Name()))
+	for _, dir := range s.shareDirs() {
+		entries, e := s.entries(dir)
+		err = cmp.Or(err, e)
+		for _, e := range entries {
+			if _, ok := shareNamed(e.Name()); ok {
+				shares = append(shares, s.foundShare(dir, e.Name()))
+			}
 		}
 	}
 	return shares, err

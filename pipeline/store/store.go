@@ -47,6 +47,7 @@
 //	damaged/            objects whose bytes weren't those of their name
 //	shares/3of64.89ab…  shares, until they are added
 //	shares/extract-01…  copies of what shares read
+//	parts/              shares of earlier versions
 //
 // The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
 // frame at a time; a frame is written after all that it refers to. So a process that's killed leaves either
@@ -145,13 +146,6 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	if err := s.mendIndex(); err != nil {
 		return nil, err
-	}
-	if !o.ReadOnly {
-		if err := s.adoptParts(); errors.As(err, new(stop)) {
-			return nil, err
-		} else if err != nil {
-			s.warn("%v", err)
-		}
 	}
 	return s, nil
 }
