@@ -195,7 +195,7 @@ func (s *Store) openExtract(experiment string) (*shareFile, error) {
 	paths, err := s.extracts(experiment)
 	var found []*shareFile
 	for _, path := range paths {
-		f, _, err := s.foundShare(filepath.Split(path)).read()
+		f, err := s.foundShare(filepath.Split(path)).read()
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // a newer one has replaced it
 		case err != nil:

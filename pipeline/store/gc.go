@@ -116,9 +116,9 @@ func (c *collection) log(file logFile) error {
 // shares keeps what records of shares refer to, until those are merged, and finds what is left over next to
 // them.
 func (c *collection) shares() error {
-	if err := c.s.eachShare(func(p *mergedShare) error {
+	if err := c.s.eachShare(func(f *shareFile) error {
 		c.Shares++
-		return p.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
+		return f.eachFrame(func(_ int64, _ stages.Digest, payload []byte) {
 			_, objects, _, _ := decodeItems(payload)
 			for _, p := range objects {
 				c.referred[p.Digest] = true

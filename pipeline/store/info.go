@@ -93,9 +93,9 @@ func (s *Store) CountItems(experiment string, ask func(group stages.Digest) bool
 ) {
 	keys := itemKeys{} // a share that ran twice recorded them twice
 	foreign, stored := itemKeys{}, itemKeys{}
-	err := s.eachShare(func(p *mergedShare) error {
-		own := p.start != nil && p.start.Experiment == experiment
-		return p.eachFrame(func(_ int64, group stages.Digest, payload []byte) {
+	err := s.eachShare(func(f *shareFile) error {
+		own := f.start != nil && f.start.Experiment == experiment
+		return f.eachFrame(func(_ int64, group stages.Digest, payload []byte) {
 			if ask(group) {
 				keys.add(group, payload)
 			} else if own {

@@ -111,7 +111,7 @@ func (l *share) openOthers(name ShareName) (err error) {
 		if f.share != name.Share || f.shares != name.Shares {
 			continue
 		}
-		if j, _, err := f.read(); err != nil {
+		if j, err := f.read(); err != nil {
 			s.warn("share %s can't be read: %v", f.name, err)
 		} else {
 			l.earlier = append(l.earlier, j)
@@ -145,7 +145,7 @@ func (l *share) create(start ShareStart) error {
 	if err != nil {
 		return s.writeErr(err)
 	}
-	l.own = newShareFile(name, f)
+	l.own = newShareFile(foundShare{name: name}, f)
 	return errors.Join(l.note(start), l.sync(), s.syncFolder(dir), s.syncFolder(s.dir))
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -24,8 +25,9 @@ import (
 // A record is written after the objects that it refers to. Readers end at the first frame that isn't whole:
 // nothing after it is known to have reached the disk, and the bytes of an object may look like a frame.
 type shareFile struct {
-	name string
-	file *os.File
+	foundShare
+	file  *os.File
+	state fs.FileInfo // of the file when it was read
 
 	mu      sync.RWMutex // guards what follows
 	start   *ShareStart  // nil in a file that isn't a share's
@@ -54,24 +56,29 @@ type span struct {
 // shareFormat is the format of shares' files. A change of a frame's layout takes another number.
 const shareFormat = 1
 
-func newShareFile(name string, f *os.File) *shareFile {
-	return &shareFile{name: name, file: f, objects: map[ObjectRef]int64{}, actions: map[stages.Digest]span{},
+func newShareFile(found foundShare, f *os.File) *shareFile {
+	return &shareFile{foundShare: found, file: f, objects: map[ObjectRef]int64{}, actions: map[stages.Digest]span{},
 		groups: map[stages.Digest][]span{}, memos: map[stages.Digest][]byte{}}
 }
 
-// readShareFile reads the frames of a file up to a size, without the objects. It keeps the file open, or
-// closes it with an error.
-func readShareFile(name string, f *os.File, size int64) (s *shareFile, err error) {
-	s = newShareFile(name, f)
-	b := make([]byte, 4<<10) // most frames are smaller
-	for n := int64(1); err == nil && n > 0 && s.end < size; s.end += n {
-		n, err = s.next(size, b)
-	}
+// read reads the frames of a share, without the objects. The file stays open.
+func (found foundShare) read() (*shareFile, error) {
+	file, err := found.openFile()
 	if err != nil {
-		f.Close()
 		return nil, err
 	}
-	return s, nil
+	f := newShareFile(found, file)
+	if f.state, err = file.Stat(); err == nil {
+		b := make([]byte, 4<<10) // most frames are smaller
+		for n := int64(1); err == nil && n > 0 && f.end < f.state.Size(); f.end += n {
+			n, err = f.next(f.state.Size(), b)
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // next takes the frame at the end of what is known, and returns its length with that of its object: 0 if it

@@ -50,18 +50,18 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 	}
 	r.Shares = len(shares)
 	r.MergeReport, err = s.mergeShares(ctx, shares, func(p *mergedShare) error {
-		for key, val := range p.memos {
+		for key, val := range p.file.memos {
 			if err := s.SetMemo(key, val); err != nil {
 				return err
 			}
 		}
 		over := p.over(now)
-		if over && len(p.Refused) > 0 {
-			r.damaged = append(r.damaged, p.foundShare)
+		if over && len(p.to.Refused) > 0 {
+			r.damaged = append(r.damaged, p.file.foundShare)
 		}
-		goes := over && len(p.Refused) == 0 && !p.added
-		if (p.added || goes) && p.start != nil {
-			if err := s.RemoveExtract(p.start.Experiment); err != nil {
+		goes := over && len(p.to.Refused) == 0 && !p.to.added
+		if (p.to.added || goes) && p.file.start != nil {
+			if err := s.RemoveExtract(p.file.start.Experiment); err != nil {
 				return err
 			}
 		}
@@ -69,7 +69,7 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 			return nil
 		}
 		r.Removed++
-		return s.remove(p.path)
+		return s.remove(p.file.path)
 	})
 	return r, err
 }
@@ -84,7 +84,7 @@ func (s *Store) MergeFiles(ctx context.Context, path string) (r MergeReport, fou
 	var shares []foundShare
 	add := func(f foundShare, path string) {
 		f.path = path
-		f.open = func() (*os.File, error) { return stages.OpenFile(path) }
+		f.openFile = func() (*os.File, error) { return stages.OpenFile(path) }
 		shares = append(shares, f)
 	}
 	if info.Mode().IsRegular() {
@@ -105,12 +105,10 @@ func (s *Store) MergeFiles(ctx context.Context, path string) (r MergeReport, fou
 
 // A mergedShare is a share that is being merged.
 type mergedShare struct {
-	*merging
-	*shareFile
-	foundShare
-	state  fs.FileInfo     // when it was read
+	file   *shareFile
+	failed error // of reading it
+	to     *merging
 	groups []stages.Digest // sorted: those that are left
-	failed error           // to be read
 }
 
 // over reports whether nothing will be added to the share. One that this user can't read may be whole.
@@ -118,7 +116,7 @@ func (p *mergedShare) over(now time.Time) bool {
 	if p.failed != nil {
 		return !errors.Is(p.failed, fs.ErrPermission)
 	}
-	return !p.info(now).InUse()
+	return !p.file.info(now).InUse()
 }
 
 // mergeShares adds shares to the store, and calls done for each when the disk has it.
@@ -152,8 +150,8 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 	defer func() {
 		r.add(MergeReport{Objects: combine.objects, Bytes: combine.bytes})
 		for _, p := range batch {
-			r.add(p.MergeReport)
-			p.close()
+			r.add(p.to.MergeReport)
+			p.file.close()
 		}
 	}()
 	frames := 0
@@ -163,14 +161,14 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 			others = shares[n:]
 			break // a later attempt's records may refer to objects of an earlier one
 		}
-		f, state, err := found.read()
+		f, err := found.read()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another merge has removed it
 		}
 		m := &merging{s: s, ctx: ctx, open: open, objects: map[ObjectRef]error{}, combine: combine}
 		if err != nil {
 			m.refuse(found.name, "%v", err)
-			f = newShareFile(found.name, nil)
+			f = newShareFile(found, nil)
 		} else if f.altered {
 			m.refuse(found.name, "not a share, or damaged, from byte %d on", f.end)
 		}
@@ -179,7 +177,7 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 		})
 		files = append(files, f)
 		frames += f.frames
-		batch = append(batch, &mergedShare{m, f, found, state, groups, err})
+		batch = append(batch, &mergedShare{f, err, m, groups})
 	}
 	for bucket := range buckets {
 		if err := s.mergeBucket(batch, s.log(itemFrame, stages.Digest{byte(bucket)})); err != nil {
@@ -224,11 +222,11 @@ func (s *Store) mergeBucket(batch []*mergedShare, file logFile) error {
 	for _, p := range batch {
 		for ; len(p.groups) > 0 && p.groups[0][0] == file.bucket; p.groups = p.groups[1:] {
 			group := p.groups[0]
-			_, err := p.eachItemFrame(group, 0, func(off int64, payload []byte) error {
-				return p.outcomes(p.foundShare.name, file, off, group, payload, known)
+			_, err := p.file.eachItemFrame(group, 0, func(off int64, payload []byte) error {
+				return p.to.outcomes(p.file.name, file, off, group, payload, known)
 			})
 			if m, ok := errors.AsType[*Miss](err); ok {
-				p.refuse(p.foundShare.name, "%v", m)
+				p.to.refuse(p.file.name, "%v", m)
 			} else if err != nil {
 				return err
 			}
@@ -241,14 +239,14 @@ func (s *Store) mergeBucket(batch []*mergedShare, file logFile) error {
 type foundShare struct {
 	name, path    string
 	share, shares int
-	open          func() (*os.File, error)
+	openFile      func() (*os.File, error)
 }
 
 // foundShare returns a file in a folder of shares.
 func (s *Store) foundShare(dir, name string) foundShare {
 	f, _ := shareNamed(name)
 	f.path = filepath.Join(dir, name)
-	f.open = func() (*os.File, error) { return s.read(f.path) }
+	f.openFile = func() (*os.File, error) { return s.read(f.path) }
 	return f
 }
 
@@ -279,21 +277,6 @@ func (s *Store) shareFiles() (shares []foundShare, err error) {
 	return shares, err
 }
 
-// read reads a share, whose file stays open, and describes the file as it was before.
-func (f foundShare) read() (*shareFile, fs.FileInfo, error) {
-	file, err := f.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err := file.Stat()
-	if err != nil {
-		file.Close()
-		return nil, nil, err
-	}
-	share, err := readShareFile(f.name, file, state.Size())
-	return share, state, err
-}
-
 // A ShareInfo describes a share.
 type ShareInfo struct {
 	Name          string // of its file
@@ -319,31 +302,30 @@ func (s *Store) Shares() (list []ShareInfo, err error) {
 			return nil, err
 		}
 	}
-	err = s.eachShare(func(p *mergedShare) error {
-		list = append(list, p.info(now))
+	err = s.eachShare(func(f *shareFile) error {
+		list = append(list, f.info(now))
 		return nil
 	})
 	return list, err
 }
 
-func (p *mergedShare) info(now time.Time) ShareInfo {
-	return ShareInfo{p.foundShare.name, p.share, p.shares, p.start, p.last, p.state.Size(), p.items,
-		now.Sub(p.state.ModTime())}
+func (f *shareFile) info(now time.Time) ShareInfo {
+	return ShareInfo{f.name, f.share, f.shares, f.start, f.last, f.state.Size(), f.items,
+		now.Sub(f.state.ModTime())}
 }
 
 // eachShare calls fn for each share that can be read.
-func (s *Store) eachShare(fn func(p *mergedShare) error) error {
-	files, err := s.shareFiles()
-	for _, f := range files {
-		j, state, e := f.read()
-		if e != nil {
-			if !errors.Is(e, fs.ErrNotExist) {
-				s.warn("share %s can't be read: %v", f.name, e)
-			}
-			continue
+func (s *Store) eachShare(fn func(f *shareFile) error) error {
+	shares, err := s.shareFiles()
+	for _, found := range shares {
+		f, e := found.read()
+		switch {
+		case e == nil:
+			err = errors.Join(err, fn(f))
+			f.close()
+		case !errors.Is(e, fs.ErrNotExist):
+			s.warn("share %s can't be read: %v", found.name, e)
 		}
-		err = errors.Join(err, fn(&mergedShare{shareFile: j, foundShare: f, state: state}))
-		j.close()
 	}
 	return err
 }
