@@ -29,20 +29,14 @@ func (c Cells) spec(base modelfile.Spec, g *onnx.Graph) modelfile.Spec {
 	return s
 }
 
-<<<<<<< HEAD
-// headed returns the specification of a model with a head for every cell, which takes cells as batches.
-func (c Cells) headed(base modelfile.Spec, g *onnx.Graph) (modelfile.Spec, error) {
-	s := c.spec(base, g)
-=======
-// headed returns the same of a model with a head for every cell, which takes cells as batches, and the graph
-// of the base.
+// headed returns the specification of a model with a head for every cell, which takes cells as batches, and
+// the graph of the base.
 func (c Cells) headed(base lower.Source) (modelfile.Spec, *onnx.Graph, error) {
 	g, _, err := graphOf(base, 0)
 	if err != nil {
 		return modelfile.Spec{}, nil, err
 	}
 	s := c.spec(base.Spec, g)
->>>>>>> beadd9d8 (Share the graph and the heads of models of grids)
 	if s.Batch%c.count() != 0 {
 		return s, nil, fmt.Errorf("the model takes %d images at once, and the cells of a grid are %d: "+
 			"export it with a dynamic batch dimension", s.Batch, c.count())
