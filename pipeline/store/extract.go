@@ -20,8 +20,8 @@ import (
 // of which most have none. It spares each share hundreds of logs and objects. Shares that see none, or a
 // damaged one, read what would be copied.
 
-// maxExtract is how many bytes of listings and of item records an extract has at most.
-const maxExtract = 512 << 20
+// maxExtract is how many bytes of listings and of item records an extract has at most. Tests change it.
+var maxExtract int64 = 512 << 20
 
 func extractName(experiment string) string {
 	return fmt.Sprintf("extract-%016x.", nameHash(experiment, ""))

@@ -129,6 +129,41 @@ func TestExtractOfGroups(t *testing.T) {
 	}
 }
 
+// TestExtractIsBounded: what has no room in an extract is read where it would be copied from.
+func TestExtractIsBounded(t *testing.T) {
+	before := maxExtract
+	t.Cleanup(func() { maxExtract = before })
+	w := newWorld(8)
+	var groups []stages.Digest
+	for n := range w.cells {
+		groups = append(groups, w.cells[n].group)
+	}
+	var sizes []int64
+	for _, maxExtract = range []int64{0, 5000, before} {
+		dir := sharedBy(t, scratch(t), w)
+		mergeShares(t, dir)
+		w.close(t, dir, groups...)
+		info, err := os.Stat(extractsIn(t, dir)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, info.Size())
+		s := openShare(t, dir, Options{})
+		for n := range w.cells {
+			if !w.checkCell(t, s, &w.cells[n]) {
+				t.Errorf("within %d bytes: %s can't be had", maxExtract, w.cells[n].name)
+			}
+		}
+		if v := w.items(t, s); v.misses > 0 {
+			t.Errorf("within %d bytes: %d items are missing", maxExtract, v.misses)
+		}
+		s.Close()
+	}
+	if sizes[0] >= sizes[1] || sizes[1] >= sizes[2] {
+		t.Errorf("extracts of %d bytes", sizes)
+	}
+}
+
 // TestMergeOutdatesExtracts: a share finds what a merge added since its extract was written, even if that
 // merge was killed before it removed the extract.
 func TestMergeOutdatesExtracts(t *testing.T) {
