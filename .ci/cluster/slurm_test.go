@@ -178,7 +178,7 @@ func (s *slurm) sh(name string, args ...string) string {
 	return string(out)
 }
 
-// until waits for something that happens within two minutes: closing looks for parts for one.
+// until waits for something that happens within two minutes: closing waits for shares for half of one.
 func (s *slurm) until(what string, holds func() bool) {
 	s.Helper()
 	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
