@@ -143,7 +143,8 @@ func (w *world) drain(event string, args ...string) int {
 	return run.ProcessState.ExitCode()
 }
 
-// TestShareAppearsLate holds that closing waits for a share that a file server shows late.
+// TestShareAppearsLate holds that closing waits for a share that a file server shows late, and that a signal
+// ends the wait with the code that has it queued again.
 func TestShareAppearsLate(t *testing.T) {
 	one := newKills(t)
 	one.run(0, "run", "kills.yaml")
@@ -156,25 +157,37 @@ func TestShareAppearsLate(t *testing.T) {
 	if err := os.Rename(late[0], w.path("hidden")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close")
-	errs, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	waited := false
-	for lines := bufio.NewScanner(errs); lines.Scan(); {
-		if !waited && lines.Text() == "waiting for 1 of 3 shares" {
-			waited = true
-			if err := os.Rename(w.path("hidden"), late[0]); err != nil {
-				t.Error(err)
+	// closing closes the wave, does something when it waits, and returns the exit code.
+	closing := func(waits func(p *os.Process) error) int {
+		cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close")
+		errs, err := cmd.StderrPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := false
+		for lines := bufio.NewScanner(errs); lines.Scan(); {
+			if !waited && lines.Text() == "waiting for 1 of 3 shares" {
+				waited = true
+				if err := waits(cmd.Process); err != nil {
+					t.Error(err)
+				}
 			}
 		}
+		if _ = cmd.Wait(); !waited {
+			t.Error("it doesn't wait")
+		}
+		return cmd.ProcessState.ExitCode()
 	}
-	if err := cmd.Wait(); err != nil || !waited {
-		t.Errorf("it waited: %v; %v", waited, err)
+	stop := func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+	if code := closing(stop); code != exitAgain {
+		t.Errorf("stopped while it waits, it ends with %d, want %d", code, exitAgain)
+	}
+	show := func(*os.Process) error { return os.Rename(w.path("hidden"), late[0]) }
+	if code := closing(show); code != 0 {
+		t.Errorf("it ends with %d", code)
 	}
 	same(t, one.path("artifacts"), w.path("artifacts"))
 }

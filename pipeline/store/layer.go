@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A layer is where a store writes, and where it looks for what it knows by its index and its records: the
-// logs and objects of its folder, or the file of a share over those.
+// A layer is what a store writes to and reads from: the logs and objects of its folder, or the file of a
+// share over a folder that is only read.
 type layer interface {
 	// append appends a record, and returns the place of its frame.
 	append(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error)
@@ -20,9 +20,9 @@ type layer interface {
 	open(o ObjectRef) (objectBytes, error)
 	// action reads the action of a hit. The error is a [*Miss].
 	action(h Hit) (Action, error)
-	// readItems adds to a group the item records that it lacks.
+	// readItems adds to a group the records that it lacks.
 	readItems(g *knownGroup) error
-	// setMemo says that a value will be remembered under a key.
+	// setMemo writes a memo that is only the layer's, or returns why memos can't be remembered.
 	setMemo(key stages.Digest, val []byte) error
 	// close ends the use of the layer.
 	close() error
