@@ -335,9 +335,6 @@ func TestPackagesAreSmall(t *testing.T) {
 	}
 }
 
-// unmapped lists the packages whose comment doesn't name all files yet.
-var unmapped = []string{}
-
 // named matches the names of files in a package comment: render_*.go, or in a list a bare render, followed by
 // a mark or wide space.
 var named = regexp.MustCompile(`(?m)(?:^|[\s(])([\w*]*\*[\w*]*|\w+\.go|\w+(?:[,;:.)]|  |\t|$))`)
@@ -374,12 +371,8 @@ func TestPackageCommentsNameFiles(t *testing.T) {
 		if len(list) < several {
 			continue
 		}
-		missing := unnamed(comments[dir], list)
-		switch excepted := slices.Contains(unmapped, dir); {
-		case len(missing) > 0 && !excepted:
+		if missing := unnamed(comments[dir], list); len(missing) > 0 {
 			t.Errorf("the comment of package %s doesn't name %s", dir, strings.Join(missing, ", "))
-		case len(missing) == 0 && excepted:
-			t.Errorf("the comment of package %s names all files: remove it from unmapped", dir)
 		}
 	}
 }

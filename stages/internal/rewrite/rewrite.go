@@ -3,9 +3,9 @@
 // the rounding of doubles.
 //
 // The path of the data. A file that is read goes through [InlineFunctions] (inline_functions.go) and
-// [Evaluation] (evaluation.go); check.go refuses nodes that would crash ONNX Runtime, check_fused.go those of
-// its own operators. Then come [KernelShapes] (kernel_shapes.go), [TopologicalOrder] (topological_order.go),
-// [SinglePrecision] (single_precision.go), [Dequantise] (dequantise.go), [GroupNormalization]
+// [Evaluation] (evaluation.go). Then come [KernelShapes] (kernel_shapes.go), [TopologicalOrder]
+// (topological_order.go), which refuses invalid nodes (check.go, and check_fused.go for ONNX Runtime's own
+// operators), [SinglePrecision] (single_precision.go), [Dequantise] (dequantise.go), [GroupNormalization]
 // (op_groupnormalization.go), [InlineBranches] (inline_branches.go), [SeparatePads] (separate_pads.go) and
 // [ToOpset].
 //
