@@ -16,29 +16,29 @@ import (
 
 // A Labelled is a photograph with a class.
 type Labelled struct {
-	Group  int     // its class among those of the data set, from 0
-	Labels []int64 // its class among the model's by each hypothesis of their numbering
+	Group  int     // its class in the data set, from 0
+	Labels []int64 // its class in the model, by each hypothesis of the numbering
 
-	// Image reads it at a size.
+	// Image reads the photograph at a size.
 	Image func(size picture.Size) ([]byte, error)
 }
 
-// A Question is what is asked of a model's answers: how it is fed, and how its classes are numbered.
+// A Question is about the feeding of a model and the numbering of its classes, answered by its predictions.
 type Question struct {
 	Feeds      []Feed
-	Numberings []float64 // priors, which with Other add up to 1
-	Other      float64   // prior that classes are numbered in none of these ways
-	Passes     int       // forward passes that an answer may take
+	Numberings []float64 // prior probabilities, which with Other add up to 1
+	Other      float64   // prior probability that no numbering is right
+	Passes     int       // forward passes that the question may take
 
-	// Progress is called after every batch, with the passes done and those that there are at most; or nil.
+	// Progress, if set, is called after every batch, with the passes done and the largest possible number.
 	Progress func(done, total int)
 }
 
-// A Hypothesis is a way to feed a model and to number its classes, and what speaks for it.
+// A Hypothesis is a way to feed a model and to number its classes, with the evidence for it.
 type Hypothesis struct {
-	Feed, Numbering int // places in the question
+	Feed, Numbering int // indices in the question
 	Likelihood
-	Behind    float64 // how far the evidence is behind that of the likeliest, in nats
+	Behind    float64 // how much less evidence it has than the likeliest one, in nats
 	Posterior float64
 }
 
@@ -46,33 +46,33 @@ type Hypothesis struct {
 type Verdict struct {
 	Hypotheses []Hypothesis // the most probable first
 	Other      float64      // the posterior probability that no numbering is right
-	Images     int          // the most that any hypothesis was measured on
-	Groups     int          // classes of these
-	PerClass   [][2]int     // by group: images on which the most probable hypothesis is right, and all
+	Images     int          // the largest number of images on which a hypothesis was measured
+	Groups     int          // number of their classes
+	PerClass   [][2]int     // by group: images on which the most probable hypothesis is right, and all images
 	Unreadable int          // photographs that can't be read
-	Unread     error        // why the first of them can't
+	Unread     error        // the error of the first of them
 	NaN        []int        // feeds with which the model answers NaN to some image
 
-	others []float64 // by feed: how far the best numbering that wasn't tried is behind
+	others []float64 // by feed: how much less evidence the best untried numbering has
 }
 
 const (
-	// doubt is the posterior probability from which on a hypothesis is a question to the user.
+	// doubt is the posterior probability from which on a hypothesis leaves a doubt.
 	doubt = 0.05
-	// leastRight is the number of photographs that must be classified rightly: one or two may be chance.
+	// leastRight is the number of photographs that must be classified correctly: one or two may be chance.
 	leastRight = 3
-	// toldApart is the lead, in nats, from which on images tell two hypotheses apart.
+	// toldApart is the lead, in nats, from which on images distinguish two hypotheses.
 	toldApart = 5.0
 	// hopeless is the lead from which on a feed isn't measured any more.
 	hopeless = 12.0
-	// firstRound is the number of photographs that every feed is measured on.
+	// firstRound is the number of photographs on which every feed is measured.
 	firstRound = 12
 	// eachRead is the number of photographs that are read at once.
 	eachRead = 32
 )
 
-// Best returns the most probable hypothesis; false where it's about as probable that classes are numbered
-// otherwise, or where it isn't clearly better than chance.
+// Best returns the most probable hypothesis; false if another numbering of the classes is about as
+// probable, or if the hypothesis isn't clearly better than chance.
 func (v *Verdict) Best() (Hypothesis, bool) {
 	if len(v.Hypotheses) == 0 {
 		return Hypothesis{}, false
@@ -81,8 +81,8 @@ func (v *Verdict) Best() (Hypothesis, bool) {
 	return best, v.Other < doubt && best.Gain > -math.Log(doubt) && best.Right >= leastRight
 }
 
-// Rivals returns the hypotheses that images don't tell apart from the best: those which leave a doubt, and
-// those which only what is known beforehand speaks against.
+// Rivals returns the hypotheses that images don't distinguish from the best one: those that leave a doubt,
+// and those that are unlikely only by their prior.
 func (v *Verdict) Rivals() (doubtful, unlikely []Hypothesis) {
 	for _, h := range v.Hypotheses[min(1, len(v.Hypotheses)):] {
 		switch {
@@ -95,8 +95,8 @@ func (v *Verdict) Rivals() (doubtful, unlikely []Hypothesis) {
 	return doubtful, unlikely
 }
 
-// Weigh answers a question by photographs, which come in such an order that the first ones have many classes.
-// Feeds that are hopeless after some photographs are measured on no more.
+// Weigh answers a question by photographs, which come in such an order that the first ones have many
+// classes. Feeds that are hopeless after some photographs aren't measured further.
 func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdict, error) {
 	s, err := t.answering()
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *Trial) Weigh(ctx context.Context, q Question, photos []Labelled) (Verdi
 		}
 		w.dropHopeless()
 	}
-	if q.Progress != nil { // fewer passes than there could have been
+	if q.Progress != nil { // fewer passes than possible
 		q.Progress(w.done, w.done)
 	}
 	e := w.evidence
@@ -144,12 +144,12 @@ type weighing struct {
 	*answering
 	evidence   *Evidence
 	alive      []int // the feeds that aren't hopeless
-	done, most int   // passes, and those that there are at most
+	done, most int   // passes, and the largest possible number
 	unreadable int   // photographs
-	unread     error // of the first of them
+	unread     error // the error of the first of them
 }
 
-// begin makes all feeds alive, those that one graph answers in a row.
+// begin makes all feeds alive, with feeds of one graph next to each other.
 func (w *weighing) begin() {
 	w.alive = make([]int, len(w.Feeds))
 	for i := range w.alive {
@@ -172,7 +172,7 @@ func (w *weighing) round() int {
 	return min(max(firstRound, n), (w.Passes-w.done)/len(w.alive))
 }
 
-// measure adds to the evidence what the model answers to photographs.
+// measure adds the model's answers to photographs to the evidence.
 func (w *weighing) measure(ctx context.Context, photos []Labelled) error {
 	read, kept, err := w.read(photos)
 	if err != nil || kept == 0 {
@@ -238,7 +238,7 @@ func (w *weighing) dropHopeless() {
 	}
 	w.alive = slices.DeleteFunc(w.alive, func(f int) bool {
 		ends := behind[f] > hopeless && v.others[f] > hopeless
-		if ends { // it answers to no later images, so what it has answered decides
+		if ends { // it answers no later images, so its present answers decide
 			e.fed[f].behind = behind[f]
 		}
 		return ends
@@ -276,7 +276,7 @@ func (e *Evidence) verdict(q Question) Verdict {
 		total += h.Posterior
 	}
 	for f := range q.Feeds {
-		v.others[f] = top.Log - v.others[f] // how far it is behind
+		v.others[f] = top.Log - v.others[f] // how much less evidence it has
 		if len(e.fed[f].logits) == most {
 			v.Other += q.Other * q.Feeds[f].Prior * math.Exp(-max(0, v.others[f]))
 		} else {
@@ -308,19 +308,19 @@ func (e *Evidence) perClass(h Hypothesis) [][2]int {
 	return count
 }
 
-// RunsAt reports whether the model has as many classes on square images of a side.
+// RunsAt reports whether the model has equally many classes on square images of a side.
 func (t *Trial) RunsAt(ctx context.Context, side int) bool {
 	s, err := t.answering()
 	return err == nil && runsAt(ctx, s.model, side, side)
 }
 
-// answering runs a model that is fed in several ways. It keeps a single probe, for the graph depends on
-// channel order and size, and a caller with a process of [ort.Isolated] must not wait for a second one.
+// An answering runs a model that is fed in several ways. It keeps a single probe, since the graph depends
+// on channel order and size, and a caller with a process of [ort.Isolated] must not wait for a second one.
 type answering struct {
 	model modelfile.Model
 	batch int
 	probe *program.Probe // nil at first
-	fed   probeKey       // how probe is fed
+	fed   probeKey       // the feed of probe
 }
 
 type probeKey struct {
@@ -387,12 +387,12 @@ func (s *answering) answers(ctx context.Context, f Feed, images [][]byte) ([][]f
 	return rows, nil
 }
 
-// leastProbability is what a probability of 0, which may be a rounded one, counts as; of logits, next to the
-// largest.
+// leastProbability replaces a probability of 0, which may be rounded; for logits it is relative to the
+// largest one.
 const leastProbability = 1e-7
 
-// scores returns what a softmax makes probabilities of: logits as they are, and logarithms of probabilities.
-// A single number is the score of class 1 against class 0.
+// scores returns numbers from which a softmax makes probabilities: logits, or the logarithms of
+// probabilities. A single number is the score of class 1 against class 0.
 func scores(row []float32, spec modelfile.Spec) []float32 {
 	out := slices.Clone(row)
 	if spec.Probabilities {

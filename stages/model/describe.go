@@ -233,8 +233,8 @@ func leading(g *onnxpb.GraphProto, fed map[string]bool) []string {
 	return out
 }
 
-// multiplyAdds counts the multiplications of a forward pass that are added up: those of convolutions and
-// matrix products, which nearly all of its time goes to. Where a shape isn't known it counts nothing.
+// multiplyAdds counts the multiplications of a forward pass in convolutions and matrix products, which take
+// nearly all of its time. A node of unknown shape counts nothing.
 func multiplyAdds(g *onnx.Graph) int64 {
 	var sum int64
 	for _, p := range g.Proto.Graph.Node {
@@ -270,7 +270,7 @@ func rest(shape []int, from int) []int {
 	return shape[from:]
 }
 
-// volume returns the number of elements of a shape, 0 of an unknown one.
+// volume returns the number of elements of a shape, 0 if it is unknown.
 func volume(shape []int) int64 {
 	if len(shape) == 0 {
 		return 0

@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Evidence weighs hypotheses of how a model is fed and how its classes are numbered by the log-likelihood of
-// labels under the model's probabilities.
+// Evidence weighs hypotheses about the feeding of a model and the numbering of its classes by the
+// log-likelihood of labels under the model's probabilities.
 //
-// Nets are rarely calibrated, and much less so when fed wrongly: each hypothesis gets the temperature that
-// suits it best, at a price for those far from 1, so that how answers compare counts, and how certain they
-// are hardly does. Images of a class are much alike, and what one tells all of them tell: n of them
-// count as n/(1+(n−1)·alike), at most 1/alike (Kish's effective sample size).
+// Nets are rarely calibrated, and much less so if fed wrongly: each hypothesis gets the temperature that
+// suits it best, at a price for temperatures far from 1, so that the order of answers counts, and their
+// certainty hardly does. Images of a class are similar and give nearly the same evidence: n of them count
+// as n/(1+(n−1)·alike), at most 1/alike (Kish's effective sample size).
 type Evidence struct {
 	Classes    int       // of the model
-	Groups     []int     // which of the data set's classes each image has, from 0
+	Groups     []int     // the data set's class of each image, from 0
 	Numberings [][]int64 // hypotheses of the model's class for each image
 
 	fed []fed
 }
 
-// alike is the correlation of what two images of a class tell.
+// alike is the correlation of the evidence of two images of a class.
 const alike = 0.25
 
-// A fed holds what a model answers to the first images when it is fed in one way.
+// A fed holds the model's answers to the first images for one feed.
 type fed struct {
 	logits [][]float32
 	broken bool    // an answer is NaN or +∞
-	behind float64 // how far it was behind when measuring it ended; 0 while it goes on
+	behind float64 // how much less evidence it had when measuring it ended; 0 before
 }
 
 // A Likelihood is how well a hypothesis explains labels.
 type Likelihood struct {
-	Log    float64 // the weighted sum of the logarithms, at the best temperature, less its price
-	Mean   float64 // of an image, weighted: comparable where numbers of images differ
+	Log    float64 // weighted sum of the logarithms, at the best temperature, less its price
+	Mean   float64 // of an image, weighted: comparable for different numbers of images
 	Images int
 	Right  int // images whose label has the largest answer
 	// Gain is by how much Log exceeds chance: equal probabilities, or the same classes in random places.
@@ -44,7 +44,7 @@ type Likelihood struct {
 	price   float64 // of the temperature
 }
 
-// Add adds the answers to images, which follow those added before, of a way to feed.
+// Add adds the answers to further images for a feed.
 func (e *Evidence) Add(feed int, logits ...[]float32) {
 	for len(e.fed) <= feed {
 		e.fed = append(e.fed, fed{})
@@ -59,7 +59,7 @@ func (e *Evidence) Add(feed int, logits ...[]float32) {
 	f.logits = append(f.logits, logits...)
 }
 
-// weights returns what each of the first n images counts.
+// weights returns the weights of the first n images.
 func (e *Evidence) weights(n int) []float64 {
 	count := map[int]float64{}
 	for _, g := range e.Groups[:n] {
@@ -72,7 +72,7 @@ func (e *Evidence) weights(n int) []float64 {
 	return w
 }
 
-// inverseTemperatures are those that are tried.
+// inverseTemperatures are the tried ones.
 var inverseTemperatures = func() (b []float64) {
 	for k := -12; k <= 12; k++ {
 		b = append(b, math.Exp2(float64(k)/2))
@@ -80,12 +80,12 @@ var inverseTemperatures = func() (b []float64) {
 	return b
 }()
 
-// price returns what an inverse temperature costs, in nats: half of the square of its distance from 1, of
-// which the unit is a factor of 4.
+// price returns the price of an inverse temperature, in nats: half of the square of its logarithm to the
+// base 4.
 func price(b float64) float64 { return math.Pow(math.Log(b)/math.Log(4), 2) / 2 }
 
-// likelihoods returns those of all numberings on the first n images, for a way to feed, and that of the best
-// numbering that isn't among them.
+// likelihoods returns the likelihoods of all numberings on the first n images, for a feed, and that of the
+// best other numbering.
 func (e *Evidence) likelihoods(feed, n int) (all []Likelihood, other float64) {
 	f, w := &e.fed[feed], e.weights(n)
 	all = make([]Likelihood, len(e.Numberings))
@@ -153,7 +153,7 @@ func (e *Evidence) likelihoods(feed, n int) (all []Likelihood, other float64) {
 	return all, other
 }
 
-// assigned returns for each image the class that the other images of its group get the largest answers for,
+// assigned returns, for each image, the class with the largest answers for the other images of its group,
 // -1 for the only image of a group.
 func (e *Evidence) assigned(f *fed, n int) []int {
 	sums := map[int][]float64{}
@@ -198,13 +198,13 @@ func (e *Evidence) logNumberings(n int) float64 {
 	return sum
 }
 
-// permutations is the number of random ones that a numbering is compared with.
+// permutations is the number of random numberings with which one is compared.
 const permutations = 200
 
 // permuted returns the logarithm of the mean likelihood of numberings that give the same classes to other
-// groups: what a model that knows the domain, but not these classes, attains by chance.
+// groups: a model that knows the domain, but not these classes, attains it by chance.
 func (e *Evidence) permuted(f *fed, n int, w []float64, labels []int64, b float64) float64 {
-	at := map[int64]int{} // place of each class that occurs
+	at := map[int64]int{} // index of each class that occurs
 	var classes []int64
 	for _, l := range labels[:n] {
 		if _, ok := at[l]; !ok {
@@ -239,8 +239,8 @@ func (e *Evidence) permuted(f *fed, n int, w []float64, labels []int64, b float6
 	return total - math.Log(permutations) - price(b)
 }
 
-// lead returns by how much a's log-likelihood exceeds b's on the images that both have, no more than the
-// scatter over images supports: a difference of z standard errors is evidence of z²/2. An impossible b is
+// lead returns by how much a's log-likelihood exceeds b's on their common images, no more than the scatter
+// over images supports: a difference of z standard errors is evidence of z²/2. An impossible b is
 // infinitely far behind.
 func (e *Evidence) lead(a, b Likelihood) float64 {
 	if math.IsInf(b.Log, -1) { // its feed is broken, or a label impossible

@@ -9,17 +9,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// A Feed is a hypothesis of how pixels become a model's input, in the parameters of [ONNX].
+// A Feed is a hypothesis about how pixels become a model's input, in the parameters of [ONNX].
 type Feed struct {
 	Preset string
 	Order  string // "" for the preset's
 	Size   picture.Size
 
-	// Declared is the range that the file states where no preset has it; nil otherwise.
+	// Declared is the range that the file states if no preset has it; nil otherwise.
 	Declared *modelfile.Preset
 
-	Prior    float64 // what is known of it before the model answers; all add up to 1
-	Unlikely string  // why it's small, in words that continue the feed's name; "" if it isn't
+	Prior    float64 // its probability before the model is run; all add up to 1
+	Unlikely string  // why the prior is small, in words that continue the feed's name; "" if it isn't
 }
 
 func (f Feed) String() string {
@@ -51,8 +51,9 @@ func (f Feed) params() ONNXParams {
 // smallNet is the longest side of the images of nets that are trained on small pictures.
 const smallNet = 64
 
-// usual tells how often published nets are fed by a preset: in general, nets of small images, and vision
-// transformers of larger ones, which as ViT, BEiT and SigLIP take half, or as DeiT, DINO and MAE imagenet.
+// usual is the frequency with which published nets are fed by a preset: in general, nets of small images,
+// and vision transformers of larger ones, which as ViT, BEiT and SigLIP take half, or as DeiT, DINO and MAE
+// imagenet.
 var usual = map[string]struct {
 	any, small, tokens float64
 	unlikely           string
@@ -67,18 +68,18 @@ var usual = map[string]struct {
 	"resisc45":          {0.005, 0.005, 0.005, "is for nets of aerial photographs"},
 }
 
-// swapped is how often a net takes the other channel order than its preset's.
+// swapped is how often a net has the other channel order than its preset's.
 const swapped = 0.1
 
-// A statement of the file outweighs what is usual, but not what the model's answers show.
+// A statement of the file outweighs the usual frequencies, but not the model's predictions.
 const (
 	contradicted = 50.0  // times less likely
-	hinted       = 10.0  // times as likely, where the model does arithmetic on its input
-	quantised    = 100.0 // times as likely, where bytes stand for a range
+	hinted       = 10.0  // times as likely, if the model does arithmetic on its input
+	quantised    = 100.0 // times as likely, if bytes stand for a range
 )
 
-// Feeds returns all hypotheses of how images are fed to an inspected model. Side is that of the images, if
-// they are all squares of one size, or 0; runs tells whether the model runs on squares of a size.
+// Feeds returns all hypotheses about the feeding of an inspected model. side is the side of the images, if
+// all are squares of one size, or 0; runs reports whether the model runs on squares of a size.
 func (x *Inspection) Feeds(side int, runs func(side int) bool) []Feed {
 	var feeds []Feed
 	total := 0.0
@@ -139,7 +140,7 @@ func (x *Inspection) ranges() (feeds []Feed) {
 	return feeds
 }
 
-// weighRanges weighs ranges by what the file says or shows of them.
+// weighRanges weighs ranges by the file's statements and operators.
 func (x *Inspection) weighRanges(feeds []Feed) []Feed {
 	d, nearest, times := x.Declared, "raw", hinted
 	switch {
@@ -184,8 +185,8 @@ type sizePrior struct {
 	prior float64
 }
 
-// sizes returns the hypotheses of size: that of the file, or, where it leaves the size open, the one that the
-// images have and the most usual ones on which the model runs.
+// sizes returns the hypotheses about the size: the file's, or, if it leaves the size open, the images' and
+// the most usual ones on which the model runs.
 func (x *Inspection) sizes(side int, runs func(side int) bool) (list []sizePrior) {
 	list = []sizePrior{{picture.Size{H: x.Feed.Height, W: x.Feed.Width}, 0.5}}
 	if !x.OpenHeight || !x.OpenWidth {
@@ -207,7 +208,7 @@ func (x *Inspection) sizes(side int, runs func(side int) bool) (list []sizePrior
 	return list
 }
 
-// Lines returns the lines of parameters that set the feed, but for the size.
+// Lines returns the lines of parameters that set the feed, without the size.
 func (f Feed) Lines() []string {
 	lines := []string{"preset: " + f.Preset}
 	if f.Order != "" {

@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A finding is what the graph and the answers show of an output. It takes the output for the first of: what
-// its last activation makes of logits, distances, logits of a linear layer, what a normalisation of any form
-// makes of logits, and probabilities without logits.
+// A finding is the evidence of the graph and the answers about an output. The first of these that fits
+// decides: logits before the last activation, distances, logits of a linear layer, logits before a
+// normalisation of any form, and probabilities without logits.
 type finding struct {
 	r     *reader
 	v     *verdict
@@ -25,7 +25,7 @@ type finding struct {
 	logs   bool     // the exponentials of all rows have the same sum
 }
 
-// find takes an output for what the graph and the answers show.
+// find classifies an output by the graph and the answers.
 func (r *reader) find(v *verdict, rows [][]float32) {
 	f := finding{r: r, v: v, rows: rows, g: r.all.of[v.value]}
 	if f.g.never == sorts {
@@ -69,7 +69,7 @@ func (f *finding) constant() bool {
 	return true
 }
 
-// measure prepares what the next steps decide by.
+// measure computes the properties by which the next steps decide.
 func (f *finding) measure() {
 	f.nodes = nodesOf(f.r.m)
 	all := f.r.all
@@ -81,7 +81,7 @@ func (f *finding) measure() {
 	_, f.logs = rowSum(exponentials(f.rows, 1))
 }
 
-// distances finds numbers that are smallest for the class that is nearest.
+// distances finds numbers that are smallest for the nearest class.
 func (f *finding) distances() bool {
 	by := f.r.all.distance(f.v.value)
 	if by == "" || !f.g.linear() {
@@ -92,7 +92,7 @@ func (f *finding) distances() bool {
 	return true
 }
 
-// linear finds what a linear layer leaves unbounded.
+// linear finds numbers that a linear layer leaves unbounded.
 func (f *finding) linear() bool {
 	if !f.g.linear() || f.whole || f.logs {
 		return false
@@ -131,7 +131,7 @@ func (f *finding) normalised() bool {
 	return true
 }
 
-// tolerance returns how far apart probabilities that are computed from logits may be from the answers.
+// tolerance returns the largest difference between probabilities computed from logits and the answers.
 func (f *finding) tolerance() float64 {
 	switch {
 	case f.g.rounds && f.g.probability() && !f.g.about:
@@ -142,12 +142,12 @@ func (f *finding) tolerance() float64 {
 	return exactTolerance
 }
 
-// complete reports whether a match doesn't take only some of the classes of a Softmax.
+// complete reports whether a match uses all classes of a Softmax.
 func (f *finding) complete(m match) bool {
 	return m.columns == nil || m.own || len(m.columns) >= len(f.r.seen[m.value].rows[0])
 }
 
-// probabilities takes the output itself for probabilities, or their logarithms, or refuses it.
+// probabilities classifies the output itself as probabilities, or their logarithms, or refuses it.
 func (f *finding) probabilities() {
 	v, g := f.v, f.g
 	switch {
@@ -179,7 +179,7 @@ func (r *reader) unrounded(m match, values []string) bool {
 	return false
 }
 
-// cause names the node that normalises, or says how it was noticed.
+// cause names the node that normalises, or says how the normalisation was noticed.
 func cause(g guarantee, noticed string) string {
 	if g.by != "" && g.never == "" {
 		return g.by
@@ -187,7 +187,7 @@ func cause(g guarantee, noticed string) string {
 	return noticed
 }
 
-// roundSum returns 1 for a sum that is 1 but for rounding.
+// roundSum returns 1 for a sum that is 1 up to rounding.
 func roundSum(sum float64) float64 {
 	if math.Abs(sum-1) <= 1e-4 {
 		return 1

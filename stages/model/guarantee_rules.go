@@ -19,7 +19,7 @@ func ruleOf(n onnx.Node) guaranteeRule {
 	return nil
 }
 
-// guaranteeRules has the operators that occur behind the last linear layer, and linear layers.
+// guaranteeRules has the operators that occur after the last linear layer, and linear layers.
 var guaranteeRules = func() map[string]guaranteeRule {
 	table := map[string]guaranteeRule{}
 	for _, group := range []struct {
@@ -68,7 +68,7 @@ var guaranteeRules = func() map[string]guaranteeRule {
 	return table
 }()
 
-// sorts is what TopK does.
+// sorts describes TopK.
 const sorts = "sorts: its columns are ranks, not classes"
 
 const normalises = "normalises the features of each image, as an embedding's are"
@@ -134,7 +134,7 @@ func affineRule(_ *guarantees, n onnx.Node, in []guarantee) guarantee {
 	return unbounded
 }
 
-// fusedRule is that of a layer with an activation.
+// fusedRule is the rule of a layer with an activation.
 func fusedRule(_ *guarantees, n onnx.Node, _ []guarantee) guarantee {
 	op := n.Text("activation", "")
 	if f := functions[op]; f != nil {
@@ -161,7 +161,7 @@ func quantisedRule(_ *guarantees, _ onnx.Node, in []guarantee) guarantee {
 	return in[0]
 }
 
-// extremeRule tells the largest of some places from the largest of the classes.
+// extremeRule distinguishes the maximum over places from the maximum over classes.
 func extremeRule(all *guarantees, n onnx.Node, in []guarantee) guarantee {
 	if shape, ok := all.shapes[n.In(0)]; ok && len(shape) <= 2 && in[0].varies {
 		return decides(n, "keeps one number of all classes")
@@ -190,7 +190,7 @@ func sumRule(all *guarantees, n onnx.Node, in []guarantee) guarantee {
 	return x
 }
 
-// less is the lower bound of any number of numbers that are at least v.
+// less is the lower bound of a sum of any number of numbers that are at least v.
 func less(v float64) float64 {
 	if v < 0 {
 		return math.Inf(-1)
@@ -198,7 +198,7 @@ func less(v float64) float64 {
 	return v
 }
 
-// operatorRules are those of single operators.
+// operatorRules are the rules of single operators.
 var operatorRules = map[string]guaranteeRule{
 	"Softmax": func(all *guarantees, n onnx.Node, in []guarantee) guarantee {
 		return guarantee{high: 1, unit: 1, whole: all.row(n.In(0)), by: n.Label()}

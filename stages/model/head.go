@@ -88,7 +88,7 @@ func writtenSoftmax(n onnx.Node, makers map[string]*onnxpb.NodeProto) head {
 	return head{op: "Softmax", logits: e.In(0)}
 }
 
-// preserves reports whether an operator returns the probabilities that it takes.
+// preserves reports whether an operator returns its input's probabilities.
 func preserves(m *onnx.Model, n onnx.Node, makers map[string]*onnxpb.NodeProto) bool {
 	switch n.OpType {
 	case "Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "QuantizeLinear",
@@ -149,8 +149,8 @@ func notProbability(v float32) bool { return v < -probabilityTolerance || v > 1+
 // those returned by the model, which may be quantised in steps of 1/127.
 const quantisationTolerance = 0.01
 
-// reproduces reports whether the head makes the answers in rows of logits, which a Softmax of single numbers
-// doesn't: it's 1.
+// reproduces reports whether the head computes the answers from rows of logits. A Softmax of single numbers
+// doesn't: it is 1.
 func (h head) reproduces(logits, rows [][]float32) bool {
 	if len(logits) != len(rows) || len(rows) == 0 || len(logits[0]) != len(rows[0]) ||
 		len(rows[0]) == 1 && !h.independent {

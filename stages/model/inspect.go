@@ -19,7 +19,7 @@ import (
 	"github.com/runexp/runexp/stages/ort"
 )
 
-// An Inspection is what an ONNX file declares and what running it shows.
+// An Inspection is the declarations of an ONNX file and the results of running it.
 type Inspection struct {
 	File     string      `json:"file"`
 	Bytes    int64       `json:"bytes"` // including external weights
@@ -32,10 +32,11 @@ type Inspection struct {
 	Norm     Norm        `json:"batch_normalization"`
 	Leading  []string    `json:"leading"` // operators between the input and the first layer
 	Nodes    []NodeCount `json:"operators"`
-	Declared Declared    `json:"declared"`        // what it says of its images and classes
-	Notes    []string    `json:"notes,omitempty"` // what isn't taken as it is written
-	Presets  []Preset    `json:"presets"`         // candidates: the file doesn't name one
-	Range    []float64   `json:"range,omitempty"` // values of the least and largest byte, if any
+	Declared Declared    `json:"declared"` // its statements about its images and classes
+	// remarks on parts of the file that are interpreted otherwise than written
+	Notes   []string  `json:"notes,omitempty"`
+	Presets []Preset  `json:"presets"`         // candidates: the file doesn't name one
+	Range   []float64 `json:"range,omitempty"` // values of the least and largest byte, if any
 
 	// Problem is the reason why the model can't be run; the fields below are then empty.
 	Problem      string `json:"problem,omitempty"`
@@ -51,7 +52,7 @@ type Inspection struct {
 	OpenWidth  bool           `json:"open_width"`
 	OtherSize  int            `json:"other_size,omitempty"` // another height on which the model runs
 	Cut        string         `json:"cut,omitempty"`        // the activation whose input is explained
-	Head       Head           `json:"head"`                 // what the answers were taken for, and why
+	Head       Head           `json:"head"`                 // the kind of the answers, and the reason
 	Alone      string         `json:"alone,omitempty"`      // why images are fed one by one
 	Simplified []NodeCount    `json:"simplified"`           // operators after rewriting
 	Rectifiers int            `json:"rectifiers"`
@@ -60,7 +61,7 @@ type Inspection struct {
 	Layers     []Value        `json:"layers,omitempty"`      // candidates, middle and final among them
 	Gradient   string         `json:"no_gradient,omitempty"` // why there is no gradient
 
-	// MultiplyAdds are those of an image's forward pass, of convolutions and matrix products.
+	// MultiplyAdds are the multiplications of an image's forward pass in convolutions and matrix products.
 	MultiplyAdds int64 `json:"multiply_adds,omitempty"`
 
 	Trial *Trial `json:"-"` // for checking which methods fit; nil if the model can't be run
@@ -139,7 +140,7 @@ func noImages(inputs []onnx.Value, requested string) error {
 	return takesImages(inputs[0])
 }
 
-// try runs the model and examines the graph that gradients are compiled from.
+// try runs the model and examines the graph from which gradients are compiled.
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
 	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
@@ -206,7 +207,7 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 	return out, failed
 }
 
-// examine describes the graph that gradients are compiled from, for so many images.
+// examine describes the graph from which gradients are compiled, for this many images.
 func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
@@ -226,7 +227,7 @@ func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	}
 }
 
-// runsAt reports whether a model has as many classes on images of another size.
+// runsAt reports whether a model has equally many classes on images of another size.
 func runsAt(ctx context.Context, m modelfile.Model, height, width int) bool {
 	m.Spec.Height, m.Spec.Width = height, width
 	rows := max(1, m.Spec.Batch)
@@ -260,7 +261,7 @@ func layer(g *onnx.Graph, shape func(layer string) []int, name string) *Value {
 	return &v
 }
 
-// cutOf returns the activation among operators that were looked through.
+// cutOf returns the activation among the skipped operators.
 func cutOf(through []string) string {
 	for _, op := range []string{"Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"} {
 		if slices.Contains(through, op) {

@@ -11,15 +11,15 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A way is one to read the axes of an input.
+// A way is an interpretation of an input's axes.
 type way struct {
 	layout   string
 	channels int
 }
 
-// waysOf returns the ways to read an input's axes, the likeliest first: in the layout that the parameters
-// state, or where a dimension is a number of channels, then where one is open; with three channels, then with
-// one.
+// waysOf returns the interpretations of an input's axes, the likeliest first: in the layout that the
+// parameters state, or where a dimension is a number of channels, then where one is open; with three
+// channels, then with one.
 func waysOf(in onnx.Value, p ONNXParams) (out []way) {
 	layouts := []string{modelfile.NCHW, modelfile.NHWC}
 	if p.Layout != "auto" {
@@ -47,16 +47,15 @@ func channelsOf(in onnx.Value, layout string) int {
 	return in.Shape[ch]
 }
 
-// ambiguous reports whether an input's axes can as well be read in both layouts: by its shape neither is
-// likelier.
+// ambiguous reports whether the shape of an input fits both layouts equally well.
 func ambiguous(in onnx.Value, p ONNXParams) bool {
 	first, last := channelsOf(in, modelfile.NCHW), channelsOf(in, modelfile.NHWC)
 	count := func(d int) bool { return d == 1 || d == 3 }
 	return p.Layout == "auto" && (first == onnx.Free && last == onnx.Free || count(first) && count(last))
 }
 
-// read reads a model and tells how it was understood, which takes runs of the model for each way to read the
-// axes of its input until one succeeds.
+// read reads a model and returns its interpretation. It runs the model for each interpretation of the axes
+// of its input until one succeeds.
 func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
 	in, err := imageInput(m, p)
 	if err != nil {
@@ -109,12 +108,12 @@ func alternative(ctx context.Context, m *onnx.Model, p ONNXParams, taken way, wa
 	return nil
 }
 
-// ortChannels is what ONNX Runtime says where an image has another number of channels than a Conv takes.
+// ortChannels matches ONNX Runtime's error for an image whose number of channels isn't a Conv's.
 var ortChannels = regexp.MustCompile(
 	`Input channels C is not equal to kernel channels \* group\. C: (\d+) kernel channels: (\d+)`)
 
-// inOurWords tells what it means that a Conv gets another number of channels than it takes: that another axis
-// is taken for them.
+// inOurWords explains the error of a Conv with a wrong number of channels: another axis is taken for the
+// channels.
 func inOurWords(err error, w way) error {
 	found := ortChannels.FindStringSubmatch(err.Error())
 	if found == nil || errors.Is(err, stages.ErrOutOfMemory) {

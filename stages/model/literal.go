@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A literal is a value as metadata writes it: a pair list, a list, a text, a number or a truth value.
+// A literal is a value in metadata: a pair list, a list, a text, a number or a truth value.
 type literal interface{}
 
 // pairs are the entries of a dictionary, in their order.
@@ -29,7 +29,7 @@ func readLiteral(text string) (literal, bool) {
 
 type literalReader struct {
 	rest  string
-	depth int // how many brackets may still open
+	depth int // how many more brackets may be open
 }
 
 func (r *literalReader) space() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
@@ -144,7 +144,7 @@ func (r *literalReader) text() (literal, bool) {
 	return nil, false
 }
 
-// unescape returns what the escape that s begins with stands for, and its length; 0 for none.
+// unescape returns the character of the escape at the beginning of s, and its length; 0 for none.
 func unescape(s string) (string, int) {
 	if len(s) < 2 {
 		return "", 0

@@ -13,16 +13,16 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A view is what a value of a model was for several images.
+// A view is a value of a model for several images.
 type view struct {
 	shape []int       // for one batch
 	rows  [][]float32 // by image; of a large value only a part
 }
 
-// leastLooked is the least number of images that a model's answers are judged by.
+// leastLooked is the least number of images by which a model's answers are judged.
 const leastLooked = 6
 
-// looked returns the images that a model is judged by: a multiple of its batch. The first two are waves of
+// looked returns the images by which a model is judged: a multiple of its batch. The first two are waves of
 // normalised values around 0, the others look like pictures.
 func looked(s modelfile.Spec) []float32 {
 	rows := max(1, s.Batch)
@@ -69,9 +69,9 @@ func scene(image []float32, s modelfile.Spec, k int) {
 }
 
 // look runs a model on several images and returns some of its values. It is an error if the model answers
-// with NaN, otherwise at a second call, or otherwise in a batch of other images. The values are those
-// called first and others; the first is the answer. Others that have more numbers for one image than for
-// another are left out.
+// with NaN, or differently at a second call or in a batch of other images. The values are those named first
+// and others; the first is the answer. Others that have more numbers for one image than for another are
+// left out.
 func look(ctx context.Context, m modelfile.Model, first string, others ...string) (map[string]view, error) {
 	m.Spec.Output = first
 	names := append([]string{first}, others...)
@@ -98,7 +98,7 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 			case i == 0:
 				return nil, judged("the output has shape %v for one image and %v for another", v.shape,
 					r.Shape)
-			default: // a list of what is in the image
+			default: // a list of objects in the image
 				uneven[names[i]] = true
 				delete(out, names[i])
 				continue
@@ -125,8 +125,8 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 	return out, nil
 }
 
-// same returns an error if a model answers otherwise to the first image of two batches that both begin with
-// it.
+// same returns an error if a model answers differently to the first image of two batches that both begin
+// with it.
 func same(ctx context.Context, p *program.Probe, batch, again []float32, rows int) error {
 	var answers [3][]float32
 	for i, images := range [][]float32{batch, again, batch} {
@@ -155,7 +155,7 @@ func same(ctx context.Context, p *program.Probe, batch, again []float32, rows in
 		"random numbers; export the model in evaluation mode")
 }
 
-// An answerError is one of a model that runs, about its answers.
+// An answerError is an error about the answers of a model that runs.
 type answerError struct{ text string }
 
 func (e *answerError) Error() string { return e.text }
@@ -164,7 +164,7 @@ func judged(format string, args ...any) error { return &answerError{fmt.Sprintf(
 
 func nan(v float32) bool { return math.IsNaN(float64(v)) }
 
-// unsound returns what is wrong with the answers of a model to several images, whatever they stand for.
+// unsound returns the error in a model's answers to several images, whatever their meaning is.
 func unsound(rows [][]float32) error {
 	for _, row := range rows {
 		if n := count32(row, nan); n > 0 {
@@ -203,8 +203,7 @@ func constantRows(rows [][]float32) bool {
 	return len(rows) > 1
 }
 
-// rowSum returns what the numbers of every row add up to, false if they don't add up to the same, or one is
-// negative.
+// rowSum returns the sum of the numbers of every row, false if the sums differ, or a number is negative.
 func rowSum(rows [][]float32) (float64, bool) {
 	all := 0.0
 	for i, row := range rows {
@@ -225,7 +224,7 @@ func rowSum(rows [][]float32) (float64, bool) {
 	return all, all > 0 && len(rows) > 0 && len(rows[0]) > 1
 }
 
-// outOfMemory reports whether an error is one of the machine, not of the model.
+// outOfMemory reports whether an error is the machine's, not the model's.
 func outOfMemory(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory)
 }

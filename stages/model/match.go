@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// A match is a value in front of a normalisation that gives a model's answers: scale times their Softmax, or
+// A match is a value before a normalisation that gives a model's answers: scale times their Softmax, or
 // Sigmoid, or the logarithm of that.
 type match struct {
 	value   string
@@ -20,19 +20,19 @@ type match struct {
 	apart   float64 // the largest difference of probabilities
 }
 
-// Tolerances of probabilities that are computed from logits: of float32, of half precision, and where the
-// model rounds its own.
+// Tolerances of probabilities computed from logits: for float32, for half precision, and for models that
+// round.
 const (
 	exactTolerance = 2e-5
 	halfTolerance  = 2e-3
 )
 
-// Probabilities between these bounds tell logits of different scales apart.
+// Probabilities between these bounds distinguish logits of different scales.
 const clearLow, clearHigh = 0.005, 0.995
 
 // matchLogits returns the last value whose Softmax or Sigmoid gives the answers in rows, false if there is
-// none: what stands before it may do so on some images alone. A Softmax is only looked for in front of what
-// takes all classes together.
+// none: an earlier value may do so on only some images. A Softmax is only searched before operators that
+// take all classes together.
 func matchLogits(values, together []string, seen map[string]view, rows [][]float32, g guarantee,
 	tolerance float64) (best match, ok bool) {
 	if len(rows) == 0 || len(rows[0]) == 0 {
@@ -62,8 +62,8 @@ func matchLogits(values, together []string, seen map[string]view, rows [][]float
 	return best, ok
 }
 
-// unshifted returns the match in front of views of a matched value, and in front of what subtracts the same
-// from all classes, as the largest of them in a stable Softmax.
+// unshifted returns the match before views of a matched value, and before the subtraction of the same
+// number from all classes, such as the largest one in a stable Softmax.
 func (all *guarantees) unshifted(m match, values []string, seen map[string]view, rows [][]float32,
 	g guarantee,
 	tolerance float64) match {
@@ -200,8 +200,8 @@ func apart(answers, p [][]float64, columns []int) float64 {
 	return largest
 }
 
-// told reports whether some probabilities are far enough from 0 and 1 to tell logits of different scales
-// apart.
+// told reports whether some probabilities are far enough from 0 and 1 to distinguish logits of different
+// scales.
 func told(p [][]float64, columns []int) bool {
 	for _, row := range p {
 		for _, c := range columns {
@@ -213,8 +213,8 @@ func told(p [][]float64, columns []int) bool {
 	return false
 }
 
-// columnsOf returns for every column of answers the column of p that it is, false unless each is one and only
-// one.
+// columnsOf returns, for every column of answers, the equal column of p; false unless there is exactly one
+// for each.
 func columnsOf(answers, p [][]float64, tolerance float64) ([]int, bool) {
 	out := make([]int, len(answers[0]))
 	taken := map[int]bool{}
@@ -243,8 +243,8 @@ func columnsOf(answers, p [][]float64, tolerance float64) ([]int, bool) {
 	return out, true
 }
 
-// matchItself returns the value that the answers are, shifted for each image if shifted: the logits in front
-// of an operator and its inverse, or before their largest was subtracted.
+// matchItself returns the value that equals the answers, shifted for each image if shifted: the logits in
+// front of an operator and its inverse, or before their largest was subtracted.
 func (all *guarantees) matchItself(values []string, seen map[string]view, rows [][]float32,
 	shifted bool) (match, bool) {
 	for _, value := range values {

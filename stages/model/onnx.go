@@ -133,7 +133,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, stages.ErrOutOfMemory): // no batch is smaller than that of the trial
+		case errors.Is(err, stages.ErrOutOfMemory): // no batch is smaller than the trial's
 			return &stages.BatchError{Err: err, Rows: 1}
 		}
 		return fmt.Errorf("%s: %w", p.Path, err)
@@ -155,7 +155,7 @@ func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	return nil
 }
 
-// warnings returns what a user should know of a model that can be run.
+// warnings returns warnings about a model that can be run.
 func warnings(m *onnx.Model, d Declared, p ONNXParams, s modelfile.Spec, labels string) []string {
 	out := d.contradictions(p, s, labels)
 	if n := normOf(m.Proto.Graph); n.Training > 0 {
@@ -182,8 +182,8 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 	return f
 }
 
-// readFile reads a file with what it keeps in others, its functions as the graph's own, in evaluation mode.
-// Notes tell what isn't taken as it is written.
+// readFile reads a file with the data that it keeps in others, its functions inlined, in evaluation mode.
+// Notes are remarks on parts that are interpreted otherwise than written.
 func readFile(path string) (m *onnx.Model, notes []string, err error) {
 	if m, err = onnx.ReadFile(path); err != nil {
 		return nil, nil, err
@@ -202,7 +202,8 @@ func readFile(path string) (m *onnx.Model, notes []string, err error) {
 	return m, notes, nil
 }
 
-// readAs reads a model with the axes of its input read in one way, and tells how it was understood.
+// readAs reads a model with one interpretation of its input's axes, and returns the interpretation of the
+// whole.
 func readAs(ctx context.Context, m *onnx.Model, p ONNXParams, axes way) (out reading, err error) {
 	defer onnx.Sound(&err)
 	if err = rewrite.TopologicalOrder(m); err != nil {
@@ -242,7 +243,8 @@ func readAs(ctx context.Context, m *onnx.Model, p ONNXParams, axes way) (out rea
 	return out, err
 }
 
-// deterministic returns those outputs of a model that are the same at every call, or why none is.
+// deterministic returns the outputs of a model that are the same at every call, or an error if there are
+// none.
 func deterministic(m *onnx.Model, outputs []output) (same []output, err error) {
 	for _, o := range outputs {
 		if random := rewrite.Deterministic(m, o.value); random == nil {
@@ -275,7 +277,8 @@ func imageInput(m *onnx.Model, p ONNXParams) (in onnx.Value, err error) {
 	return in, err
 }
 
-// specOf derives what the graph and the parameters determine without running the model.
+// specOf derives the part of the specification that follows from the graph and the parameters, without
+// running the model.
 func specOf(m *onnx.Model, p ONNXParams, axes way) (modelfile.Spec, error) {
 	var s modelfile.Spec
 	in, err := imageInput(m, p)

@@ -15,9 +15,9 @@ import (
 type Candidate struct {
 	Output  string   `json:"output"` // its name in the file
 	Classes int      `json:"classes"`
-	Shape   []string `json:"shape"`           // as it was measured, N for the images
-	Names   []string `json:"names,omitempty"` // of the classes, where a ZipMap has them
-	Head    Head     `json:"head"`            // what its numbers are taken for, and on what grounds
+	Shape   []string `json:"shape"`           // as measured, N for the images
+	Names   []string `json:"names,omitempty"` // of the classes, if a ZipMap has them
+	Head    Head     `json:"head"`            // the kind of its numbers, and the reason
 }
 
 func (c Candidate) String() string {
@@ -27,8 +27,8 @@ func (c Candidate) String() string {
 // An output is an output of a file that may have the classes.
 type output struct {
 	declared string
-	value    string   // the tensor that is read for it
-	names    []string // of the classes, of a ZipMap
+	value    string   // the tensor that is read in its place
+	names    []string // of the classes, from a ZipMap
 	through  []string // the operators between value and the declared output that aren't run
 }
 
@@ -59,8 +59,8 @@ func outputsOf(m *onnx.Model, name string) ([]output, error) {
 	return out, nil
 }
 
-// readOutput returns how an output is read. Of an output of QuantizeLinear it's the value before rounding, of
-// a ZipMap and of a TopK what that takes.
+// readOutput returns how an output is read: for an output of QuantizeLinear the value before rounding, for
+// a ZipMap and a TopK their input.
 func readOutput(m *onnx.Model, v onnx.Value) (output, error) {
 	out := output{declared: v.Name, value: v.Name}
 	n := onnx.Node{NodeProto: m.Producer(v.Name)}
@@ -101,7 +101,7 @@ func madeBy(n onnx.Node) string {
 	return ", made by " + n.Label()
 }
 
-// containerOf returns what an output is that isn't a tensor, else "".
+// containerOf describes an output that isn't a tensor, else "".
 func containerOf(m *onnx.Model, name string) string {
 	for _, v := range m.Proto.Graph.Output {
 		if v.Name == name {
@@ -111,7 +111,7 @@ func containerOf(m *onnx.Model, name string) string {
 	return ""
 }
 
-// container returns what a type is that isn't a tensor's, else "".
+// container describes a type that isn't a tensor's, else "".
 func container(t *onnxpb.TypeProto) string {
 	within := func(t *onnxpb.TypeProto) string {
 		if kind := container(t); kind != "" {

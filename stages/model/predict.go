@@ -23,8 +23,8 @@ func (p PredictParams) Validate() error {
 	return nil
 }
 
-// Predict is the stage that runs a model and selects a class for every image. The engine inserts it in front
-// of stages that need to know which class to explain.
+// Predict is the stage that runs a model and selects a class for every image. The engine inserts it before
+// stages that need to know which class to explain.
 var Predict = program.Stage(stages.Def[PredictParams]{
 	Name: "model/predict",
 	Doc: `the class that a model predicts for every image

@@ -15,20 +15,20 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A Head says what a model's output is taken for, and on what grounds.
+// A Head is the kind of a model's output, and the reason for it.
 type Head struct {
 	Output string `json:"output"` // its name in the file
 	// Kind is logits, probabilities or log-probabilities.
 	Kind string `json:"kind"`
-	// Through are the operators between the logits that are explained and the output; none if the output
-	// itself is explained.
+	// Through are the operators between the explained logits and the output; none if the output itself is
+	// explained.
 	Through []string `json:"through,omitempty"`
-	// Scale is what the model returns for the probability 1, or for one more of the logarithm.
+	// Scale is the output for the probability 1, or for an increase of the logarithm by one.
 	Scale float64 `json:"scale,omitempty"`
 	Why   string  `json:"why"`
 }
 
-// String tells in a line or two what was looked through, and on what grounds; "" for no head.
+// String describes in a line or two which operators were skipped, and why; "" for no head.
 func (h Head) String() string {
 	var parts []string
 	if len(h.Through) > 0 {
@@ -52,27 +52,27 @@ const (
 	kindLogarithms    = "log-probabilities"
 )
 
-// A reading is a model as it was understood.
+// A reading is the interpretation of a model.
 type reading struct {
 	modelfile.Model
 	head       Head
 	candidates []Candidate
 	alone      string   // why images are fed alone though the file leaves the batch open
-	notes      []string // what a user should know of how the input's axes are read
+	notes      []string // remarks for the user on the interpretation of the input's axes
 }
 
-// A verdict is what an output was found to be.
+// A verdict is the kind of an output.
 type verdict struct {
 	output
 	classes     int
 	shape       []int
 	head        Head
 	explained   string // the value with the logits or with the model's own answer
-	columns     []int  // of explained, that have the classes; nil for all as they are
+	columns     []int  // of explained, that have the classes; nil for all in order
 	own         bool
 	probability bool
-	scale       float64 // what explained is divided by
-	log         bool    // explained is exponentiated then
+	scale       float64 // the divisor of explained
+	log         bool    // explained is then exponentiated
 	err         error
 }
 
@@ -87,7 +87,7 @@ type reader struct {
 	rows  int // in a batch
 }
 
-// read understands a model whose Spec is complete but for output, classes and head.
+// read interprets a model whose Spec is complete except for output, classes and head.
 func (r *reader) read(outputs []output) (out reading, err error) {
 	r.all = guaranteesOf(r.m, nil)
 	if err := r.lookAt(outputs); err != nil {
@@ -125,7 +125,7 @@ func (r *reader) read(outputs []output) (out reading, err error) {
 	return out, err
 }
 
-// whichOutput is the question that several outputs with classes ask.
+// whichOutput is the error if several outputs have classes.
 func whichOutput(of []Candidate) error {
 	var words []string
 	for _, c := range of {
@@ -135,7 +135,7 @@ func whichOutput(of []Candidate) error {
 		"an experiment", strings.Join(words, ", "))
 }
 
-// lookAt runs the model on several images and notes the values behind the last linear layers.
+// lookAt runs the model on several images and records the values after the last linear layers.
 func (r *reader) lookAt(outputs []output) (err error) {
 	var values []string
 	for _, o := range outputs {
@@ -167,7 +167,7 @@ func (r *reader) lookAt(outputs []output) (err error) {
 	return err
 }
 
-// judge finds out what an output is.
+// judge determines the kind of an output.
 func (r *reader) judge(o output) verdict {
 	v := verdict{output: o, explained: o.value, scale: 1,
 		head: Head{Output: o.declared, Scale: 1, Through: o.through}}
@@ -191,7 +191,7 @@ func (r *reader) judge(o output) verdict {
 	return v
 }
 
-// declare takes an output for what output_kind says.
+// declare gives an output the kind in output_kind.
 func (v *verdict) declare(kind string, rows [][]float32) {
 	v.probability, v.own = kind == kindProbabilities, kind == "sigmoid-logits"
 	v.head.Kind, v.head.Why = kindLogits, "output_kind states it"
@@ -222,7 +222,7 @@ func (r *reader) ordered(values []string, without string) []string {
 	return values
 }
 
-// look looks through operators at the logits in front of them.
+// look moves the explained value from the output to the logits before the last operators.
 func (v *verdict) look(r *reader, m match) {
 	v.explained, v.own, v.columns, v.probability = m.value, m.own, m.columns, false
 	v.head.Through = append(operators(r.all.between(m.value, v.value, nodesOf(r.m))), v.through...)
@@ -240,7 +240,7 @@ func (v *verdict) look(r *reader, m match) {
 	}
 }
 
-// keep takes the output itself for probabilities.
+// keep classifies the output itself as probabilities.
 func (v *verdict) keep(scale float64, log, own bool, by string) {
 	v.probability, v.own, v.scale, v.log = true, own, scale, log
 	v.head.Kind, v.head.Scale = kindProbabilities, scale
@@ -253,7 +253,7 @@ func (v *verdict) keep(scale float64, log, own bool, by string) {
 	}
 }
 
-// refuse says why the output can be neither logits nor probabilities.
+// refuse explains why the output can be neither logits nor probabilities.
 func (v *verdict) refuse(g guarantee) {
 	const ask = "; name another output by output, or say by output_kind what its numbers are"
 	what := fmt.Sprintf("%s leaves numbers from %.4g to %.4g, which are neither logits nor probabilities",
@@ -314,8 +314,8 @@ func (all *guarantees) alike(v, w verdict, nodes []onnx.Node) bool {
 	return false
 }
 
-// feature reports whether classes are computed from an output by a linear layer, and it isn't one's logits:
-// it is rectified, or something that isn't linear stands in front of the layer.
+// feature reports whether classes are computed from an output by a linear layer, and the output isn't a
+// model's logits: it is rectified, or a nonlinear operator is between it and the layer.
 func (all *guarantees) feature(value, classes string, nodes []onnx.Node) bool {
 	from := all.source(value)
 	between := all.between(from, classes, nodes)
@@ -362,7 +362,7 @@ func (r *reader) settle(v verdict, out *reading) error {
 	return r.holds(v, *s, answers)
 }
 
-// edit has a model's graph go on from the value that is explained to the response.
+// edit appends to a model's graph the nodes from the explained value to the response.
 func (v verdict) edit(m *modelfile.Model) error {
 	file, err := onnx.Parse(m.ONNX)
 	if err != nil {
@@ -390,7 +390,7 @@ func (v verdict) edit(m *modelfile.Model) error {
 	return err
 }
 
-// holds checks that the response that stages read is the model's own answer, up to the head's scale.
+// holds checks that the response that stages read equals the model's own answer, up to the head's scale.
 func (r *reader) holds(v verdict, s modelfile.Spec, answers []float32) error {
 	if v.head.Kind == kindLogits {
 		return nil

@@ -9,12 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// twoSides makes two classes of a model that returns one number an image, a logit z or a probability p of the
-// positive class: its payload's graph goes on to the logits −z and z or the probabilities 1 − p and p. So the
-// negative class is one like any other, and nothing that reads the model knows of models with one output.
+// twoSides makes two classes of a model that returns one number an image, a logit z or a probability p of
+// the positive class: its payload's graph goes on to the logits −z and z or the probabilities 1 − p and p.
+// So the negative class is a class like any other, and readers of the model needn't know models with one
+// output.
 //
-// −z is exact; so 1 − p, as the sigmoid of −z, keeps its digits where p is near 1. Of a model that returns p
-// and no logit it has those that p leaves.
+// −z is exact; so 1 − p, as the sigmoid of −z, keeps its digits where p is near 1. Of a model that returns
+// p and no logit it has those that p leaves.
 func twoSides(m *modelfile.Model) error {
 	s := &m.Spec
 	if s.Classes != 1 {
@@ -46,8 +47,8 @@ func twoSides(m *modelfile.Model) error {
 	return err
 }
 
-// sidesNamed returns the names of both classes of a model with one output: those in a list of two, or of one,
-// which is that of the positive class.
+// sidesNamed returns the names of both classes of a model with one output, from a list of two names, or
+// from one name, the positive class's.
 func sidesNamed(names []string) ([]string, error) {
 	switch len(names) {
 	case 1:

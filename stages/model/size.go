@@ -61,7 +61,7 @@ func axes(layout string) (channels, height, width int) {
 	return 1, 2, 3
 }
 
-// checkResizable rejects a size other than the file's for a model that reads places as a sequence: the
+// checkResizable rejects a size other than the file's for a model that reads positions as a sequence: the
 // weights of a recurrent layer fix the length of its vectors, and ONNX Runtime doesn't check it.
 func checkResizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 	_, h, w := axes(s.Layout)

@@ -9,11 +9,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// mostTail is the most values that are looked at behind the last linear layers.
+// mostTail bounds the values that are examined after the last linear layers.
 const mostTail = 64
 
-// tail returns the values that an output is made of, back to the last linear layers, whose outputs are
-// among them. The output comes first.
+// tail returns the values from which an output is computed, back to the last linear layers, whose outputs
+// are among them. The output comes first.
 func (all *guarantees) tail(output string) []string {
 	out := []string{output}
 	for i := 0; i < len(out) && len(out) < mostTail; i++ {
@@ -42,7 +42,7 @@ func (all *guarantees) isLayer(value string) bool {
 	return ok && slices.Contains(layers, n.OpType) && all.of[value].by == ""
 }
 
-// between returns the operators on the ways from a value to another, in the order of the graph.
+// between returns the operators on the paths from one value to another, in the order of the graph.
 func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
 	reached := map[string]bool{from: true}
 	var ahead []onnx.Node
@@ -68,8 +68,8 @@ func (all *guarantees) between(from, to string, nodes []onnx.Node) []onnx.Node {
 	return out
 }
 
-// joined reports whether nodes that lie behind a value take something else that depends on the image, which
-// may have been the same for the images tried.
+// joined reports whether nodes after a value have another input that depends on the image, which may have
+// been the same for the tried images.
 func (all *guarantees) joined(nodes []onnx.Node, from string) bool {
 	behind := map[string]bool{from: true}
 	for _, n := range nodes {
@@ -82,8 +82,8 @@ func (all *guarantees) joined(nodes []onnx.Node, from string) bool {
 	})
 }
 
-// bends reports whether a node may change numbers that no image tried has shown: a bound below or above which
-// they are others. Bounds that probabilities don't reach change nothing.
+// bends reports whether a node may change numbers outside the range of the tried images: a bound below or
+// above which they are others. Bounds that probabilities don't reach change nothing.
 func (all *guarantees) bends(n onnx.Node) bool {
 	if !slices.Contains(bending, n.OpType) || len(n.Output) == 0 {
 		return false
@@ -110,21 +110,21 @@ func (all *guarantees) bends(n onnx.Node) bool {
 	return false
 }
 
-// mixes reports whether a node computes a number from those of several classes, as any Softmax does.
+// mixes reports whether a node computes a number from several classes, as any Softmax does.
 func mixes(n onnx.Node) bool {
 	return isLayer(n) || strings.HasPrefix(n.OpType, "Reduce") || strings.HasSuffix(n.OpType, "Softmax")
 }
 
-// decides reports whether what a node makes can't be the numbers of classes.
+// decides reports whether a node's output can't be the numbers of classes.
 func (all *guarantees) decides(n onnx.Node) bool {
 	return len(n.Output) > 0 && all.of[n.Output[0]].never != ""
 }
 
-// bending are the operators made of pieces.
+// bending are the piecewise functions.
 var bending = []string{"Clip", "Relu", "LeakyRelu", "PRelu", "Elu", "Celu", "Selu", "ThresholdedRelu", "Max",
 	"Min", "Where", "HardSigmoid", "HardSwish", "Abs", "Shrink"}
 
-// operators names the operators of nodes, views left out.
+// operators names the operators of nodes, without views.
 func operators(nodes []onnx.Node) []string {
 	var out []string
 	for _, n := range nodes {
@@ -135,7 +135,7 @@ func operators(nodes []onnx.Node) []string {
 	return out
 }
 
-// views are the operators that pass numbers on as they are, Cast to whole numbers excepted.
+// views are the operators that don't change numbers, except a Cast to whole numbers.
 var views = []string{"Identity", "Flatten", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Dropout", "Cast"}
 
 func isView(n onnx.Node) bool {
@@ -143,7 +143,7 @@ func isView(n onnx.Node) bool {
 		floating(onnxpb.TensorProto_DataType(n.Int("to", 0))))
 }
 
-// distance labels the node that squares or takes the size of what a value is the sum of; "" if there is none.
+// distance labels the node that squares or takes the magnitude of the terms of a sum; "" if there is none.
 func (all *guarantees) distance(value string) string {
 	for {
 		n := all.makers[value]

@@ -11,12 +11,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// A Trial checks stages against a model: it does everything that a run does before the model's first answer.
+// A Trial checks stages against a model: it does everything that a run does before the model's first
+// answer.
 type Trial struct {
 	Spec modelfile.Spec
 
-	// Notes are what a user should know of how the model is read, such as where parameters contradict what
-	// the file says.
+	// Notes are remarks for the user on the interpretation of the model, such as parameters that contradict
+	// the file.
 	Notes []string
 
 	model stages.Data
@@ -47,7 +48,7 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	return t, err
 }
 
-// Rewritten returns a trial of what the stage with these parameters makes of the model, or the stage's error.
+// Rewritten returns a trial of the model that the stage with these parameters makes, or the stage's error.
 // Its outputs have a [stages.Port.Base].
 func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
 	m, err := t.net.Rewritten(ctx, params.(rewriting).rewriter())
@@ -59,7 +60,7 @@ func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
 
 func trialOf(m modelfile.Model) (*Trial, error) { return trialOn(m, nil) }
 
-// trialOn returns a trial of a model that was made of base.
+// trialOn returns a trial of a model that was derived from base.
 func trialOn(m modelfile.Model, base *stages.Data) (*Trial, error) {
 	payload, err := m.Encode()
 	if err != nil {
@@ -85,8 +86,8 @@ func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired fu
 	return err
 }
 
-// Remark returns what a user should know about a stage with these parameters on the model, or "" if there is
-// nothing, or the model has no graph.
+// Remark returns a remark for the user about a stage with these parameters on the model, or "" if there is
+// none, or the model has no graph.
 func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	r, ok := params.(program.Remarker)
 	if !ok {
@@ -102,7 +103,7 @@ func (t *Trial) Remark(ctx context.Context, params any) (string, error) {
 	return r.Remark(g), nil
 }
 
-// What is measured of programs on devices.
+// The measurements of programs on devices.
 type (
 	Usage    = program.Usage
 	Fallback = program.Fallback
@@ -118,7 +119,7 @@ func (t *Trial) Usages(ctx context.Context, d stages.Device, s *stages.Stage, pa
 	return r.Usages, err
 }
 
-// batch returns the batch that the shapes of [Trial.graph] are of.
+// batch returns the batch in the shapes of [Trial.graph].
 func (t *Trial) batch() int { return t.net.Fit(2, 2) }
 
 // graph returns the model's graph, which the caller may modify.
