@@ -3,6 +3,7 @@ package attribute
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,24 @@ func TestFirstOfPresets(t *testing.T) {
 		p.Rules, p.First = rules, "flat"
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "have a rule for first layers") {
 			t.Errorf("%s: error %v", rules, err)
+		}
+	}
+}
+
+// TestPresets checks that every preset that can be chosen has rules for all layers.
+func TestPresets(t *testing.T) {
+	for field, params := range map[string]any{"Preset": LRPCompositeParams{}, "Rules": NamedRules{}} {
+		f, _ := reflect.TypeOf(params).FieldByName(field)
+		names := strings.Split(f.Tag.Get("choices"), "|")
+		if len(names) < len(presets) {
+			t.Errorf("%s: only %d choices of %d presets", field, len(names), len(presets))
+		}
+		for _, name := range names {
+			c := relevant().named(&program.Net{}, name, FirstLayer{"same"})
+			first := strings.HasSuffix(name, "-flat") || strings.HasSuffix(name, "-box")
+			if c.Conv.Name == "" || c.Dense.Name == "" || first != (c.First.Name != "") {
+				t.Errorf("%s: rules %q, %q, %q", name, c.Conv.Name, c.Dense.Name, c.First.Name)
+			}
 		}
 	}
 }
