@@ -132,16 +132,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 			func(a, b *plotLine) int {
 				return e.Order.Compare(line, idOn(a.coord, line), idOn(b.coord, line))
 			})
-		if p.Band == "paired" {
-			pair(panel)
-		}
-		for _, s := range panel {
-			s.summarise(len(panel))
-			if s.cost = s.area(); e.Wired("scores") {
-				if s.cost, err = costOf(scores, s.coord); err != nil {
-					return err
-				}
-			}
+		if err := p.summarise(e, panel, scores); err != nil {
+			return err
 		}
 		panels = append(panels, panel)
 	}
@@ -167,6 +159,23 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	k.ByRow = f.byRow
 	setFigure(e, k.Figure(), curvesCaption(p, panels, by, hidden(k)))
 	e.Set("points", curvesTable(p, panels, axes).Encode())
+	return nil
+}
+
+// summarise computes what is drawn of the lines of a panel, and the costs by which the best are chosen: their
+// scores, or else their areas.
+func (p CurvesParams) summarise(e *stages.Env, panel []*plotLine, scores []cell) (err error) {
+	if p.Band == "paired" {
+		pair(panel)
+	}
+	for _, s := range panel {
+		s.summarise(len(panel))
+		if s.cost = s.area(); e.Wired("scores") {
+			if s.cost, err = costOf(scores, s.coord); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
