@@ -139,34 +139,23 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 	if err != nil {
 		return nil, "", err
 	}
-	sum, n := map[string]float64{}, map[string]int{}
-	for _, d := range e.Ports[port] {
-		for m, err := range d.All(ctx) {
-			if err != nil {
-				return nil, "", err
-			}
-			x, err := stages.ScalarOf(m.Data)
-			if err != nil {
-				return nil, "", fmt.Errorf("score of %q: %w", m.ID, err)
-			}
-			if !math.IsNaN(x) {
-				sum[m.ID] += x
-				n[m.ID]++
-			}
-		}
+	means, err := meansOn(ctx, e, port)
+	if err != nil {
+		return nil, "", err
 	}
 	var list []choice
 	undefined, seen := 0, map[string]bool{}
 	for _, ids := range all {
 		for _, id := range ids {
-			switch {
-			case seen[id]:
-			case n[id] == 0:
-				undefined++
-			default:
-				list = append(list, choice{id: id, score: sum[id] / float64(n[id])})
+			if seen[id] {
+				continue
 			}
 			seen[id] = true
+			if mean, ok := means[id]; ok {
+				list = append(list, choice{id: id, score: mean})
+			} else {
+				undefined++
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b choice) int {
@@ -179,22 +168,19 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 	best := min(p.Best, scored)
 	worst := min(p.Worst, scored-best)
 	list = slices.Concat(list[:best], list[scored-worst:])
-	for i := range list {
-		list[i].end = "best"
-		if i >= best {
-			list[i].end = "worst"
-		}
-	}
 	if len(list) == 0 {
 		return nil, "", fmt.Errorf("none of the images has a score")
 	}
 	var ends []string
 	for _, end := range []struct {
-		n    int
 		name string
-	}{{best, "best"}, {worst, "worst"}} {
-		if end.n > 0 {
-			ends = append(ends, fmt.Sprintf("the %d %s", end.n, end.name))
+		of   []choice
+	}{{"best", list[:best]}, {"worst", list[best:]}} {
+		for i := range end.of {
+			end.of[i].end = end.name
+		}
+		if len(end.of) > 0 {
+			ends = append(ends, fmt.Sprintf("the %d %s", len(end.of), end.name))
 		}
 	}
 	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), english.Count(scored, "image"))
@@ -202,6 +188,30 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 		words += fmt.Sprintf(" (%d without a score left out)", undefined)
 	}
 	return list, words, nil
+}
+
+// meansOn returns the means over cells of the defined scores on a port, by image.
+func meansOn(ctx context.Context, e *stages.Env, port string) (map[string]float64, error) {
+	sum, n := map[string]float64{}, map[string]int{}
+	for _, d := range e.Ports[port] {
+		for m, err := range d.All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			x, err := stages.ScalarOf(m.Data)
+			if err != nil {
+				return nil, fmt.Errorf("score of %q: %w", m.ID, err)
+			}
+			if !math.IsNaN(x) {
+				sum[m.ID] += x
+				n[m.ID]++
+			}
+		}
+	}
+	for id := range sum {
+		sum[id] /= float64(n[id])
+	}
+	return sum, nil
 }
 
 // directionOf returns the direction of the scores on a port. It returns an error if it is unknown, or
