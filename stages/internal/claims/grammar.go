@@ -77,20 +77,8 @@ func Parse(text string) (Claim, error) {
 	} else if len(tokens) > 0 && tokens[len(tokens)-1] == "where" {
 		return c, fmt.Errorf("%q has no condition behind where", text)
 	}
-	for len(p.tokens) > 0 {
-		w := Condition{Axis: p.name()}
-		if !p.take("=") || w.Axis == "" {
-			return c, fmt.Errorf("%q has a condition that isn't axis=id,id", text)
-		}
-		if w.IDs = p.names(); w.IDs == nil {
-			return c, fmt.Errorf("%q has a condition without ids on the axis %s", text, w.Axis)
-		}
-		if slices.ContainsFunc(c.Where, func(o Condition) bool { return o.Axis == w.Axis }) {
-			return c, fmt.Errorf("%q has two conditions on the axis %s", text, w.Axis)
-		}
-		c.Where = append(c.Where, w)
-	}
-	return c, nil
+	c.Where, err = p.conditions(text)
+	return c, err
 }
 
 // tokensOf splits a claim into names and signs.
@@ -170,6 +158,24 @@ func (p *parser) name() string {
 		return ""
 	}
 	return p.next()
+}
+
+// conditions returns the rest of the tokens as conditions of a claim.
+func (p *parser) conditions(claim string) (all []Condition, err error) {
+	for len(p.tokens) > 0 {
+		w := Condition{Axis: p.name()}
+		if !p.take("=") || w.Axis == "" {
+			return all, fmt.Errorf("%q has a condition that isn't axis=id,id", claim)
+		}
+		if w.IDs = p.names(); w.IDs == nil {
+			return all, fmt.Errorf("%q has a condition without ids on the axis %s", claim, w.Axis)
+		}
+		if slices.ContainsFunc(all, func(o Condition) bool { return o.Axis == w.Axis }) {
+			return all, fmt.Errorf("%q has two conditions on the axis %s", claim, w.Axis)
+		}
+		all = append(all, w)
+	}
+	return all, nil
 }
 
 // names returns names with commas between them, nil without one or where one is missing.
