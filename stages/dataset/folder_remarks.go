@@ -77,12 +77,12 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 		used[id] = true
 	}
 	w := walker{skip: p.annotates}
-	var texts []node // files that may be lists
+	var lists []node // files that may be lists
 	err = w.each(node{file: p.Path}, func(n node) {
 		switch {
 		case used[n.id]:
-		case mayList(n.name) && !strings.Contains(n.id, "/") && len(texts) < mostLists:
-			texts = append(texts, n)
+		case mayList(n.name) && !strings.Contains(n.id, "/") && len(lists) < mostLists:
+			lists = append(lists, n)
 		case w.image(n):
 			unlisted++
 		}
@@ -97,22 +97,9 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 	}
 	if unlisted > 0 {
 		told = append(told, fmt.Sprintf("left out, as %s doesn't list them: %d of %s in %q",
-			filepath.Base(p.List),
-			unlisted, english.Count(unlisted+len(used), "image"), folder))
+			filepath.Base(p.List), unlisted, english.Count(unlisted+len(used), "image"), folder))
 	}
-	find := &finder{folder: p.Path}
-	for _, n := range append(texts, p.nextTo(known)...) {
-		where := "in"
-		if n.id == "" {
-			where = "next to"
-		}
-		if what := p.wouldList(n.file, find, used); what != "" {
-			told = append(told, fmt.Sprintf("%s %s %q %s, and isn't read: list takes it", n.name, where,
-				folder, what))
-		} else if n.id != "" {
-			w.image(n)
-		}
-	}
+	told = append(told, p.unusedLists(&w, append(lists, p.nextTo(known)...), folder, used)...)
 	if others := w.left.of(false); len(others) > 0 {
 		files := english.Count(others.total(), "file")
 		told = append(told, fmt.Sprintf("%s in %q, no images: %s", files, folder, others))
@@ -129,6 +116,26 @@ func (p FolderParams) unused(l *listing, known string) (told []string, err error
 		}
 	}
 	return told, nil
+}
+
+// unusedLists returns remarks on files in a folder, or next to it, that list images. The walker counts others
+// of the folder.
+func (p FolderParams) unusedLists(w *walker, lists []node, folder string,
+	used map[string]bool) (told []string) {
+	find := &finder{folder: p.Path}
+	for _, n := range lists {
+		where := "in"
+		if n.id == "" {
+			where = "next to"
+		}
+		if what := p.wouldList(n.file, find, used); what != "" {
+			told = append(told, fmt.Sprintf("%s %s %q %s, and isn't read: list takes it", n.name, where,
+				folder, what))
+		} else if n.id != "" {
+			w.image(n)
+		}
+	}
+	return told
 }
 
 // unusedIn returns how many files of a folder of masks or boxes belong to no image.
