@@ -49,7 +49,7 @@ func (u *unit) findAttention() (err error) {
 // attend returns the attention of each block, or the values that the glance computes from it, its relevance
 // and its derivative.
 func (u *unit) attend() error {
-	g, batch, t := u.graph, u.batch, u.attention.Tokens
+	g := u.graph
 	needsRelevances, needsSlopes := u.Glance.needs()
 	f := g.Fragment()
 	slope, start := "", ""
@@ -86,37 +86,43 @@ func (u *unit) attend() error {
 		u.signature.Backward++
 	}
 	f = g.Fragment()
+	for k, v := range at {
+		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
+			return fmt.Errorf("nothing of the answer depends on %q", v)
+		}
+		u.glanceAt(f, fmt.Sprintf("block%d", k), v, relevances[v], slopes[v])
+	}
+	g.After(f)
+	return nil
+}
+
+// glanceAt returns the attention of a block, v, or what the glance computes from it, its relevance and its
+// slope.
+func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
+	batch, t := u.batch, u.attention.Tokens
+	heads := onnx.Size(u.graph.Shape(v)) / (batch * t * t)
 	add := func(name, v string, shape ...int) {
 		out := IO{name, append([]int{batch}, shape...)}
 		f.OpTo(out.Value(), "Reshape",
 			[]string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
 		u.signature.Outputs = append(u.signature.Outputs, out)
 	}
-	for k, v := range at {
-		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
-			return fmt.Errorf("nothing of the answer depends on %q", v)
-		}
-		heads := onnx.Size(g.Shape(v)) / (batch * t * t)
-		name := fmt.Sprintf("block%d", k)
-		switch u.Glance {
-		case Heads:
-			add(name, meanOverHeads(f, v, batch, heads, t), 1, t, t)
-		case Slopes:
-			add(name, slopes[v], heads, t, t)
-		case Weighted:
-			product := f.Op("Relu", []string{f.Op("Mul", []string{slopes[v], relevances[v]})})
-			add(name, meanOverHeads(f, product, batch, heads, t), 1, t, t)
-		case Relevances, LastRelevance:
-			add(name, meanOverHeads(f, f.Op("Relu", []string{relevances[v]}), batch, heads, t), 1, t, t)
-		case Pixels:
-			add("pixels", u.leave(f, relevances[v]), u.Channels, u.Height, u.Width)
-		case Factors:
-			add(name+"_relevance", relevances[v], heads, t, t)
-			add(name+"_slope", slopes[v], heads, t, t)
-		}
+	mean := func(v string) string { return meanOverHeads(f, v, batch, heads, t) }
+	switch u.Glance {
+	case Heads:
+		add(name, mean(v), 1, t, t)
+	case Slopes:
+		add(name, slope, heads, t, t)
+	case Weighted:
+		add(name, mean(f.Op("Relu", []string{f.Op("Mul", []string{slope, relevance})})), 1, t, t)
+	case Relevances, LastRelevance:
+		add(name, mean(f.Op("Relu", []string{relevance})), 1, t, t)
+	case Pixels:
+		add("pixels", u.leave(f, relevance), u.Channels, u.Height, u.Width)
+	case Factors:
+		add(name+"_relevance", relevance, heads, t, t)
+		add(name+"_slope", slope, heads, t, t)
 	}
-	g.After(f)
-	return nil
 }
 
 // meanOverHeads emits the mean over heads as a product, whose bits don't depend on the batch.
