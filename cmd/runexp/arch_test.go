@@ -10,7 +10,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -48,7 +47,15 @@ var forbidden = []struct {
 		"fetching knows addresses, and nothing of experiments", ""},
 	{`pipeline/plan`, `pipeline/(store|device|publish|progress)`, false,
 		"an experiment is checked and planned without store or device", ""},
-	{`pipeline`, `pipeline/(publish|results)`, false, "the engine finds results, and publishes none", ""},
+	{`pipeline(/(execute|resolve|schedule|key))?`, `pipeline/(publish|results)`, false,
+		"the engine finds results, and publishes none", ""},
+	{`pipeline/schedule`, `pipeline/(store|device|key|resolve|execute)`, false,
+		"the schedule is pure", ""},
+	{`pipeline/key`, `pipeline/(device|resolve|execute|schedule)`, false,
+		"a key is made of values, whatever the run", ""},
+	{`pipeline/resolve`, `pipeline/(execute|schedule)`, false,
+		"what is stored doesn't depend on what runs", ""},
+	{`pipeline/execute`, `pipeline`, false, "jobs are executed for any loop", ""},
 	{`pipeline/typeset`, `pipeline(/.*)?`, false, "tables are written without a run or a folder", ""},
 	{`pipeline/(plan|store|device|publish)`, `pipeline`, false, "the engine's parts don't know the whole",
 		""},
@@ -86,23 +93,31 @@ func imports(t *testing.T, pattern string) map[string][]string {
 	return all
 }
 
-// module-relative name of the group of a package: the families of stages share one, and so do the packages
-// that only some of them use; what isn't part of the command has none.
-func group(name string) string {
-	name = strings.TrimSuffix(name, "/onnxpb")
-	switch family, below, _ := strings.Cut(strings.TrimPrefix(name, "stages/"), "/"); {
-	case !strings.HasPrefix(name, "stages/"):
-		return name
-	case family == "interval", family == "thumbnail", // which the engine imports, too
-		family == "ort": // which the command imports, too
-		return name
-	case family != "internal":
-		return "families"
-	case !slices.Contains([]string{"program", "variant", "lower", "relevance", "rewrite", "onnx",
-		"modelfile"}, below):
-		return "helpers"
+// rooms are the groups of packages in the picture, by patterns of import paths below the module's.
+var rooms = []struct{ name, packages string }{
+	{"command", `cmd/runexp|docs|experiments`},
+	{"list of stages", `registry`},
+	{"publishing", `pipeline/(results|publish|typeset|webpage|appendix)`},
+	{"engine", `pipeline(/(execute|resolve|schedule|key|progress))?`},
+	{"language", `pipeline/plan`},
+	{"store and devices", `pipeline/(store|device)`},
+	{"addresses", `pipeline/fetch`},
+	{"stages", `stages/(` + families + `)`},
+	{"compiler", `stages/internal/(program|variant|lower|relevance|rewrite)`},
+	{"ONNX Runtime", `stages/ort`},
+	{"ONNX files", `stages/internal/(onnx(/.+)?|modelfile)`},
+	{"helpers of stages", `stages/internal/.+`},
+	{"contract", `stages(/(interval|thumbnail))?`},
+}
+
+// room returns that of a package, -1 for none.
+func room(name string) int {
+	for i, r := range rooms {
+		if regexp.MustCompile("^(" + r.packages + ")$").MatchString(name) {
+			return i
+		}
 	}
-	return name
+	return -1
 }
 
 var update = flag.Bool("update", false, "rewrite the picture in docs/architecture.md")
@@ -122,7 +137,7 @@ func TestArchitecture(t *testing.T) {
 	if !ok1 || !ok2 {
 		t.Fatalf("%s has no lines %q and %q", file, begin, end)
 	}
-	if now := head + begin + picture(imports(t, "./cmd/runexp")) + end + tail; now != page {
+	if now := head + begin + picture(t, imports(t, "./cmd/runexp")) + end + tail; now != page {
 		if !*update {
 			t.Errorf("the picture in %s isn't what go list reports: run make generate", file)
 		} else if err := os.WriteFile(file, []byte(now), 0o666); err != nil {
@@ -137,60 +152,69 @@ func TestArchitecture(t *testing.T) {
 		if err != nil && !errors.Is(err, syscall.EISDIR) {
 			t.Errorf("%s: %v", file, err)
 		}
-		if strings.HasPrefix(m[1], "Test") && !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
-			t.Errorf("%s: %s has no %s", file, m[2], m[1])
+		_, name, hop := strings.Cut(m[1], ":") // file.go:function
+		if strings.HasPrefix(m[1], "Test") {
+			name, hop = m[1], true
+		}
+		if hop && !regexp.MustCompile(`(?m)^func (\(.*\) )?`+name+`\(`).Match(b) {
+			t.Errorf("%s: %s has no %s", file, m[2], name)
 		}
 	}
 }
 
-// picture draws who imports whom among the groups of packages, as Mermaid, without what follows from other
-// arrows.
-func picture(all map[string][]string) string {
-	arrows, members := map[string]map[string]bool{}, map[string][]string{}
+// picture draws who imports whom among the rooms, as Mermaid, without what follows from other arrows.
+func picture(t *testing.T, all map[string][]string) string {
+	arrows, members := make([]map[int]bool, len(rooms)), make([][]string, len(rooms))
+	for i := range rooms {
+		arrows[i] = map[int]bool{}
+	}
 	for pkg, list := range all {
 		name, ours := strings.CutPrefix(pkg, module)
 		if !ours {
 			continue
 		}
-		from := group(name)
-		if arrows[from] == nil {
-			arrows[from] = map[string]bool{}
+		from := room(name)
+		if from < 0 {
+			t.Fatalf("package %s is in no room of the picture", name)
 		}
 		members[from] = append(members[from], path.Base(name))
 		for _, imported := range list {
-			if to, ours := strings.CutPrefix(imported, module); ours && group(to) != from {
-				arrows[from][group(to)] = true
+			if to, ours := strings.CutPrefix(imported, module); ours && room(to) != from {
+				arrows[from][room(to)] = true
 			}
 		}
 	}
-	var reaches func(from, to string) bool
-	reaches = func(from, to string) bool {
+	var reaches func(from, to int, seen []bool) bool
+	reaches = func(from, to int, seen []bool) bool {
+		if from == to {
+			return true
+		}
+		seen[from] = true
 		for next := range arrows[from] {
-			if next == to || reaches(next, to) {
+			if !seen[next] && reaches(next, to, seen) {
 				return true
 			}
 		}
 		return false
 	}
-	groups := slices.Sorted(maps.Keys(arrows))
 	var b strings.Builder
 	b.WriteString("```mermaid\nflowchart TD\n")
-	for i, from := range groups {
-		label := from
-		if len(members[from]) > 1 && !strings.HasSuffix(from, "/onnx") {
-			slices.Sort(members[from])
-			label = "stages/<br/>" + strings.Join(members[from], ", ")
-			if from == "helpers" {
-				label = "stages/internal/<br/>" + strings.Join(members[from], ", ")
-			}
+	for i, r := range rooms {
+		slices.Sort(members[i])
+		label := strings.Join(slices.Compact(members[i]), ", ")
+		if label != r.name {
+			label = r.name + "<br/>" + label
 		}
 		fmt.Fprintf(&b, "  r%d[\"%s\"]\n", i, label)
 	}
-	for i, from := range groups {
-		for j, to := range groups {
-			direct := arrows[from][to]
-			for next := range arrows[from] {
-				direct = direct && (next == to || !reaches(next, to))
+	for i := range rooms {
+		for j := range rooms {
+			direct := arrows[i][j]
+			for next := range arrows[i] {
+				if direct && next != j && reaches(next, i, make([]bool, len(rooms))) {
+					t.Errorf("%s and %s import each other", rooms[i].name, rooms[next].name)
+				}
+				direct = direct && (next == j || !reaches(next, j, make([]bool, len(rooms))))
 			}
 			if direct {
 				fmt.Fprintf(&b, "  r%d --> r%d\n", i, j)
@@ -226,6 +250,12 @@ func TestVerbsAreListed(t *testing.T) {
 
 func TestImportPicture(t *testing.T) {
 	all := imports(t, "./...")
+	pure := []string{"cmp", "slices", module + "pipeline/plan", "github.com/runexp/runexp/stages"}
+	for _, imported := range all[module+"pipeline/schedule"] {
+		if !slices.Contains(pure, imported) {
+			t.Errorf("the schedule imports %s: it is pure", imported)
+		}
+	}
 	for _, rule := range forbidden {
 		from, to := regexp.MustCompile("^"+rule.from+"$"), regexp.MustCompile("^"+rule.to+"$")
 		for pkg := range all {

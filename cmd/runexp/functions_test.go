@@ -31,8 +31,8 @@ func TestFunctionsAreShort(t *testing.T) {
 			lines := files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1
 			n := complexity(f)
 			if n > maxComplexity || lines > maxFunctionLines && n > 1 {
-				t.Errorf("%s: %s has %d lines and complexity %d, the maxima are %d and %d", path, name, lines, n,
-					maxFunctionLines, maxComplexity)
+				t.Errorf("%s: %s has %d lines and complexity %d, the maxima are %d and %d", path, name, lines,
+					n, maxFunctionLines, maxComplexity)
 			}
 		})
 	}

@@ -82,7 +82,8 @@ func (f *submitFlags) scheduler(args []string) (*slurm, error) {
 	case strings.HasPrefix(file, "-"):
 		return nil, misuse("the experiment file comes before --, and options of sbatch after it")
 	case len(options) > 0 && !strings.HasPrefix(options[0], "-"):
-		return nil, misuse("submit takes one argument, an experiment file, and options of sbatch after --: %q",
+		return nil, misuse("submit takes one argument, an experiment file, and options of sbatch after "+
+			"--: %q",
 			options[0])
 	case !f.slurm:
 		return nil, misuse("submit needs the name of the scheduler: --slurm")

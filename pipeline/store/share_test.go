@@ -243,8 +243,8 @@ func TestMergeShares(t *testing.T) {
 	}
 }
 
-// TestSharesOfEarlierVersions: shares that lie in parts/ are found as others are, by the store, by one that it
-// is merged into, and by the next attempt at the same share; and a brief next to them goes when it is old.
+// TestSharesOfEarlierVersions: shares in the folder parts/ are found as others are, by the store, by one that
+// it is merged into, and by the next attempt at the same share; and a brief next to them goes when it is old.
 func TestSharesOfEarlierVersions(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)

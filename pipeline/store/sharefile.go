@@ -57,8 +57,9 @@ type span struct {
 const shareFormat = 1
 
 func newShareFile(found foundShare, f *os.File) *shareFile {
-	return &shareFile{foundShare: found, file: f, objects: map[ObjectRef]int64{}, actions: map[stages.Digest]span{},
-		groups: map[stages.Digest][]span{}, memos: map[stages.Digest][]byte{}}
+	return &shareFile{foundShare: found, file: f, objects: map[ObjectRef]int64{},
+		actions: map[stages.Digest]span{},
+		groups:  map[stages.Digest][]span{}, memos: map[stages.Digest][]byte{}}
 }
 
 // read reads the frames of a share, without the objects. The file stays open.

@@ -6,7 +6,7 @@
 // rise_masks.go, external_files.go.
 //
 // common.go resolves the target and normalises the image. A method with backward passes states these
-// (backward.go, relevant.go); shared_forward.go runs the passes of all methods at once, and the method
+// (backward.go, relevant.go); backward_groups.go runs the passes of all methods at once, and the method
 // combines their results. Other methods run passes along paths (straight.go, quadrature.go), or forward
 // passes of masks or at layers (layer_values.go, view.go, attention.go, baselines.go); class activation maps
 // are cam.go. Values become planes (tapped.go), are resized (resize.go) and reduced to one channel, and

@@ -13,7 +13,8 @@ import (
 // TestDiFullShowsTheCellAlone: on a model whose head sees one cell, maps of methods of gradients and of
 // relevance at the input are exactly 0 outside the cell, contrastive ones among them, and not 0 in it.
 func TestDiFullShowsTheCellAlone(t *testing.T) {
-	some := stagetest.Sample(t, 3, []stages.Stage{Saliency, InputXGradient, IntegratedGradients, GuidedBackprop,
+	some := stagetest.Sample(t, 3, []stages.Stage{Saliency, InputXGradient, IntegratedGradients,
+		GuidedBackprop,
 		Deconvolution, DeepLIFT, LRPEpsilon, LRPGamma, LRPAlphaBeta, LRPZPlus, LRPComposite, CLRP, RAP,
 		CRAP, AbsLRP, AGI, LeftIG})
 	for _, net := range []string{"vgg", "resnet"} {
