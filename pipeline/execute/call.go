@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// runStage calls a stage's Run or, for several tasks, the function that their stages share. When memory runs
+// runStage calls a stage's Run or, for several tasks, the function that their stages share. If memory runs
 // out it calls Run with a smaller batch, and the cell's later chunks begin with the batch that fitted.
 func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 	n := cells[0]
@@ -38,14 +38,14 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 		switch {
 		case err != nil && w.ctx.Err() != nil:
 			return context.Cause(w.ctx)
-		case err != nil && w.slot.Lost(): // by another slot, however the library puts it here
+		case err != nil && w.slot.Lost(): // by another slot, whatever the library's error says here
 			return fmt.Errorf("%w: %w", stages.ErrDeviceLost, err)
 		case err != nil && len(cells) > 1:
 			return err // each is called alone
 		}
 		smaller := smallerBatch(err, batch, tried)
 		if smaller == 0 && n.Stage.Device && !trimmed && errors.Is(err, stages.ErrOutOfMemory) {
-			// What other cells left on the device may be all that is in the way.
+			// Sessions that other cells left on the device may be the only reason.
 			if trimmed = true; w.slot.Trim() == nil {
 				continue
 			}
@@ -58,7 +58,7 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 		}
 		errors.As(err, &tried)
 		batch = smaller
-		if w.executor.of(n).lower(batch) { // and no other chunk has said so
+		if w.executor.of(n).lower(batch) { // and no other chunk has reported it
 			w.executor.warn(n.Cell, "%v; it is tried again with batches of %d", err, batch)
 		}
 		if err := w.slot.Trim(); err != nil {
@@ -67,7 +67,7 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 	}
 }
 
-// lower has the cell's later chunks begin with a batch, and reports whether they began with a larger one.
+// lower makes the cell's later chunks begin with a batch, and reports whether they began with a larger one.
 func (c *work) lower(batch int) bool {
 	for {
 		before := c.batch.Load()
@@ -80,8 +80,8 @@ func (c *work) lower(batch int) bool {
 	}
 }
 
-// smallerBatch returns the batch to try after an error of a batch, given that of the one before; 0 if a
-// smaller one doesn't help.
+// smallerBatch returns the batch to try after the error of a batch, given the error of the one before; 0 if
+// a smaller one doesn't help.
 func smallerBatch(err error, batch int, before *stages.BatchError) int {
 	if !errors.Is(err, stages.ErrOutOfMemory) {
 		return 0
@@ -91,7 +91,7 @@ func smallerBatch(err error, batch int, before *stages.BatchError) int {
 		return batch / 2
 	}
 	if before != nil && e.Rows >= before.Rows {
-		return 0 // the rows aren't fewer where the batch is smaller
+		return 0 // a smaller batch hasn't fewer rows
 	}
 	return min(e.Smaller, batch/2)
 }
@@ -105,8 +105,8 @@ func (w *Worker) call(s *stages.Stage, parts []stages.Part) (err error) {
 	return s.Run(w.ctx, parts[0].Params, parts[0].Env)
 }
 
-// collect sorts outputs by call and port, and refuses a stage that put more or less than its relation
-// promises. A Whole stage has one call.
+// collect sorts outputs by call and port, and returns an error for a stage that put more or less than its
+// relation promises. A Whole stage has one call.
 func collect(n *resolve.Cell, e *stages.Env) ([]callOutput, error) {
 	outs, name := make([]callOutput, max(len(e.Calls), 1)), n.Stage.Name
 	for i := range outs {

@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Commit makes the results of the members that didn't fail. The key of a later member is known only now that
-// the earlier ones have results.
+// Commit makes the results of the members that didn't fail. The key of a later member is known only now,
+// when the earlier ones have results.
 func (w *Worker) Commit(j *Job) {
 	for i, m := range j.members {
 		w.guard(m, func() error {
@@ -23,7 +23,7 @@ func (w *Worker) Commit(j *Job) {
 			}
 			return w.commit(m)
 		})
-		if w.lost != nil { // while it computed again what the store lost
+		if w.lost != nil { // while it computed lost results again
 			m.fail(w.lost)
 		}
 	}
@@ -32,8 +32,8 @@ func (w *Worker) Commit(j *Job) {
 	}
 }
 
-// commit makes a member's results of the outcomes of its items and stores them under the cell's key: from
-// then on, and not before, the cell is done.
+// commit makes a member's results from the outcomes of its items and stores them under the cell's key: at
+// that moment the cell is done.
 func (w *Worker) commit(m *member) error {
 	n, r, s := m.cell, w.executor.Resolver, m.cell.Stage
 	listings := m.listings

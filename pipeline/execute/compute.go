@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A pass is one chunk on its way through the members of a job.
+// A pass takes one chunk through the members of a job.
 type pass struct {
 	w        *Worker
 	j        *Job
@@ -23,9 +23,9 @@ type pass struct {
 	computed func()       // called when the slot isn't needed any more
 }
 
-// compute takes one chunk through all members of j, those that share work at once. It calls computed when it
-// needs the slot no more and has only to store what came out, once that is compared if it's on probation. If
-// the device is lost, what was computed before is stored, and w.lost is set.
+// compute takes one chunk through all members of j, several at once if they share work. It calls computed
+// when it needs the slot no more: the results still have to be compared, if they are on probation, and
+// stored. If the device is lost, the results computed before are stored, and w.lost is set.
 func (w *Worker) compute(j *Job, chunk []int32, computed func()) {
 	p := &pass{w, j, chunk, newInFlight(), j.apart.Load(), nil, computed}
 	device := w.slot.Device().String()
@@ -42,7 +42,7 @@ func (w *Worker) compute(j *Job, chunk []int32, computed func()) {
 		p.bytes.drop(m.frees)
 	}
 	if p.compared != nil && w.lost == nil {
-		computed() // also where the last member was blocked
+		computed() // also if the last member was blocked
 	}
 	w.recordCompared(p.compared)
 	if w.lost != nil {
@@ -57,8 +57,8 @@ func (w *Worker) compute(j *Job, chunk []int32, computed func()) {
 	}
 }
 
-// member executes what the i-th member lacks of the chunk, with the later members that may share its work,
-// and stores what comes out.
+// member executes the calls of the chunk that the i-th member lacks, together with the later members that
+// may share its work, and stores the results.
 func (p *pass) member(i int) error {
 	w, m, later := p.w, p.j.members[i], p.j.members[i+1:]
 	stop := w.clock()
@@ -73,7 +73,7 @@ func (p *pass) member(i int) error {
 	done, err := w.execute(tasks, p.bytes)
 	if err != nil && len(tasks) > 1 && w.ctx.Err() == nil && resolve.IsLost(err) == nil &&
 		!errors.Is(err, stages.ErrDeviceLost) {
-		// One of them fails, or all together take too much memory: each has its own result or error.
+		// One of them fails, or all together take too much memory: each gets its own result or error.
 		p.apart = true
 		done, err = w.execute(tasks[:1], p.bytes)
 	}
@@ -103,7 +103,7 @@ func (p *pass) member(i int) error {
 	return p.store(done[0])
 }
 
-// store stores what came out of an execution; its records wait if they are to be compared first.
+// store stores the results of an execution; their records wait if they are to be compared first.
 func (p *pass) store(x *execution) error {
 	if err := p.w.keep(x, p.bytes); err != nil || p.j.onProbation {
 		return err
@@ -116,10 +116,10 @@ type task struct {
 	member *member
 	calls  []int
 	keys   []stages.Digest // by call of calls
-	equal  [][2]int        // further calls, and those of calls with the same keys
+	equal  [][2]int        // further calls, and the calls with the same keys
 }
 
-// todo returns the calls of a chunk that m doesn't know yet.
+// todo returns the calls of a chunk whose outcomes m doesn't know yet.
 func (w *Worker) todo(m *member, chunk []int32) (*task, error) {
 	t := &task{member: m}
 	first := map[stages.Digest]int{}
@@ -145,8 +145,8 @@ func (w *Worker) todo(m *member, chunk []int32) (*task, error) {
 	return t, nil
 }
 
-// sharing returns t and the tasks of later members that may share its work: of stages of the same group that
-// read the same items, and lack the same ones.
+// sharing returns t and the tasks of later members that may share its work: stages of the same group that
+// read the same items, and lack the outcomes of the same ones.
 func (w *Worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	tasks := []*task{t}
 	for _, m := range later {
@@ -160,7 +160,7 @@ func (w *Worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	return tasks
 }
 
-// A callOutput is what one call put on each output port.
+// A callOutput is the outputs of one call on each output port.
 type callOutput [][]stages.Output
 
 // payloadsOf returns the payloads of some calls, call by call and port by port.
@@ -175,8 +175,8 @@ func payloadsOf(outs []callOutput) (payloads [][]byte) {
 	return payloads
 }
 
-// execute runs the stage of a task, or the function that the stages of several tasks on the same calls share.
-// bytes holds payloads of this chunk that no store keeps.
+// execute runs the stage of a task, or the function that the stages of several tasks on the same calls
+// share. bytes holds payloads of this chunk that aren't stored.
 func (w *Worker) execute(tasks []*task, bytes *inFlight) ([]*execution, error) {
 	first, err := w.env(tasks[0].member, tasks[0].calls, bytes)
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *Worker) execute(tasks []*task, bytes *inFlight) ([]*execution, error) {
 	return done, nil
 }
 
-// env returns what m's stage sees of some calls.
+// env returns the environment of m's stage for some calls.
 func (w *Worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, error) {
 	ports, err := w.portsOf(m.cell, m.ports)
 	if err != nil {
@@ -234,8 +234,8 @@ func (w *Worker) env(m *member, calls []int, bytes *inFlight) (*stages.Env, erro
 	return e, nil
 }
 
-// portsOf returns what is on n's ports, with a way to load it: all of a Whole stage, values of others, whose
-// ports of items are given.
+// portsOf returns the data of n's ports, with a function that loads it: all ports of a Whole stage, only
+// the values of others, whose ports of items are given.
 func (w *Worker) portsOf(n *resolve.Cell, items map[string][]stages.Data) (map[string][]stages.Data, error) {
 	ports := map[string][]stages.Data{}
 	for p := range n.Inputs {
@@ -255,8 +255,8 @@ func (w *Worker) portsOf(n *resolve.Cell, items map[string][]stages.Data) (map[s
 	return ports, nil
 }
 
-// fill gives calls their members on port p. Those of a port with Over are loaded one by one, when the stage
-// wants them.
+// fill gives calls their members on port p. On a port with Over the stage loads them one by one, when it
+// needs them.
 func (w *Worker) fill(m *member, p int, calls []int, e *stages.Env, bytes *inFlight) error {
 	for k := range m.inputs[p] {
 		in := m.inputs[p][k]
@@ -338,6 +338,6 @@ func (w *Worker) computeWhole(m *member, onProbation bool) error {
 	}
 	m.facts = map[string]stages.Facts{}
 	maps.Copy(m.facts, facts)
-	maps.Copy(m.facts, e.OutFacts) // which it found while it ran
+	maps.Copy(m.facts, e.OutFacts) // set by the stage while it ran
 	return w.storeWhole(m, e)
 }

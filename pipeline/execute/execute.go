@@ -1,4 +1,4 @@
-// Package execute executes cells on slots of devices, and has the store keep what comes out.
+// Package execute executes cells on slots of devices, and stores their results.
 //
 //   - execute: an [Executor] has the slots of a run; worker: a goroutine at one of them.
 //   - job: cells that are executed together, in four phases.
@@ -6,10 +6,10 @@
 //   - compute, call: a chunk, member by member; the stage's function.
 //   - store: payloads and records of items.
 //   - commit: a cell's results, under its key.
-//   - inflight: bytes that live only in a job.
-//   - probation: what devices other than the processor make is compared with what the processor makes.
-//   - restore: what the store lost is computed again.
-//   - speed: what calls of a cell took.
+//   - inflight: payloads that live only during a job.
+//   - probation: results of other devices are compared with the processor's.
+//   - restore: lost results are computed again.
+//   - speed: the cost of a cell's calls.
 package execute
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Store is what executing needs of the store.
+// A Store is the part of the store that executing needs.
 type Store interface {
 	Put(payloads [][]byte) ([]store.Ref, error)
 	Load(store.Ref) ([]byte, error)
@@ -50,37 +50,37 @@ type Events interface {
 	Computed(c *plan.Cell, done, items int, device string)
 	Committed(n *resolve.Cell, spent Speed)
 	Warn(c *plan.Cell, text string)
-	DeviceLost(device, text string) // others go on
+	DeviceLost(device, text string) // other devices go on
 	SlotFree()
 }
 
-// Config is what an [Executor] executes with.
+// Config is the configuration of an [Executor].
 type Config struct {
 	Resolver    *resolve.Resolver
 	Store       Store
 	Devices     []stages.Device // at least one
-	Batch       int             // passes handed to a device at once; 0 for what is usual
-	Chunk       int             // items of one piece of work; 0 for what is usual
+	Batch       int             // passes given to a device at once; 0 for the default
+	Chunk       int             // items of one chunk; 0 for the default
 	Compare     int             // see [Probation]
 	DeviceBytes int64           // bounds the sessions on one device; 0 for 4 GiB
 	KnownOnly   bool            // executes no items: cells that lack some are postponed
 	Events      Events
 }
 
-// An Executor has the slots of a run, and what its jobs have in common.
+// An Executor has the slots of a run, and the common state of its jobs.
 type Executor struct {
 	Config
 	batch  int
 	ctx    context.Context // ended by the loss of the last device, too
 	cancel context.CancelCauseFunc
 
-	host      chan *device.Slot // those that aren't at work
+	host      chan *device.Slot // the free ones
 	devices   chan *device.Slot // empty until first is done
 	first     sync.Once
-	alive     atomic.Int32      // devices that aren't lost; processors count as one
+	alive     atomic.Int32      // number of devices that aren't lost; processors count as one
 	gone      chan struct{}     // closed when no device is left
-	checker   chan *device.Slot // of the processor, for what is compared with it
-	storing   chan struct{}     // holds one for each chunk that is stored while its slot computes
+	checker   chan *device.Slot // of the processor, for comparisons with it
+	storing   chan struct{}     // has an element for each chunk that is stored while its slot computes
 	hostCache *device.Cache
 	caches    []*device.Cache // all of them
 
@@ -90,16 +90,16 @@ type Executor struct {
 	items, restored atomic.Int64 // executed items, and cells computed again
 }
 
-// work is what an executor notes of a cell.
+// A work is an executor's record of a cell.
 type work struct {
 	meter     meter
-	total     atomic.Int32 // calls of the job that executes it, 0 while unknown
-	batch     atomic.Int32 // that fits in memory, once it is known to be less than the executor's
+	total     atomic.Int32 // number of calls of the job that executes it, 0 while unknown
+	batch     atomic.Int32 // a batch that fits in memory, once it is known to be smaller than the executor's
 	restoring sync.Mutex   // held while the cell is executed again
 }
 
-// New returns an executor. It makes the slots of the host, and says to the resolver where programs are
-// compiled. Host slots have their own cache, so that a device never waits on work that waits for a device.
+// New returns an executor. It makes the slots of the host, and sets the resolver's cache for compiling
+// programs. Host slots have their own cache, so that a device never waits on work that waits for a device.
 func New(ctx context.Context, c Config) *Executor {
 	x := &Executor{Config: c, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
 		gone: make(chan struct{}), work: make([]work, len(c.Resolver.Cells))}
@@ -120,8 +120,8 @@ func New(ctx context.Context, c Config) *Executor {
 	return x
 }
 
-// Context is done when nothing more is to be executed: its cause is that of the context given to [New], or
-// that no device is left.
+// Context ends when nothing more is to be executed: with the cause of the context given to [New], or
+// because no device is left.
 func (x *Executor) Context() context.Context { return x.ctx }
 
 // End ends the executor's context.
@@ -134,7 +134,7 @@ func (x *Executor) Close() {
 	}
 }
 
-// Probation returns how far what the devices computed is off the processor's results.
+// Probation returns how much the devices' results deviate from the processor's.
 func (x *Executor) Probation() Probation { return x.trials.sum() }
 
 // Executed returns how many items were executed, and how many cells were computed again.
@@ -144,7 +144,7 @@ func (x *Executor) Executed() (items, restored int) {
 
 func (x *Executor) of(n *resolve.Cell) *work { return &x.work[n.Index] }
 
-// usualBatch returns how many passes are handed to a device of a class at once unless the user says: programs
+// usualBatch returns the default number of passes that are given to a device of a class at once: programs
 // on a GPU may find that fewer are as good.
 func usualBatch(class string) int {
 	if class == "cpu" {
@@ -159,8 +159,8 @@ func (x *Executor) newCache() *device.Cache {
 	return c
 }
 
-// openDevices makes the devices' slots, those of a processor on one cache, the first time that there is work
-// for one, which has that many items.
+// openDevices makes the devices' slots, a processor's on one cache, when there is work for one for the
+// first time, with this many items.
 func (x *Executor) openDevices(items int) {
 	x.first.Do(func() {
 		caches := map[stages.Device]*device.Cache{}
@@ -183,7 +183,7 @@ func (x *Executor) openDevices(items int) {
 	})
 }
 
-// found keeps in the store what programs found out about a device, for runs on the same kind of device.
+// A found stores facts that programs found out about a device, for runs on the same kind of device.
 type found struct {
 	resolver *resolve.Resolver
 	device   stages.Device
@@ -198,7 +198,7 @@ func (f found) Recall(what string) ([]byte, bool) { return f.resolver.Store.Memo
 
 // Remember implements [stages.Memory].
 func (f found) Remember(what string, b []byte) {
-	_ = f.resolver.Store.SetMemo(f.key(what), b) // without it, the next run finds it again
+	_ = f.resolver.Store.SetMemo(f.key(what), b) // if it fails, the next run finds them again
 }
 
 func (x *Executor) warn(c *plan.Cell, format string, args ...any) {

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// inFlight holds payloads of a chunk that no store keeps, by the cell that made them, until the last member
-// of the job that reads them is done.
+// An inFlight holds the payloads of a chunk that aren't stored, by the cell that made them, until the last
+// member of the job that reads them is done.
 type inFlight struct {
 	of         map[*resolve.Cell]map[stages.Digest][]byte
 	size, peak int64
@@ -38,11 +38,12 @@ func (f *inFlight) drop(nodes []*resolve.Cell) {
 	}
 }
 
-// LiveBytes bounds the payloads in flight of a job whose stages fold what several of its cells make of an
-// item, such as 200 draws, where the chunks have more than one item.
+// LiveBytes bounds the payloads in flight of a job whose stages collapse the results of several of its
+// cells, such as 200 draws, if the chunks have more than one item.
 var LiveBytes int64 = 1 << 30
 
-// lifetimes finds, for every member, the cells whose bytes no later member reads, and whether the job folds.
+// lifetimes finds, for every member, the cells whose bytes no later member reads, and whether the job
+// collapses its own results.
 func (x *Executor) lifetimes(j *Job) {
 	last := map[*resolve.Cell]*member{}
 	for _, m := range j.members {
@@ -60,13 +61,13 @@ func (x *Executor) lifetimes(j *Job) {
 	}
 }
 
-// measure notes how many bytes an item of a chunk takes.
+// measure records how many bytes an item of a chunk takes.
 func (j *Job) measure(bytes *inFlight, items int) {
 	j.perItem.Store(max(j.perItem.Load(), bytes.peak/int64(items)+1))
 }
 
-// payloads returns what is at some positions of an input: what the store holds; of a member of the same
-// job, also what this chunk computed. What was known and nobody kept is computed again, all at once.
+// payloads returns the payloads at some positions of an input: from the store or, for a member of the same
+// job, from this chunk. Known payloads that weren't kept are computed again, all at once.
 func (w *Worker) payloads(in *input, at []int32, bytes *inFlight) ([][]byte, error) {
 	m := in.before
 	if m == nil {

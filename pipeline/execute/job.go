@@ -16,23 +16,24 @@ import (
 )
 
 // A Job executes one cell, or several that are planned to be executed together. It has four phases. Open
-// finds the calls whose outcomes aren't known, and cuts them into chunks. Compute runs the stages for a
-// chunk, and store keeps what came out. Commit makes the cells' results of all outcomes. A call is one item
-// of an itemwise stage.
+// finds the calls whose outcomes aren't known, and divides them into chunks. Compute runs the stages for a
+// chunk, and store stores the results. Commit makes the cells' results from all outcomes. A call is one
+// item of an itemwise stage.
 type Job struct {
-	members     []*member    // in the order in which they are executed
-	restores    bool         // its one member finished before
-	chunks      [][]int32    // of calls; a Whole stage has one, without any
-	next        int          // chunk to start next
-	onProbation bool         // what it computes is compared with the processor
-	folds       bool         // a member collapses what others make and nobody keeps: chunks are of one item
-	most        int          // items computed at once
-	perItem     atomic.Int64 // bytes in flight, 0 while unknown
-	left        atomic.Int32 // chunks
-	total       int          // items to execute
-	computed    atomic.Int32 // items
-	start       time.Time
-	apart       atomic.Bool // members that share work failed at it together, and not each alone
+	members     []*member // in the order in which they are executed
+	restores    bool      // its one member had finished before
+	chunks      [][]int32 // of calls; a Whole stage has one, without calls
+	next        int       // the next chunk to start
+	onProbation bool      // its results are compared with the processor's
+	// a member collapses the results of others, which aren't kept: chunks are of one item
+	folds    bool
+	most     int          // items computed at once, at most
+	perItem  atomic.Int64 // bytes in flight, 0 while unknown
+	left     atomic.Int32 // chunks that aren't done
+	total    int          // items to execute
+	computed atomic.Int32 // items
+	start    time.Time
+	apart    atomic.Bool // members that share work failed together, and not individually
 }
 
 // NewJob returns a job of cells, in the order in which they are to be executed.
@@ -50,8 +51,8 @@ func (j *Job) device() bool {
 	return slices.ContainsFunc(j.members, func(m *member) bool { return m.cell.Stage.Device })
 }
 
-// mayCompareLater reports whether chunks of j may be compared with the processor without a slot: their stages
-// load nothing while they run.
+// mayCompareLater reports whether chunks of j may be compared with the processor without a slot: their
+// stages load nothing while they run.
 func (j *Job) mayCompareLater() bool {
 	late := func(p stages.Port) bool { return p.Over }
 	return j.onProbation && !slices.ContainsFunc(j.members, func(m *member) bool {
@@ -59,16 +60,17 @@ func (j *Job) mayCompareLater() bool {
 	})
 }
 
-// An Ending says how a cell of a job ended.
+// An Ending is the ending of a cell of a job.
 type Ending struct {
-	Cell  *resolve.Cell
-	Err   error
-	Look  *resolve.Look // of one that reads another cell of the job: what the store had once that was done
-	Items int           // that the job executed
+	Cell *resolve.Cell
+	Err  error
+	// for a cell that reads another cell of the job: the state of the store once that was done
+	Look  *resolve.Look
+	Items int // number of items that the job executed
 	Took  time.Duration
 }
 
-// Endings returns how the cells of j ended, of which err is about all.
+// Endings returns the endings of j's cells; err is an error of them all.
 func (j *Job) Endings(err error) []Ending {
 	endings := make([]Ending, len(j.members))
 	for i, m := range j.members {
@@ -83,32 +85,32 @@ func (j *Job) Endings(err error) []Ending {
 // A member is a cell in a job.
 type member struct {
 	cell   *resolve.Cell
-	id     *key.Identity             // of the cell, with all but the key of one that reads another member
+	id     *key.Identity             // of the cell, except the key of one that reads another member
 	in     map[*resolve.Cell]*member // the members of the job that come before it
-	ports  map[string][]stages.Data  // what Env.Ports holds, without a way to load
+	ports  map[string][]stages.Data  // the value of Env.Ports, without a function that loads
 	inputs [][]*input                // by port of items, by live edge
 	facts  map[string]stages.Facts   // of output ports
-	group  stages.Digest             // key that the records of its items are stored under
-	calls  *key.IDs                  // what the calls are called
-	frees  []*resolve.Cell           // those whose bytes no later member reads
+	group  stages.Digest             // key under which the records of its items are stored
+	calls  *key.IDs                  // names of the calls
+	frees  []*resolve.Cell           // cells whose bytes no later member reads
 
-	stored   *store.Items     // what earlier runs know of items under this recipe
-	items    *store.Items     // what this job computed
-	known    []int32          // by call: its row in items plus one, minus that of stored, or 0
+	stored   *store.Items     // outcomes of items under this recipe in earlier runs
+	items    *store.Items     // outcomes of this job
+	known    []int32          // by call: its row in items plus one, minus its row in stored, or 0
 	listings []*store.Listing // the results of a Whole stage
-	look     *resolve.Look    // see [Ending]; if it found results, these are taken: early cut-off
+	look     *resolve.Look    // see [Ending]; if it found results, these are used: early cut-off
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	err error
 }
 
-// An input is what a member reads on a port of items from one cell.
+// An input is the items that a member reads from one cell on a port.
 type input struct {
 	from    *resolve.Cell
 	port    int
 	coord   []stages.Coord // of from, on the collapsed axes
-	before  *member        // from, if that is of the same job
-	listing *store.Listing // of from otherwise
+	before  *member        // from, if it is in the same job
+	listing *store.Listing // of from, if it isn't
 	ids     *key.IDs
 	join    key.Join
 }
@@ -142,7 +144,7 @@ func (m *member) outcome(call int) (o store.ItemOutcome, ok bool) {
 	return o, false
 }
 
-// find looks for what earlier runs recorded under the key of a call, and takes it if it is of use.
+// find looks up the record of earlier runs under the key of a call, and uses it if it is usable.
 func (x *Executor) find(m *member, call int, key stages.Digest) bool {
 	if m.known[call] != 0 {
 		return true
@@ -158,8 +160,8 @@ func (x *Executor) find(m *member, call int, key stages.Digest) bool {
 	return true
 }
 
-// usable reports whether an outcome is one of m's stage, and its bytes are stored unless they aren't meant to
-// be kept.
+// usable reports whether an outcome belongs to m's stage, and its bytes are stored unless they aren't to be
+// kept.
 func (x *Executor) usable(m *member, o store.ItemOutcome) bool {
 	if len(o.Ports) != len(m.cell.Stage.Outputs) {
 		return false
@@ -193,8 +195,8 @@ func (m *member) failure() error {
 
 func (m *member) failed() bool { return m.failure() != nil }
 
-// guard runs one phase of a member, unless that or a member that it reads has failed. Its error is the
-// member's own, unless it says that w's device is lost.
+// guard runs one phase of a member, unless it or a member that it reads has failed. An error is the
+// member's own, unless it is the loss of w's device.
 func (w *Worker) guard(m *member, phase func() error) {
 	err := m.failure()
 	for e := range m.cell.Edges() {
@@ -218,15 +220,15 @@ func (w *Worker) guard(m *member, phase func() error) {
 	}
 }
 
-// A Blocked error says that a cell can't be executed because another one failed.
+// A Blocked error means that a cell can't be executed because another one failed.
 type Blocked struct{ By *plan.Cell }
 
 func (e *Blocked) Error() string { return fmt.Sprintf("it needs %s, which failed", e.By) }
 
-// A Postponed error says that a cell is another run's to execute.
+// A Postponed error means that another run has to execute the cell.
 type Postponed struct {
-	Cell  *plan.Cell // where the wait begins
-	Items int        // that it lacks; 0 for one that gathers those of all shares
+	Cell  *plan.Cell // the first cell that waits
+	Items int        // number of missing items; 0 for a cell that collects the items of all shares
 }
 
 func (e *Postponed) Error() string {
@@ -236,8 +238,8 @@ func (e *Postponed) Error() string {
 	return fmt.Sprintf("%s waits for the items of all shares", e.Cell)
 }
 
-// BlockedBy returns the error of what needs a cell that ended with err: it names the cell where the trouble,
-// or the wait, began.
+// BlockedBy returns the error of a cell that needs one which ended with err: it names the cell at which the
+// failure, or the wait, began.
 func BlockedBy(c *plan.Cell, err error) error {
 	if errors.As(err, new(*Blocked)) || errors.As(err, new(*Postponed)) {
 		return err

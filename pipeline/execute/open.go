@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Open prepares every member of j and cuts the calls that aren't known into chunks. A member that can't be
-// prepared fails alone.
+// Open prepares every member of j and divides the calls with unknown outcomes into chunks. A member that
+// can't be prepared fails alone.
 func (w *Worker) Open(j *Job) {
 	in := map[*resolve.Cell]*member{}
 	var lead *member // the first that can execute
@@ -65,7 +65,7 @@ func (w *Worker) Open(j *Job) {
 	j.left.Store(int32(len(j.chunks)))
 }
 
-// prepare loads what every chunk of m needs. in has the members of the same job that come before it.
+// prepare loads the data that every chunk of m needs. in has the earlier members of the same job.
 func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 	return w.mend(func() (err error) {
 		n, r := m.cell, w.executor.Resolver
@@ -82,7 +82,7 @@ func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 		if err := w.readPorts(m); err != nil {
 			return err
 		}
-		if !n.HasResults() { // else it is computed again
+		if !n.HasResults() { // otherwise it is computed again
 			if err := r.Refused(n); err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (w *Worker) prepare(m *member, in map[*resolve.Cell]*member) error {
 	})
 }
 
-// readPorts fills in what m reads on its ports.
+// readPorts sets the inputs of m.
 func (w *Worker) readPorts(m *member) error {
 	r := w.executor.Resolver
 	joins, err := r.Keys.Joins(m.id)
@@ -137,8 +137,8 @@ func (w *Worker) readPorts(m *member) error {
 	return nil
 }
 
-// dropped counts the items that collapsed cells lack: those that m is called for and, where all inputs are
-// collapsed, those of other cells.
+// dropped counts the items that collapsed cells lack: items for which m is called and, if all inputs are
+// collapsed, items of other cells.
 func (m *member) dropped() (count int) {
 	for _, inputs := range m.inputs {
 		for _, in := range inputs {
@@ -155,8 +155,8 @@ func (m *member) dropped() (count int) {
 	return count
 }
 
-// Facts asks a stage for the facts of its output ports, given what is on its input ports. What doesn't fit
-// together there becomes a warning.
+// Facts returns a stage's facts of its output ports, given the data on its input ports. A mismatch of the
+// data becomes a warning.
 func Facts(n *resolve.Cell, ports map[string][]stages.Data) (out map[string]stages.Facts, err error) {
 	defer plan.Catch(&err)
 	if text := stages.UnlikeClasses(n.Stage, ports); text != "" {
@@ -165,12 +165,12 @@ func Facts(n *resolve.Cell, ports map[string][]stages.Data) (out map[string]stag
 	return n.Stage.FactsOf(n.Params, ports)
 }
 
-// chunks cuts the calls that aren't known into chunks. Equal items share a chunk, so that they are computed
-// once.
+// chunks divides the calls with unknown outcomes into chunks. Equal items share a chunk, so that they are
+// computed once.
 func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
-	type twin struct{ first, call int32 } // the first call whose key begins alike, and this one
+	type twin struct{ first, call int32 } // the first call with the same key prefix, and this one
 	var todo []twin
-	firsts := map[uint64]int32{} // by the beginning of their keys: half the memory of whole keys
+	firsts := map[uint64]int32{} // by the prefixes of their keys: half the memory of whole keys
 	for call := range int32(lead.calls.Len()) {
 		key, known := w.allKnown(j, int(call))
 		if known {
@@ -186,8 +186,8 @@ func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
 	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
 	size := w.executor.Chunk
 	if size == 0 && len(todo) > 0 {
-		// As few rounds as chunks of 16 make, and in each a chunk for every slot. A GPU's are as large as a
-		// batch, and small enough to lose.
+		// As few rounds as chunks of 16 need, and in each a chunk for every slot. A GPU's chunks are as
+		// large as a batch, and small enough to be lost.
 		workers, most := 1, 16
 		if j.device() {
 			workers = cap(w.executor.devices)
@@ -229,11 +229,11 @@ func (w *Worker) allKnown(j *Job, call int) (first stages.Digest, known bool) {
 	return first, true
 }
 
-// key returns the key of a call of m. ok is false while one of its items comes from the same job and isn't
-// known yet.
+// key returns the key of a call of m. ok is false while one of its items comes from the same job and is
+// unknown.
 func (m *member) key(call int) (d stages.Digest, ok bool) { return key.Item(m.id, call, m.inputs) }
 
-// leaveOut has j execute nothing: members of which not all outcomes are known are postponed.
+// leaveOut executes nothing: members with unknown outcomes are postponed.
 func (w *Worker) leaveOut(j *Job) {
 	for _, m := range j.members {
 		w.guard(m, func() error {

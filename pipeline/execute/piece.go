@@ -6,16 +6,17 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// A Piece is what one worker computes of a job at once: a chunk or, of a job that folds, several.
+// A Piece is the part of a job that one worker computes at once: a chunk or, in a job that collapses its
+// own results, several.
 type Piece struct {
 	job    *Job
 	calls  []int32
 	chunks [][]int32
-	Last   bool // no more of the job is to be started
+	Last   bool // it is the last of the job
 }
 
-// Pieces reports whether the chunks of an open job are to be started one by one, on slots of devices or side
-// by side; a worker runs others to their end at once, see [Worker.RunAll].
+// Pieces reports whether the chunks of an open job are to be started one by one, on slots of devices or in
+// parallel; a worker runs other jobs to their end at once, see [Worker.RunAll].
 func (j *Job) Pieces() bool { return len(j.chunks) > 1 || len(j.chunks) == 1 && j.device() }
 
 // RunAll computes and commits a job that has no pieces.
@@ -27,7 +28,7 @@ func (w *Worker) RunAll(j *Job) {
 	w.Commit(j)
 }
 
-// Begin prepares for the pieces of an open job: if it is the first that needs devices, these are opened.
+// Begin prepares for the pieces of an open job: the first job that needs devices opens them.
 func (x *Executor) Begin(j *Job) {
 	if !j.device() {
 		return
@@ -48,8 +49,8 @@ func (x *Executor) started(j *Job) {
 	}
 }
 
-// Next takes the next piece of j for a worker. A job that folds begins with single items, and goes on with as
-// many as their bytes allow.
+// Next takes the next piece of j for a worker. A job that collapses its own results begins with single
+// items, and continues with as many as their bytes allow.
 func (w *Worker) Next(j *Job) Piece {
 	if j.next == 0 {
 		j.start = time.Now()
@@ -72,9 +73,10 @@ func (w *Worker) Next(j *Job) Piece {
 	return p
 }
 
-// Run computes a piece. While its results are stored, the slot computes the job's next: as many are stored at
-// a time as there are devices and no more, so that a slow disk doesn't fill the memory. committed says that
-// the whole job is done, lost that the device is lost and the piece is to be put back.
+// Run computes a piece. While its results are stored, the slot computes the job's next piece. At most as
+// many pieces are stored at a time as there are devices, so that a slow disk doesn't fill the memory.
+// committed means that the whole job is done, lost that the device is lost and the piece has to be put
+// back.
 func (w *Worker) Run(p Piece) (committed, lost bool, err error) {
 	j := p.job
 	func() {
@@ -106,5 +108,5 @@ func (p Piece) PutBack() (all bool) {
 	return all
 }
 
-// Fail has the job of a piece fail with what happened to the piece.
+// Fail makes the job of a piece fail with the piece's error.
 func (p Piece) Fail(err error) { p.job.members[0].fail(err) }

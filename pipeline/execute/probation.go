@@ -29,8 +29,8 @@ import (
 // stage is off. Then the cell fails, results that this class and runtime have stored of the program are no
 // longer taken, and later runs fail at once, except for cells that are forced.
 type Probation struct {
-	Items    int           // that were compared
-	Took     time.Duration // on the processor
+	Items    int           // number of compared items
+	Took     time.Duration // the processor's time
 	Programs []Compared    // by stage, in the order of their names
 }
 
@@ -38,31 +38,31 @@ type Probation struct {
 type Compared struct {
 	Stage     string
 	Items     int
-	Off       int     // of them, farther off than Tolerance
-	Largest   float64 // [stages.Deviation]
+	Off       int     // number of items that deviate by more than Tolerance
+	Largest   float64 // the largest [stages.Deviation]
 	Tolerance float64
 }
 
 // usualCompare is the usual [Config.Compare].
 const usualCompare = 20
 
-// A window is how many of the items compared last are judged.
+// window is the number of last compared items by which a class is judged.
 const window = 20
 
 // A trial is a program's probation in a run.
 type trial struct {
 	program stages.Digest
-	judged  chan struct{} // closed once the first chunk is
+	judged  chan struct{} // closed once the first chunk is judged
 
 	mu      sync.Mutex // guards the rest
-	begun   bool       // a chunk is the first
-	recent  []bool     // of the items compared last, whether they are off
+	begun   bool       // a first chunk has begun
+	recent  []bool     // whether the last compared items are off
 	refused error
 	Compared
 	took time.Duration
 }
 
-// trials are those of a run, by program.
+// trials are the trials of a run, by program.
 type trials struct {
 	mu sync.Mutex // guards of
 	of map[stages.Digest]*trial
@@ -107,7 +107,7 @@ func (ts *trials) sum() (p Probation) {
 // compares reports whether the executor's devices are on probation.
 func (x *Executor) compares() bool { return x.Devices[0].Class != "cpu" && x.Compare >= 0 }
 
-// enrol has an execution compared, if it is of a device: see [worker.compare].
+// enrol selects the items of an execution for comparison, if a device computed it: see [Worker.compare].
 func (w *Worker) enrol(x *execution) {
 	if !x.task.member.cell.Stage.Device {
 		return
@@ -119,11 +119,11 @@ func (w *Worker) enrol(x *execution) {
 	x.sample, x.made = *x.env, x.outs
 }
 
-// firstItems is how many items of a program's first chunk are compared at most: what a processor's chunk has.
+// firstItems bounds the compared items of a program's first chunk: the size of a processor's chunk.
 const firstItems = 16
 
-// choose leaves of an execution what is to be compared: the beginning of the first of its program, all of one
-// that is suspected, else what the items' keys choose.
+// choose reduces an execution to the items to compare: the beginning of the first one of its program, all
+// items of a suspected one, or else the ones that their keys choose.
 func (w *Worker) choose(x *execution, suspected bool) {
 	calls, outs := x.sample.Calls, x.made
 	switch {
@@ -143,10 +143,9 @@ func (w *Worker) choose(x *execution, suspected bool) {
 	}
 }
 
-// compare computes on the processor what is to be compared of an execution that [worker.enrol] was called
-// with. The error is that the class is refused, in this chunk or before, or that the processor fails. Nothing
-// of a program is recorded before its first chunk is judged. A worker waits for one that was enrolled before
-// it, so none waits for ever.
+// compare computes on the processor the items that [Worker.enrol] has selected. The error is that the class
+// is refused, in this chunk or before, or the processor's own. Nothing of a program is recorded before its
+// first chunk is judged. A worker waits only for earlier ones, so none waits for ever.
 func (w *Worker) compare(x *execution) (err error) {
 	t := x.trial
 	if t == nil {
@@ -195,7 +194,7 @@ func (w *Worker) compare(x *execution) (err error) {
 	return w.judge(x, want, facts, time.Since(began))
 }
 
-// recordCompared records executions of a chunk, those whose class isn't refused.
+// recordCompared records the executions of a chunk whose class isn't refused.
 func (w *Worker) recordCompared(list []*execution) {
 	for _, x := range list {
 		var err error
@@ -214,7 +213,7 @@ func (w *Worker) recordCompared(list []*execution) {
 	}
 }
 
-// onProcessor executes what is to be compared on a slot of the processor.
+// onProcessor executes the selected items on a slot of the processor.
 func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 	outs []callOutput, facts map[string]stages.Facts, err error,
 ) {
@@ -222,7 +221,7 @@ func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 	for {
 		e := x.sample
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
-		e.OnWarn, e.OnDone = nil, nil // what it warned of is known
+		e.OnWarn, e.OnDone = nil, nil // its warnings are known
 		at := &Worker{executor: w.executor, ctx: w.ctx, slot: slot}
 		err := at.call(x.task.member.cell.Stage, []stages.Part{{Params: x.task.member.cell.Params, Env: &e}})
 		if err == nil {
@@ -240,7 +239,7 @@ func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 	}
 }
 
-// judge notes how far an execution is off the processor's, and refuses the class if need be.
+// judge records how much an execution deviates from the processor's, and refuses the class if necessary.
 func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.Facts,
 	took time.Duration) error {
 	t := x.trial
@@ -271,7 +270,7 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 			off++
 		}
 	}
-	n, otherwise := len(t.recent), math.IsInf(worst, 1) // which rounding doesn't do
+	n, otherwise := len(t.recent), math.IsInf(worst, 1) // rounding doesn't cause that
 	whole := x.task.member.cell.Stage.Relation == stages.Whole && off > 0
 	if !otherwise && !whole && (off < 2 || off <= n/8) {
 		return nil
@@ -287,7 +286,8 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	return t.refused
 }
 
-// deviation returns how far what a device made of a call is off what the processor did, and on which port.
+// deviation returns the largest deviation of a device's results for a call from the processor's, and its
+// port.
 func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (
 	worst float64, port string,
 ) {

@@ -21,8 +21,8 @@ func (w *Worker) loader(from *resolve.Cell, port int) func(int) ([]byte, error) 
 	}
 }
 
-// load returns payloads of n's port by position. What the store lost, or what was altered there, is computed
-// again.
+// load returns payloads of n's port by position. Payloads that the store has lost, or that were altered
+// there, are computed again.
 func (w *Worker) load(n *resolve.Cell, port int, at []int32) (out [][]byte, err error) {
 	out = make([][]byte, len(at))
 	err = w.mend(func() error {
@@ -43,7 +43,7 @@ func (w *Worker) load(n *resolve.Cell, port int, at []int32) (out [][]byte, err 
 	return out, err
 }
 
-// complete fills in the payloads of n's port that are missing, of digests, from those computed again.
+// complete fills in the missing payloads of n's port, by digest, from those computed again.
 func complete(n *resolve.Cell, port int, out [][]byte, again map[stages.Digest][]byte,
 	digest func(i int) stages.Digest) error {
 	for i := range out {
@@ -57,7 +57,7 @@ func complete(n *resolve.Cell, port int, out [][]byte, again map[stages.Digest][
 	return nil
 }
 
-// errDiffers says that what was computed again isn't what was recorded.
+// errDiffers is the error of a result that was computed again and isn't the recorded one.
 func errDiffers(c *plan.Cell, what string) error {
 	const hint = "run again with --force"
 	return fmt.Errorf("%s: %s came out different from what was recorded; %s %s", c, what, hint, c)
@@ -90,13 +90,13 @@ func (w *Worker) regenerate(n *resolve.Cell, port int, at []int32) (map[stages.D
 	var err error
 	if n.Stage.Device {
 		err = w.onDevice(n, compute)
-	} else if err = w.reclaim(); err == nil { // its slot may be another worker's by now
+	} else if err = w.reclaim(); err == nil { // another worker may have its slot now
 		err = compute(w)
 	}
 	return bytes.of[n], err
 }
 
-// again executes calls of m, whose bytes aren't kept, and adds what comes out to bytes.
+// again executes calls of m, whose bytes aren't kept, and adds the results to bytes.
 func (w *Worker) again(m *member, calls []int, bytes *inFlight) error {
 	done, err := w.execute([]*task{{member: m, calls: calls}}, bytes)
 	if err != nil {
@@ -123,11 +123,11 @@ func (w *Worker) mend(f func() error) error {
 	}
 }
 
-// maxRestored is how often a cell is executed again before the run gives it up.
+// maxRestored is how often a cell is executed again before the run gives up on it.
 const maxRestored = 2
 
-// restore executes a finished cell again, because some of its results are gone. What is still there isn't
-// computed a second time, and what another worker restored meanwhile isn't restored again.
+// restore executes a finished cell again, because some of its results are gone. Existing results aren't
+// computed a second time, and a cell that another worker has restored meanwhile isn't restored again.
 //
 // It computes on a device, whatever the cell needs: the worker that waits for a cell which is being
 // restored may hold the only slot of the host.
@@ -151,14 +151,14 @@ func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 	defer func() { n.Restored(!errors.Is(err, stages.ErrDeviceLost)) }()
 	w.executor.warn(n.Cell, "%v; it is computed again", l.Err)
 	n.Forget()
-	// A disk that lost one thing may have lost more. The store remembers what can't be read.
+	// A disk that has lost one object may have lost more. The store remembers unreadable ones.
 	for p := range before.Hit.Objects() {
 		_, _ = w.executor.Store.Load(store.Ref{Digest: p.Digest, Object: p, Len: p.Size})
 	}
 	if err := w.whole(&Job{members: []*member{{cell: n}}, restores: true}); err != nil {
 		return err
 	}
-	for p := range before.Hit.Outputs() { // unless a share executed its own items of them alone
+	for p := range before.Hit.Outputs() { // unless a share executed only its own items
 		if was, _, _ := before.Hit.Output(p); before.Same(n) && was != n.Result(p) {
 			return errDiffers(n.Cell, fmt.Sprintf("its port %q", n.Stage.Outputs[p].Name))
 		}

@@ -7,19 +7,19 @@ import (
 	"github.com/runexp/runexp/pipeline/resolve"
 )
 
-// A Speed is what calls of a cell took: those of the last run that executed any. The store remembers it for
+// A Speed is the cost of calls of a cell, from the last run that executed any. The store keeps it for
 // estimates; no key and no result depends on it.
 type Speed struct {
-	Calls    int     `json:"calls"`    // items; a Whole stage's are all items that it reads, or 1
+	Calls    int     `json:"calls"`    // items; for a Whole stage all items that it reads, or 1
 	Made     int     `json:"made"`     // items on the first output port
 	Forward  int     `json:"forward"`  // passes
 	Backward int     `json:"backward"` // passes
-	Seconds  float64 `json:"seconds"`  // of one slot, loading apart
+	Seconds  float64 `json:"seconds"`  // of one slot, without loading
 	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
 
 }
 
-// Add adds what others took.
+// Add adds another cost.
 func (s *Speed) Add(o Speed) {
 	s.Calls += o.Calls
 	s.Made += o.Made
@@ -36,10 +36,10 @@ func (s *Speed) Passes() int { return s.Forward + s.Backward }
 type meter struct {
 	mu    sync.Mutex
 	speed Speed
-	kept  Speed // what was remembered
+	kept  Speed // from earlier runs
 }
 
-// spent returns all that was spent on the cell in this run.
+// spent returns the cost of the cell in this run.
 func (m *meter) spent() Speed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,15 +54,15 @@ func (m *meter) add(s Speed) {
 	m.speed.Add(s)
 }
 
-// clock starts to measure what w does on its slot. The result stops it and divides what was spent among the
-// cells that shared the work.
+// clock measures w's work on its slot. The result stops it and divides the cost among the cells that shared
+// the work.
 func (w *Worker) clock() (stop func(cells ...*resolve.Cell)) {
 	w.slot.Take()
 	began := time.Now()
 	return func(cells ...*resolve.Cell) {
 		took, spent, n := time.Since(began), w.slot.Take(), len(cells)
 		for k, c := range cells {
-			portion := func(all int) int { return (all + k) / n } // they add up to all
+			portion := func(all int) int { return (all + k) / n } // they add up to the whole
 			w.executor.of(c).meter.add(Speed{
 				Forward: portion(spent.Forward), Backward: portion(spent.Backward),
 				Seconds: max(took-spent.Loading, 0).Seconds() / float64(n),
@@ -82,7 +82,7 @@ func made(outs []callOutput) (items int) {
 	return items
 }
 
-// take returns what was spent since the last take.
+// take returns the cost since the last take.
 func (m *meter) take() Speed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +92,8 @@ func (m *meter) take() Speed {
 	return s
 }
 
-// Spent returns all that was spent on a cell, and how many calls the job takes that executes it, 0 while that
-// isn't known.
+// Spent returns the cost of a cell in this run, and the number of calls of the job that executes it, 0
+// while unknown.
 func (x *Executor) Spent(n *resolve.Cell) (spent Speed, calls int) {
 	w := x.of(n)
 	return w.meter.spent(), int(w.total.Load())

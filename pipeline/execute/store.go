@@ -17,9 +17,9 @@ type execution struct {
 	outs    []callOutput
 	records []store.ItemRecord
 
-	trial  *trial       // of what is to be compared with the processor
+	trial  *trial       // of the items to compare with the processor
 	first  bool         // of its program
-	sample stages.Env   // the calls that are compared, or may be,
+	sample stages.Env   // calls that are compared, or may be,
 	made   []callOutput // and their outputs
 }
 
@@ -37,7 +37,7 @@ func (w *Worker) keep(x *execution, bytes *inFlight) error {
 	} else {
 		for _, p := range payloads {
 			ref := store.Ref{Digest: stages.Sum(p), Len: int64(len(p))}
-			if bytes.put(m.cell, ref.Digest, p); len(p) <= store.InlineMax { // the only ones that are kept
+			if bytes.put(m.cell, ref.Digest, p); len(p) <= store.InlineMax { // only these are kept
 				ref.Inline = append([]byte{}, p...)
 			}
 			refs = append(refs, ref)
@@ -66,11 +66,11 @@ func (w *Worker) keep(x *execution, bytes *inFlight) error {
 	return nil
 }
 
-// record has later runs find the outcomes of an execution.
+// record stores the outcomes of an execution for later runs.
 func (w *Worker) record(x *execution) error {
 	t, began := x.task, time.Now()
 	m := t.member
-	for _, call := range t.calls { // what was made of a file that changed meanwhile isn't stored
+	for _, call := range t.calls { // results from a file that changed meanwhile aren't stored
 		if err := m.id.Sources.Unchanged(call, w.executor.Store.FileUnchanged); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (w *Worker) record(x *execution) error {
 	return nil
 }
 
-// storeWhole stores what a Whole stage put on its ports.
+// storeWhole stores the outputs of a Whole stage.
 func (w *Worker) storeWhole(m *member, e *stages.Env) error {
 	outs, err := collect(m.cell, e)
 	if err != nil {
@@ -158,5 +158,5 @@ func (w *Worker) refsOf(n *resolve.Cell, e *stages.Env, list []stages.Output) ([
 	return refs, put()
 }
 
-// maxLoaded is about how many bytes of passed items are in memory at once.
+// maxLoaded is approximately how many bytes of passed items are in memory at once.
 const maxLoaded = 64 << 20

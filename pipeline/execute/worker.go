@@ -17,16 +17,16 @@ type Worker struct {
 	executor  *Executor
 	ctx       context.Context
 	slot      *device.Slot
-	home      chan *device.Slot // where the slot goes when the work is done; nil if it's another worker's
-	away      bool              // the slot is there
+	home      chan *device.Slot // channel to which the slot is returned; nil if it is another worker's
+	away      bool              // the slot has been returned
 	comparing bool              // with the processor
-	room      bool              // w has taken one of those who store what they computed
-	lost      error             // the slot's device is lost: nothing is computed there any more
-	like      string            // what makes results of stages with a device; the run's class if it's empty
+	room      bool              // w has one of the places for storing results
+	lost      error             // the slot's device is lost: it computes no more
+	like      string            // maker of results of stages with a device; empty: the run's class
 	behalf    *Worker           // the worker that waits for w, and may hold a device
 }
 
-// Own returns a worker with a slot of its own, for work that doesn't take long.
+// Own returns a worker with a slot of its own, for short work.
 func (x *Executor) Own() *Worker {
 	slot := x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 	return &Worker{executor: x, ctx: x.ctx, slot: slot}
@@ -51,7 +51,7 @@ func (x *Executor) free(slots chan *device.Slot) *Worker {
 	}
 }
 
-// OnHost has f called by a worker on a slot of the host, for which it waits.
+// OnHost waits for a slot of the host, and calls f with a worker on it.
 func (x *Executor) OnHost(ctx context.Context, f func(w *Worker) error) error {
 	select {
 	case slot := <-x.host:
@@ -71,12 +71,12 @@ func (w *Worker) GiveBack() {
 	}
 }
 
-// reclaim waits for a slot if w gave its own back, because what it computed is being stored.
+// reclaim waits for a slot if w gave its own back while its results are stored.
 func (w *Worker) reclaim() error {
 	switch {
 	case !w.away:
 		return nil
-	case w.comparing: // for which those with a slot may wait
+	case w.comparing: // workers with a slot may wait for w
 		return errors.New("the store lost something meanwhile, which the next run computes again")
 	}
 	w.leaveRoom()
@@ -87,8 +87,8 @@ func (w *Worker) reclaim() error {
 	return err
 }
 
-// makeRoom gives w's slot back while what it computed is stored. If somebody may wait for that, it keeps the
-// slot rather than wait until there is room.
+// makeRoom gives w's slot back while its results are stored. If another worker may wait for these, it keeps
+// the slot instead of waiting until there is room.
 func (w *Worker) makeRoom(awaited bool) {
 	if awaited {
 		select {
@@ -104,7 +104,7 @@ func (w *Worker) makeRoom(awaited bool) {
 	w.executor.Events.SlotFree()
 }
 
-// leaveRoom has another worker store.
+// leaveRoom lets another worker store.
 func (w *Worker) leaveRoom() {
 	if w.room {
 		w.room = false
@@ -128,9 +128,10 @@ func (w *Worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 	}
 }
 
-// onDevice has f compute n, which is finished, on a device: w's own, or one that it waits for. Work on a
-// device never waits here, nor for work that does, so the wait ends. If the device is lost, f is called again
-// on another. What the processor made is computed there, whatever the run's devices are.
+// onDevice calls f to compute n, which is finished, on a device: w's own, or one for which it waits. Work
+// on a device never waits here, nor for work that does, so the wait ends. If the device is lost, f is
+// called again on another one. Results of the processor are computed on the processor, whatever the run's
+// devices are.
 func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 	x := w.executor
 	made := n.Stored().MadeBy()
@@ -164,14 +165,14 @@ func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 	}
 }
 
-// lose takes w's device out of the run, with all its slots: takeSlot and free drop them. If it was the last,
-// the run ends.
+// lose takes w's device out of the run, with all its slots: takeSlot and free drop them. If it was the last
+// one, the run ends.
 func (w *Worker) lose(err error) {
 	x := w.executor
 	if w.lost = err; !w.slot.Lose() {
 		return
 	}
-	func() { // its sessions are of no use; that they can't be closed says nothing new
+	func() { // its sessions are useless, and errors of closing them add nothing
 		defer plan.Catch(new(error))
 		_ = w.slot.Trim()
 	}()
@@ -186,7 +187,7 @@ func (w *Worker) lose(err error) {
 	close(x.gone)
 }
 
-// madeBy names what makes n's results on w's slot, "" where that doesn't matter.
+// madeBy names the maker of n's results on w's slot, "" if that doesn't matter.
 func (w *Worker) madeBy(n *resolve.Cell) string {
 	if n.Stage.Device {
 		return cmp.Or(w.like, w.executor.Resolver.Class)
@@ -194,12 +195,12 @@ func (w *Worker) madeBy(n *resolve.Cell) string {
 	return ""
 }
 
-// Compile finds out n's program. What the store lost of the values that n reads is computed again.
+// Compile finds n's program. Lost values that n reads are computed again.
 func (w *Worker) Compile(n *resolve.Cell) error {
 	return w.mend(func() error { return w.executor.Resolver.Compile(w.ctx, n) })
 }
 
-// Look looks n up, as the resolver does. What the store lost of its inputs is computed again.
+// Look looks n up, as the resolver does. Lost inputs are computed again.
 func (w *Worker) Look(n *resolve.Cell) (look resolve.Look) {
 	look.Err = w.mend(func() error {
 		look = w.executor.Resolver.Look(n)
@@ -208,7 +209,7 @@ func (w *Worker) Look(n *resolve.Cell) (look resolve.Look) {
 	return look
 }
 
-// Data describes what an edge hands over. Payloads that the store lost are computed again.
+// Data describes the data of an edge. Lost payloads are computed again.
 func (w *Worker) Data(e plan.Edge) (d stages.Data, err error) {
 	err = w.mend(func() error {
 		d, err = w.executor.Resolver.Data(e, w.loader)
