@@ -13,7 +13,7 @@ import (
 // A Loader returns a function that loads payloads of a port by position.
 type Loader func(from *Cell, port int) func(int) ([]byte, error)
 
-// Data describes what an edge hands over.
+// Data describes the data that an edge passes on.
 func (r *Resolver) Data(e plan.Edge, load Loader) (stages.Data, error) {
 	from := r.Of(e)
 	l, err := r.Listing(from, e.Port)
@@ -27,7 +27,7 @@ func (r *Resolver) Data(e plan.Edge, load Loader) (stages.Data, error) {
 		return d, err
 	}
 	d.Items = stages.ItemSlice{{Digest: l.PayloadDigest(0)}}
-	if base, ok := e.Base(); ok { // which the value refers to
+	if base, ok := e.Base(); ok { // to which the value refers
 		b, err := r.Data(base, load)
 		d.Base = &b
 		return d, err
@@ -45,7 +45,7 @@ func (p *portItems) At(i int) (stages.Item, error) {
 	return stages.Item{ID: p.ids.ID(i), Origin: p.ids.Origin(i), Digest: p.PayloadDigest(i)}, nil
 }
 
-// Stored is the [Loader] of payloads that the store has.
+// Stored is the [Loader] of stored payloads.
 func (r *Resolver) Stored(from *Cell, port int) func(int) ([]byte, error) {
 	return func(int) ([]byte, error) {
 		b := make([][]byte, 1)
@@ -54,8 +54,8 @@ func (r *Resolver) Stored(from *Cell, port int) func(int) ([]byte, error) {
 	}
 }
 
-// Fetch puts payloads of n's port, by position, into out where that has none yet. It returns those that the
-// store doesn't have, of cells whose bytes aren't kept; of others that is a [Lost] error.
+// Fetch puts payloads of n's port, by position, into out where that has none yet. It returns the positions
+// of missing payloads of cells whose bytes aren't kept; for other cells these are a [Lost] error.
 func (r *Resolver) Fetch(n *Cell, port int, at []int32, out [][]byte) (gone []int32, err error) {
 	n.mu.Lock()
 	restored := n.outcome.restored
@@ -92,5 +92,5 @@ func (r *Resolver) Fetch(n *Cell, port int, at []int32, out [][]byte) (gone []in
 	return gone, nil
 }
 
-// errDropped is why bytes are computed again that earlier runs didn't keep.
+// errDropped is the reason why bytes are computed again that earlier runs didn't keep.
 var errDropped = errors.New("its bytes weren't kept by an earlier run")

@@ -9,17 +9,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// ErrNotCompiled says that a key isn't known yet: the program that the cell would run has to be compiled
-// first, which the scheduling goroutine doesn't wait for.
+// ErrNotCompiled means that a key isn't known yet: the cell's program has to be compiled first, for which
+// the scheduling goroutine doesn't wait.
 var ErrNotCompiled = errors.New("its program isn't compiled yet")
 
-// programs are the digests of programs that a run has found or looked up, by their keys.
+// programs are the digests of programs that a run has compiled or looked up, by their keys.
 type programs struct {
 	known  sync.Map // digests
 	making sync.Map // functions that return a digest; several callers wait for the first
 }
 
-// Recall looks up n's program, and returns ErrNotCompiled where this compiler hasn't compiled it before.
+// Recall looks up n's program, and returns ErrNotCompiled if this compiler hasn't compiled it before.
 func (r *Resolver) Recall(n *Cell) error {
 	at := r.Keys.Program(n.ID(), r.CompiledBy())
 	if d, ok := r.programs.known.Load(at); ok {
@@ -35,8 +35,8 @@ func (r *Resolver) Recall(n *Cell) error {
 	return nil
 }
 
-// Compile finds the digest of n's program, all of whose value inputs are finished, by compiling it. It must
-// not run on the scheduling goroutine.
+// Compile finds the digest of n's program by compiling it; all value inputs must be finished. It must not
+// run on the scheduling goroutine.
 func (r *Resolver) Compile(ctx context.Context, n *Cell) error {
 	if err := r.Recall(n); err == nil {
 		return nil
@@ -46,7 +46,7 @@ func (r *Resolver) Compile(ctx context.Context, n *Cell) error {
 		d, err := r.compileProgram(ctx, n)
 		if err == nil {
 			r.programs.known.Store(at, d)
-			_ = r.Store.SetMemo(at, d[:]) // without it, it is compiled again next time
+			_ = r.Store.SetMemo(at, d[:]) // if it fails, the program is compiled again next time
 		}
 		return d, err
 	}))
@@ -60,7 +60,7 @@ func (r *Resolver) Compile(ctx context.Context, n *Cell) error {
 }
 
 // compileProgram compiles n's program on a slot that shares the cache of the processor's slots, so that the
-// graphs are there when the program runs.
+// graphs are cached when the program runs.
 func (r *Resolver) compileProgram(ctx context.Context, n *Cell) (_ stages.Digest, err error) {
 	r.Events.Compiling(n.Cell)
 	slot := r.Compiling.NewSlot(stages.Device{Class: "cpu", Threads: 1})
@@ -68,7 +68,7 @@ func (r *Resolver) compileProgram(ctx context.Context, n *Cell) (_ stages.Digest
 	for p := range n.Inputs {
 		port := &n.Stage.Inputs[p]
 		for _, edge := range n.ID().Live(p) {
-			d := stages.Data{Coord: edge.Coord} // of items nothing but that they're wired
+			d := stages.Data{Coord: edge.Coord} // of items only that they are wired
 			if !port.Type.Items {
 				if d, err = r.Data(edge, r.Stored); err != nil {
 					return stages.Digest{}, err
@@ -88,7 +88,7 @@ func (n *Cell) setProgram(d stages.Digest) {
 	n.identity.Store(&id)
 }
 
-// CompiledBy names what compiles programs.
+// CompiledBy identifies the compiler of programs.
 func (r *Resolver) CompiledBy() string {
 	if r.Compiler == nil {
 		return ""

@@ -10,33 +10,34 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A refusal is what the store remembers of a program and what makes its results. Those made before it are
-// never taken again, even when it is lifted.
+// A refusal is the store's record that a maker of results is refused for a program. Results made before it
+// are never used again, even if it is lifted.
 type refusal struct {
-	At  int64  // when it was last refused, in Unix nanoseconds; 0 if never
-	Why string // the error; "" once a cell that was forced has passed
+	At  int64  // time of the last refusal, in Unix nanoseconds; 0 if never
+	Why string // the error; "" once a forced cell has passed
 }
 
-// anyRefusal is the key of a memo of stores that have any refusal, so that nobody else looks for one.
+// anyRefusal is the key of a memo of stores with any refusal, so that runs on other stores needn't look for
+// one.
 var anyRefusal = stages.Sum([]byte("refusals"))
 
 func refusalKey(program stages.Digest, madeBy string) stages.Digest {
 	return key.Of("refusal", []stages.Digest{program}, []string{madeBy})
 }
 
-// refusalOf returns what the store remembers of n's program as something makes its results. All values that n
-// reads have finished.
+// refusalOf returns the refusal of a maker of results for n's program. All values that n reads must have
+// finished.
 func (r *Resolver) refusalOf(n *Cell, madeBy string) (f refusal) {
 	if !r.mayBeRefused(n) {
 		return f
 	}
 	if b, ok := r.Store.Memo(refusalKey(r.Keys.Trial(n.ID()), madeBy)); ok {
-		_ = json.Unmarshal(b, &f) // an older value is whole, too
+		_ = json.Unmarshal(b, &f) // an older value is complete, too
 	}
 	return f
 }
 
-// refusedSince reports whether what made a stored result of n was refused for its program since.
+// refusedSince reports whether the maker of a stored result of n was refused for its program later.
 func (r *Resolver) refusedSince(n *Cell, hit store.Hit) bool {
 	f := r.refusalOf(n, hit.MadeBy())
 	if f.At == 0 {
@@ -46,13 +47,13 @@ func (r *Resolver) refusedSince(n *Cell, hit store.Hit) bool {
 	return err != nil || a.At <= f.At
 }
 
-// mayBeRefused reports whether it takes a longer look to know that nothing is refused for n.
+// mayBeRefused reports whether n's refusals have to be looked up.
 func (r *Resolver) mayBeRefused(n *Cell) bool {
 	_, any := r.Store.Memo(anyRefusal)
 	return any && n.Stage.Device
 }
 
-// refusalHere is refusalOf for what would make results of the devices in use.
+// refusalHere is refusalOf for the devices in use.
 func (r *Resolver) refusalHere(n *Cell) (f refusal) {
 	if !r.mayBeRefused(n) {
 		return f
@@ -75,7 +76,7 @@ func (r *Resolver) Refused(n *Cell) error {
 	return nil
 }
 
-// Refuse has later runs take nothing that the devices in use have made of n's program.
+// Refuse makes later runs use no result of n's program by the devices in use.
 func (r *Resolver) Refuse(n *Cell, why error) {
 	r.setRefusal(n, refusal{time.Now().UnixNano(), why.Error()})
 }
@@ -87,7 +88,7 @@ func (r *Resolver) Lift(n *Cell) {
 	}
 }
 
-// setRefusal remembers f. What can't be written is known as long as the store is open.
+// setRefusal stores f. If it can't be written, it is known as long as the store is open.
 func (r *Resolver) setRefusal(n *Cell, f refusal) {
 	b, err := json.Marshal(f)
 	if err == nil {

@@ -1,12 +1,12 @@
-// Package resolve turns cells into keys, and keys into what is stored under them.
+// Package resolve turns cells into keys, and keys into the results stored under them.
 //
 //   - resolve: a [Resolver] gives a cell its identity and looks it up, in a plan ahead of everything else.
 //   - cell: a cell's identity, and its outcome, which one mutex guards.
-//   - sources, program: what of an identity takes work.
-//   - results, data: what a cell that has finished well has; a [Lost] error asks for its execution.
+//   - sources, program: the parts of an identity that take work.
+//   - results, data: the results of finished cells; a [Lost] error asks for another execution.
 //   - refusal: devices whose results aren't taken any more.
 //   - share: the items of one of many machines.
-//   - warnings: what a cell's stage warned of.
+//   - warnings: the warnings of a cell's stage.
 package resolve
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/sourcegraph/conc/iter"
 )
 
-// A Store is what a resolver needs of the store.
+// A Store is the part of the store that a resolver needs.
 type Store interface {
 	Lookup(key stages.Digest, prefer string) (store.Hit, bool)
 	Action(store.Hit) (store.Action, error)
@@ -40,21 +40,21 @@ type Store interface {
 	FileUnchanged(path string, digest stages.Digest) error
 }
 
-// Options say which results a resolver takes.
+// Options select the results that a resolver uses.
 type Options struct {
 	Store Store
-	// Class names what makes results of stages with a device, which are preferred; "" while nobody asked.
+	// Class is the maker of preferred results of stages with a device; "" until one is requested.
 	Class string
-	// MadeBy names what makes the results of a device class, Devices the class in use.
+	// MadeBy identifies the maker of the results of a device class, Devices the class in use.
 	MadeBy  func(class string) string
 	Devices string
-	// Compiler names what compiles programs, so that another doesn't trust their digests.
+	// Compiler identifies the compiler of programs, so that another one doesn't trust their digests.
 	Compiler func() string
-	// SameDevice takes only results that were made by what MadeBy names.
+	// SameDevice uses only results of the maker that MadeBy identifies.
 	SameDevice bool
-	// Force reports whether to execute a cell whatever is stored; it may be nil.
+	// Force reports whether to execute a cell regardless of stored results; it may be nil.
 	Force func(*plan.Cell) bool
-	// Compiling is where programs are compiled.
+	// Compiling is the cache in which programs are compiled.
 	Compiling *device.Cache
 	Events    Events
 }
@@ -62,10 +62,10 @@ type Options struct {
 // Events are called from any goroutine as the work goes on.
 type Events interface {
 	Compiling(*plan.Cell)           // its program
-	Warn(c *plan.Cell, text string) // of what isn't an error
+	Warn(c *plan.Cell, text string) // about something that isn't an error
 }
 
-// A Resolver turns the cells of a plan into keys and keys into what is stored under them.
+// A Resolver turns the cells of a plan into keys and keys into the results stored under them.
 type Resolver struct {
 	Options
 	Plan  *plan.Plan
@@ -74,9 +74,9 @@ type Resolver struct {
 
 	texts    *store.Texts // of sources
 	programs programs
-	share    *Share    // of the items, nil for all
-	whole    *Resolver // of a share's: the resolver of all items
-	noted    bool      // files of which the store has no note aren't read
+	share    *Share    // the items' share, nil for all
+	whole    *Resolver // for a share: the resolver of all items
+	noted    bool      // files without a digest in the store aren't read
 }
 
 // New returns a resolver of p's cells.
@@ -99,21 +99,21 @@ func New(p *plan.Plan, o Options) *Resolver {
 	return r
 }
 
-// Of returns the cell that an edge comes from.
+// Of returns the cell from which an edge comes.
 func (r *Resolver) Of(e plan.Edge) *Cell { return r.Cells[e.From.Index] }
 
-// A Look is what a resolver found of a cell.
+// A Look is a resolver's findings about a cell.
 type Look struct {
 	Looked bool       // all its inputs had results
-	Found  bool       // so has the cell
-	Reason string     // why it hasn't
-	Before *store.Hit // what is stored, if that isn't good enough
-	Err    error      // why it can't be known; [ErrNotCompiled] if it could be
+	Found  bool       // so does the cell
+	Reason string     // why it doesn't
+	Before *store.Hit // stored results that aren't good enough
+	Err    error      // why the results can't be known; [ErrNotCompiled] if compiling would show them
 }
 
 // LookAhead looks up, on all cores, every cell whose inputs are all stored: in a run that changes little,
-// that's nearly all of them. After a new build, what that compiles differently is found here. It ends early
-// when stop is closed. The list is by index in the plan.
+// these are nearly all cells. After a new build, it finds the cells that the compiler compiles differently.
+// It ends early when stop is closed. The list is by index in the plan.
 func (r *Resolver) LookAhead(ctx context.Context, stop <-chan struct{}) []Look {
 	looks := make([]Look, len(r.Cells))
 	cells := slices.Clone(r.Cells)
@@ -142,8 +142,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// lookAhead looks n up if its inputs are stored. An error that only says that it is too early to know isn't
-// kept.
+// lookAhead looks n up if its inputs are stored. An error that only means that it is too early isn't kept.
 func (r *Resolver) lookAhead(ctx context.Context, n *Cell) Look {
 	for e := range n.Edges() {
 		if !r.Of(e).HasResults() {
@@ -162,7 +161,7 @@ func (r *Resolver) lookAhead(ctx context.Context, n *Cell) Look {
 	return look
 }
 
-// Look makes n's key, all of whose inputs have finished, and looks it up.
+// Look makes n's key and looks it up; all inputs must have finished.
 func (r *Resolver) Look(n *Cell) Look {
 	if err := r.MakeKey(n); err != nil {
 		return Look{Looked: true, Err: err}
@@ -170,7 +169,7 @@ func (r *Resolver) Look(n *Cell) Look {
 	return r.LookUp(n)
 }
 
-// MakeKey gives n, all of whose inputs have finished, its key.
+// MakeKey makes n's key; all inputs must have finished.
 func (r *Resolver) MakeKey(n *Cell) error {
 	if err := r.Prepare(n); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (r *Resolver) MakeKey(n *Cell) error {
 	return nil
 }
 
-// Prepare finds what n's key needs in addition to the results of other cells: its sources and its program.
+// Prepare finds the parts of n's key that aren't results of other cells: its sources and its program.
 func (r *Resolver) Prepare(n *Cell) error {
 	if n.ID().LacksSources() {
 		if err := r.findSources(n); err != nil {
@@ -217,14 +216,14 @@ func (r *Resolver) LookUp(n *Cell) Look {
 	return look
 }
 
-// NothingStored is the usual reason why a cell is executed; the others are worth a word. Forced is that of
-// cells that are executed whatever is stored.
+// NothingStored is the usual reason why a cell is executed; other reasons are reported. Forced is the
+// reason for cells that are executed regardless of stored results.
 const (
 	NothingStored = "nothing is stored under its key"
 	Forced        = "forced"
 )
 
-// insufficient returns why what is stored of n isn't good enough, "" if it is.
+// insufficient returns why the stored results of n aren't good enough, "" if they are.
 func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
 	if r.SameDevice && n.Stage.Device && hit.MadeBy() != r.Class {
 		return "it was made by " + hit.MadeBy()
@@ -246,10 +245,10 @@ func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
 	return ""
 }
 
-// Forced reports whether a cell is to be executed whatever is stored.
+// Forced reports whether a cell is to be executed regardless of stored results.
 func (r *Resolver) Forced(c *plan.Cell) bool { return r.Force != nil && r.Force(c) }
 
-// Here names what would make results of the devices in use.
+// Here identifies the maker of results of the devices in use.
 func (r *Resolver) Here() string {
 	if r.Class != "" {
 		return r.Class

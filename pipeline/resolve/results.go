@@ -10,11 +10,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Lost error says that what was recorded of a finished cell can't be read any more. Executing the cell
-// again mends that.
+// A Lost error means that recorded results of a finished cell can't be read any more. Executing the cell
+// again restores them.
 type Lost struct {
 	Cell  *Cell
-	Times int32 // it had been executed again when that was noticed
+	Times int32 // how often it had been executed again before
 	Err   error
 }
 
@@ -33,7 +33,7 @@ func (r *Resolver) Identity(c *plan.Cell) *key.Identity { return r.Cells[c.Index
 // Result implements [key.Results].
 func (r *Resolver) Result(c *plan.Cell, port int) stages.Digest { return r.Cells[c.Index].Result(port) }
 
-// Definition implements [key.Results]. What it returns of a cell that hasn't finished isn't final.
+// Definition implements [key.Results]. The definition of a cell that hasn't finished isn't final.
 func (r *Resolver) Definition(c *plan.Cell) (stages.Digest, error) {
 	n := r.Cells[c.Index]
 	n.mu.Lock()
@@ -51,7 +51,7 @@ func (r *Resolver) Definition(c *plan.Cell) (stages.Digest, error) {
 	return d, err
 }
 
-// Listing returns the items of n's port; n must have finished well.
+// Listing returns the items of n's port; n must have finished successfully.
 func (r *Resolver) Listing(n *Cell, port int) (*store.Listing, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +76,8 @@ func (r *Resolver) listingLocked(n *Cell, port int) (*store.Listing, error) {
 	return o.listings[port], nil
 }
 
-// IDs implements [key.Results]: it returns the names of the items of c's port; c must have finished well.
+// IDs implements [key.Results]: it returns the names of the items of c's port; c must have finished
+// successfully.
 func (r *Resolver) IDs(c *plan.Cell, port int) (*key.IDs, error) {
 	root := plan.Edge{From: c, Port: port}.Root(r.Keys.Calls)
 	n, port := r.Cells[root.From.Index], root.Port

@@ -12,28 +12,28 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Share is a part of an experiment's items, for one of many machines: all that was made from the origins it
-// owns. The items of no two of Of shares have an origin in common.
+// A Share is a part of an experiment's items, for one of many machines: all items derived from the origins
+// that it owns. Of shares divide the origins, each owned by one of them.
 //
-// A run of a share executes what is missing of its items in every cell, and what needs no items: models. A
-// Whole stage that reads items needs those of all shares: it and the cells that read it are postponed to a
-// run that has the items of all shares. Records of items have the keys that they have in a run of all items.
-// Keys of cells are the share's own: no other run takes a share's listings for those of all items.
+// A run of a share executes its missing items in every cell, and cells that need no items, such as models. A
+// Whole stage that reads items needs the items of all shares: it and the cells that read it are postponed to
+// a run that has all items. Records of items have the same keys as in a run of all items. Keys of cells are
+// the share's own, so that no other run mistakes a share's listings for complete ones.
 type Share struct{ K, Of int } // K from 0
 
-// Owns reports whether what was made from an origin is the share's.
+// Owns reports whether the items derived from an origin are the share's.
 func (s Share) Owns(origin string) bool {
 	h := fnv.New64a()
 	h.Write([]byte(origin))
 	x := h.Sum64()
-	x ^= x >> 32 // ids often differ in their last letters only, which FNV's low bits show less
+	x ^= x >> 32 // ids often differ only in their last letters, which FNV's low bits reflect less
 	return int(x%uint64(s.Of)) == s.K
 }
 
 func (s Share) String() string { return fmt.Sprintf("%d/%d", s.K, s.Of) }
 
-// Narrow turns r to a share. What the store has of the whole experiment stays as it is; cells that read it
-// see the share's items.
+// Narrow restricts r to a share. Stored results of the whole experiment stay; cells that read them see the
+// share's items.
 func (r *Resolver) Narrow(ctx context.Context, s *Share, stop <-chan struct{}) {
 	whole := New(r.Plan, r.Options)
 	whole.noted = true
@@ -50,7 +50,7 @@ func (r *Resolver) Narrow(ctx context.Context, s *Share, stop <-chan struct{}) {
 	r.share, r.whole, r.Keys.Share = s, whole, s.String()
 }
 
-// ownSources returns the sources that the share owns of a list for all shares.
+// ownSources returns the share's sources in a list for all shares.
 func (r *Resolver) ownSources(all *key.Sources) *key.Sources {
 	if r.share.Of == 1 {
 		return all
@@ -58,12 +58,12 @@ func (r *Resolver) ownSources(all *key.Sources) *key.Sources {
 	return all.Where(r.share.Owns)
 }
 
-// errNotNoted says that the store has no digest of a file of a data set, so that nothing made from the data
-// set can be complete. A share doesn't digest the whole data set to learn that.
+// errNotNoted means that the store has no digest of a file of a data set, so that no result from the data
+// set can be complete. A share doesn't digest the whole data set to find that out.
 var errNotNoted = errors.New("its files aren't known yet")
 
-// fileDigest returns the digest of an outside file. In the look at the whole experiment that a run of a share
-// begins with, it returns errNotNoted for a file that the store hasn't seen.
+// fileDigest returns the digest of an outside file. In the look at the whole experiment with which a run of
+// a share begins, it returns errNotNoted for a file that the store hasn't seen.
 func (r *Resolver) fileDigest(path string) (stages.Digest, error) {
 	if r.noted && !r.Store.KnowsFile(path) {
 		return stages.Digest{}, errNotNoted
@@ -71,7 +71,7 @@ func (r *Resolver) fileDigest(path string) (stages.Digest, error) {
 	return r.Store.FileDigest(path)
 }
 
-// ownItems returns the entries that the share owns of a listing of all n's items. n.mu is held.
+// ownItems returns the share's entries in a listing of all n's items. n.mu is held.
 func (r *Resolver) ownItems(n *Cell, port int, l *store.Listing) (*store.Listing, error) {
 	if !n.Stage.Outputs[port].Type.Items {
 		return l, nil
@@ -84,7 +84,7 @@ func (r *Resolver) ownItems(n *Cell, port int, l *store.Listing) (*store.Listing
 		}
 		origin = ids.Origin
 	}
-	var parents map[int32]int32 // by position among all calls: that among the share's
+	var parents map[int32]int32 // by position among all calls: the position among the share's
 	if n.Stage.Relation == stages.Expand {
 		calls, err := r.whole.Keys.CallIDs(r.whole.Cells[n.Index].ID())
 		if err != nil {
@@ -108,7 +108,7 @@ func (r *Resolver) ownItems(n *Cell, port int, l *store.Listing) (*store.Listing
 	return own, nil
 }
 
-// ownIDs returns the names of those items of n's port that the share owns.
+// ownIDs returns the names of the share's items on n's port.
 func (r *Resolver) ownIDs(n *Cell, port int) (*key.IDs, error) {
 	all, err := r.whole.IDs(r.whole.Cells[n.Index].Cell, port)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Resolver) ownIDs(n *Cell, port int) (*key.IDs, error) {
 	return own, nil
 }
 
-// ListingParts returns what the listings of a cell's ports hold of their items.
+// ListingParts returns which parts the listings of a cell's ports have.
 func ListingParts(c *plan.Cell) store.Parts {
 	switch c.Stage.Relation {
 	case stages.Whole:

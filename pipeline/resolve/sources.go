@@ -10,11 +10,12 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// manySources are so many that the stage's list of them, which is of no more use once it is in [key.Sources],
-// would have the memory of the process grow to twice its size before it is collected.
+// manySources is the length of a list of sources from which on a garbage collection is run: the list isn't
+// needed any more once it is in [key.Sources], and would double the memory of the process before it is
+// collected.
 const manySources = 100_000
 
-// findSources lists what n's stage reads from outside, and digests the files.
+// findSources lists the sources of n's stage, and digests their files.
 func (r *Resolver) findSources(n *Cell) error {
 	l, err := r.sourcesOf(n)
 	if err != nil {
@@ -46,8 +47,8 @@ func (r *Resolver) sourcesOf(n *Cell) (*key.Sources, error) {
 	return key.NewSources(sources, r.texts, r.fileDigest)
 }
 
-// listSources asks a stage for what it reads from outside. One with item inputs lists a source for each item;
-// one without lists those of all shares.
+// listSources returns a stage's sources: one for each item if it has item inputs, or else those of all
+// shares.
 func (r *Resolver) listSources(n *Cell) ([]stages.Source, error) {
 	if n.Stage.Primary() >= 0 {
 		calls, err := r.Keys.CallIDs(n.ID())

@@ -7,11 +7,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// cellWarnings are the warnings of one reason that the chunks of a cell gave.
+// cellWarnings are the warnings of one reason from the chunks of a cell.
 type cellWarnings struct {
-	first stages.Warning // of the item whose id sorts first, whatever the order of the chunks
+	first stages.Warning // of the item whose id sorts first, regardless of the order of the chunks
 	n     int
-	once  bool // for all cells
+	once  bool // once for all cells
 }
 
 func (w *cellWarnings) String() string {
@@ -53,8 +53,8 @@ func (n *Cell) AddOnce(text string) {
 	n.outcome.warnings = append(n.outcome.warnings, w)
 }
 
-// TakeWarnings returns what n warned of, each reason once, and forgets it. Of a text that is once for all
-// cells, once reports whether it is news.
+// TakeWarnings returns n's warnings, each reason once, and removes them. For a text that is given once for
+// all cells, once reports whether it is new.
 func (n *Cell) TakeWarnings(once func(text string) bool) (texts []string) {
 	n.mu.Lock()
 	list := n.outcome.warnings
