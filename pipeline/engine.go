@@ -1,13 +1,13 @@
-// Package pipeline is the engine: it turns a [plan.Plan] into results, executing what the store lacks. Its
-// rooms are packages of their own: key, schedule, resolve, execute. Here is what holds them together:
+// Package pipeline is the engine: it turns a [plan.Plan] into results, executing the cells that the store lacks.
+// Its parts are packages: key, schedule, resolve, execute. This package connects them:
 //
-//   - engine: an [Engine] runs a plan on devices and returns a [Result]; event: what happens meanwhile.
-//   - loop, settle: the one goroutine that uses the schedule starts work on slots, and decides what becomes
-//     of cells.
-//   - result, forced: what a run found, and how forced cells compare with what was stored.
-//   - outlook, why: what a run would do, and the reason.
-//   - speed, estimate, forecast: how long cells took, how long they will take, and when a run ends.
-//   - share, waves: what of an experiment one of many machines executes.
+//   - engine: an [Engine] runs a plan on devices and returns a [Result]; event: the events of a run.
+//   - loop, settle: the one goroutine that uses the schedule starts work on slots, and decides the states of
+//     cells.
+//   - result, forced: the results of a run, and the comparison of forced cells with their stored results.
+//   - outlook, why: a prediction of a run, and the reasons.
+//   - speed, estimate, forecast: the time that cells took, that they will take, and the end of a run.
+//   - share, waves: the part of an experiment that one of many machines executes.
 package pipeline
 
 import (
@@ -25,43 +25,43 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-// An Engine executes plans. No result depends on its settings, except on SameDevice and Force, and on the
-// class of its devices within the tolerances of stages.
+// An Engine executes plans. No result depends on its settings, except on SameDevice and Force, and, within
+// the tolerances of stages, on the class of its devices.
 type Engine struct {
 	Store    *store.Store
 	Devices  []stages.Device // at least one
-	Batch    int             // passes handed to a device at once; 0 for 16, on a GPU for what is fastest
-	Chunk    int             // items of one piece of work; 0 for 16, a GPU's 64, or fewer if devices had none
-	FailFast bool            // stop at the first failure rather than finish the rest
-	// MadeBy names what makes the results of a device class: the class, the CPU's family, the runtime's
+	Batch    int             // passes given to a device at once; 0 for 16, on a GPU for the fastest number
+	Chunk    int             // items of one chunk; 0 for 16, on a GPU 64, or fewer if devices would idle
+	FailFast bool            // stop at the first failure instead of finishing the other cells
+	// MadeBy identifies the maker of a device class's results: the class, the CPU's family, the runtime's
 	// version. It is recorded with them.
 	MadeBy func(class string) string
-	// Compiler names what compiles the programs of stages: the build of this command, and the runtime.
-	// Digests of programs that another found are found anew. It may be nil where no stage has any.
+	// Compiler identifies the compiler of stages' programs: the build of this command, and the runtime.
+	// Digests of programs by another compiler are computed again. It may be nil if no stage has a program.
 	Compiler func() string
-	// Compare has one in so many items of a stage that computes on a device other than the processor be
-	// computed there, too: see [execute.Probation]. 0 stands for 20, a negative number for none.
+	// Compare is the N of the fraction 1/N of a stage's items that a processor computes, too, if another
+	// device computes the stage: see [execute.Probation]. 0 stands for 20, a negative number for none.
 	Compare int
-	// SameDevice takes only results that were made by what MadeBy names.
+	// SameDevice uses only results of the maker that MadeBy identifies.
 	SameDevice bool
-	// Force reports whether to execute a cell whatever is stored.
+	// Force reports whether to execute a cell regardless of stored results.
 	Force func(*plan.Cell) bool
 	// OnEvent, if set, is called by one goroutine at a time.
 	OnEvent func(Event)
-	// Share, if set, has a run execute that share of the items alone.
+	// Share, if set, restricts a run to that share of the items.
 	Share *resolve.Share
-	// Closing has a run execute no items: it makes the results of cells all of whose items are known,
-	// executes Whole stages, and postpones the rest.
+	// Closing makes a run execute no items: it makes the results of cells all of whose items are known,
+	// executes Whole stages, and postpones the others.
 	Closing bool
 	// DeviceBytes bounds the sessions kept on one device, a processor's slots together; 0 for 4 GiB.
 	DeviceBytes int64
 }
 
-// A Summary counts what a run did.
+// A Summary counts the work of a run.
 type Summary struct {
 	Cells, Cached, Executed, Failed, Blocked int
-	Items                                    int // executed; a Whole stage counts one
-	Restored                                 int // cells computed again because the store lost bytes
+	Items                                    int // executed; a Whole stage counts as one
+	Restored                                 int // cells computed again because the store had lost bytes
 	Postponed                                int // cells that another run executes: see [resolve.Share]
 	Took                                     time.Duration
 }
@@ -74,16 +74,16 @@ type run struct {
 	resolver *resolve.Resolver
 	executor *execute.Executor
 	speeds   *speeds
-	workers  *pool.Pool    // its goroutines, and their stacks, serve many small cells
-	todo     chan func()   // what workers have the loop do
+	workers  *pool.Pool    // its goroutines, with their stacks, are reused for many small cells
+	todo     chan func()   // functions that workers pass to the loop
 	warned   sync.Map      // texts of warnings that no other cell repeats
 	resolved func() []byte // the plan as text
 
-	// What follows is the loop's alone.
+	// Only the loop uses the fields below.
 	schedule *schedule.Schedule
-	looks    []resolve.Look                 // by index: what was found of cells, see settle
+	looks    []resolve.Look                 // by index: the findings about cells, see settle
 	errs     []error                        // by index: why cells ended without results
-	jobs     map[*schedule.Job]*execute.Job // that have begun
+	jobs     map[*schedule.Job]*execute.Job // open jobs
 	own      *execute.Worker
 	stopped  bool // nothing new is started
 	failed   bool // a cell failed
@@ -91,11 +91,12 @@ type run struct {
 	forced   []Forced
 }
 
-// ErrDrained is the cause of a run that was asked to stop and finished what it had begun.
+// ErrDrained is the error of a run that was asked to stop and finished the work that it had begun.
 var ErrDrained = errors.New("stopped before everything was done")
 
-// Run executes what is missing of p. Closing drain lets what has begun finish and starts nothing new;
-// cancelling ctx stops at once. The error is about the run as a whole; cells that failed are in the result.
+// Run executes the missing cells of p. When drain is closed, running work is finished and nothing new is
+// started; when ctx is cancelled, the run stops at once. The error is about the run as a whole; failed
+// cells are in the result.
 func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (*Result, error) {
 	began := time.Now()
 	if len(e.Devices) == 0 {
@@ -148,7 +149,7 @@ func (e *Engine) newResolver(p *plan.Plan, events resolve.Events) *resolve.Resol
 	})
 }
 
-// lookAhead looks up what is stored, before anything is executed.
+// lookAhead looks up stored results, before anything is executed.
 func (r *run) lookAhead(ctx context.Context, stop <-chan struct{}) {
 	if r.engine.Share == nil {
 		r.looks = r.resolver.LookAhead(ctx, stop)
@@ -162,7 +163,7 @@ func (r *run) lookAhead(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// summary counts what the run did.
+// summary counts the work of the run.
 func (r *run) summary() Summary {
 	count := r.schedule.Count
 	items, restored := r.executor.Executed()

@@ -9,11 +9,11 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Estimate is what a run would take, as far as earlier runs measured it.
+// An Estimate is the cost of a run, estimated from measurements of earlier runs.
 type Estimate struct {
 	Seconds           float64
 	Forward, Backward int // passes
-	Unknown           int // cells of which nothing is known
+	Unknown           int // cells of unknown cost
 	Elsewhere         int // cells that another kind of machine measured
 }
 
@@ -26,8 +26,8 @@ func (e *Estimate) Add(o Estimate) {
 	e.Elsewhere += o.Elsewhere
 }
 
-// Estimate estimates what the cells of a step take that a run would execute, on this engine's devices. Items
-// that an earlier run left in a cell which isn't finished count too.
+// Estimate estimates the cost, on this engine's devices, of the cells of a step that a run would execute.
+// Items that an earlier run left in an unfinished cell count as done.
 func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 	cells, longest := 0, 0.0
 	for _, c := range s.Cells {
@@ -47,13 +47,13 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 		workers = o.devices
 	}
 	e.Seconds /= float64(workers)
-	if s.Cells[0].Stage.Relation == stages.Whole { // whose work isn't divided
+	if s.Cells[0].Stage.Relation == stages.Whole { // its work isn't divided
 		e.Seconds = max(e.Seconds, longest)
 	}
 	return e
 }
 
-// cost estimates what a cell takes on one slot, of whose calls that many are done.
+// cost estimates the cost of a cell on one slot, with the given number of its calls done.
 func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 	speed, ok := o.speeds.of(n)
 	calls := o.calls(n)
@@ -72,7 +72,7 @@ func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 	return e
 }
 
-// calls returns how many calls a cell takes, -1 if nobody knows: see [Speed.Calls].
+// calls returns the number of calls of a cell, -1 if unknown: see [Speed.Calls].
 func (o *Outlook) calls(n *resolve.Cell) int {
 	if n.Stage.Relation != stages.Whole {
 		if items := o.Items(n.Cell); items >= 0 && n.Stage.Relation == stages.Each {
@@ -102,7 +102,7 @@ func (o *Outlook) calls(n *resolve.Cell) int {
 	return max(total, 1)
 }
 
-// before returns the cell whose items n is called for, nil where it makes the list of them.
+// before returns the cell for whose items n is called, nil if n makes the list of them.
 func before(n *resolve.Cell) *plan.Cell {
 	for _, p := range n.Leading() {
 		return n.Inputs[p].Edges[0].From
@@ -110,8 +110,8 @@ func before(n *resolve.Cell) *plan.Cell {
 	return nil
 }
 
-// Likely returns how many items a cell has or, while that isn't known, how many it would make of its inputs
-// if it made as many of each as it last did. It is -1 where nobody knows.
+// Likely returns the number of items of a cell or, if that is unknown, the number that it would make from
+// its inputs if it made as many from each as last time. It is -1 if unknown.
 func (o *Outlook) Likely(c *plan.Cell) int {
 	if items := o.Items(c); items >= 0 {
 		return items

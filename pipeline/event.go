@@ -18,10 +18,10 @@ type Event struct {
 	Done   int           // Planned, Finished: cells done; Items: items of the cell done so far
 	Total  int           // Planned, Finished: cells in all; Items: items the cell executes
 	Device string        // where it ran, "cpu:0"
-	Reason string        // CellDone: why it ran; CellBlocked: by what; Warning: the sentence
+	Reason string        // CellDone: why it ran; CellBlocked: the blocking cell; Warning: the sentence
 	Err    error         // CellFailed
 	Took   time.Duration // CellDone, CellFailed, Finished
-	Left   time.Duration // until the run is expected to end; 0 while nobody knows
+	Left   time.Duration // until the expected end of the run; 0 while unknown
 }
 
 // eventOf returns an event about a cell.
@@ -29,23 +29,23 @@ func eventOf(kind EventKind, c *plan.Cell) Event {
 	return Event{Kind: kind, Cell: c.String(), Step: c.Step.Name}
 }
 
-// NothingStored is the usual reason why a cell runs; the others are worth a word.
+// NothingStored is the usual reason why a cell runs; other reasons are shown.
 const NothingStored = resolve.NothingStored
 
-// An EventKind says what an [Event] is about.
+// An EventKind is the kind of an [Event].
 type EventKind int
 
 const (
 	Planned       EventKind = iota // the run begins: Done cells are cached, of Total
-	CellCompiling                  // the program of a cell is compiled, to learn whether it's a known one
+	CellCompiling                  // the program of a cell is compiled, to find whether it is known
 	CellStarted                    // the first items of a cell begin
 	Items                          // items of a cell are finished
 	CellDone
 	CellCached
 	CellFailed
-	CellBlocked // something it needs failed
+	CellBlocked // a cell that it needs failed
 	Warning
-	Draining // a first signal: what runs is finished, nothing new begins
+	Draining // a first signal: running work is finished, nothing new begins
 	Finished
 )
 
@@ -54,11 +54,11 @@ var eventNames = [...]string{"planned", "compiling", "started", "items", "done",
 
 func (k EventKind) String() string { return eventNames[k] }
 
-// A reporter hands events on, one at a time. It is what resolvers and executors report to.
+// A reporter passes events on, one at a time. Resolvers and executors report to it.
 type reporter struct {
-	on  func(Event) // nil if nobody listens
+	on  func(Event) // nil if there is no listener
 	mu  sync.Mutex
-	end atomic.Int64 // when the run is expected to end, in Unix nanoseconds; 0 while nobody knows
+	end atomic.Int64 // expected end of the run, in Unix nanoseconds; 0 while unknown
 }
 
 func (r *reporter) show(e Event) {

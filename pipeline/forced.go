@@ -10,18 +10,18 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Forced is the comparison of a forced cell's results with those that were stored.
+// Forced is the comparison of a forced cell's results with the stored ones.
 type Forced struct {
 	Cell       string
 	Reproduced bool // every payload and fact is the same, bit for bit, or Within
-	// Within says that other hardware or another runtime made the stored results, or a GPU, whose bits may
-	// change from run to run, and that the cell is no farther off than Tolerance, that of its stage.
+	// Within means that other hardware or another runtime made the stored results, or a GPU, whose bits may
+	// change from run to run, and that the deviation doesn't exceed Tolerance, the stage's.
 	Within    bool
 	Tolerance float64
-	Other     string // what made what was stored
+	Other     string // the maker of the stored results
 	// Deviation is the largest [stages.Deviation]; NaN where items or facts differ.
 	Deviation float64
-	// Detail says where that is, or what else differs.
+	// Detail is the place of the deviation, or another difference.
 	Detail string
 }
 
@@ -44,7 +44,7 @@ func (f Forced) String() string {
 	return fmt.Sprintf("differs%s with a deviation of %.3g: %s", of, f.Deviation, f.Detail)
 }
 
-// reportForced compares a forced cell with what was stored.
+// reportForced compares a forced cell's results with the stored ones.
 func (r *run) reportForced(n *resolve.Cell) {
 	look := r.looks[n.Index]
 	if look.Reason != resolve.Forced {
@@ -71,7 +71,7 @@ func (r *run) reportForced(n *resolve.Cell) {
 	r.forced = append(r.forced, f)
 }
 
-// difference returns by how much the results of a port differ from the stored ones, and where; NaN and the
+// difference returns the deviation of a port's results from the stored ones, and its place; NaN and the
 // reason if they can't be compared.
 func (r *run) difference(n *resolve.Cell, before store.Hit, port int) (largest float64, where string) {
 	was, err := r.engine.Store.Listing(before, port)

@@ -6,26 +6,26 @@ import (
 	"github.com/runexp/runexp/pipeline/execute"
 )
 
-// A forecast estimates when a run ends, from what its cells took so far and what they took in earlier runs.
+// A forecast estimates the end of a run, from the cost of its cells so far and in earlier runs.
 type forecast struct {
 	cells []ahead // by index in the plan
 	due   time.Time
 }
 
-// ahead is what a forecast knows of a cell.
+// An ahead is a forecast's data about a cell.
 type ahead struct {
 	step    string
-	calls   int           // as in Speed, −1 while nobody knows
+	calls   int           // as in Speed, −1 while unknown
 	spent   execute.Speed // in this run
-	earlier execute.Speed // without calls if nothing is known
-	asked   bool          // for earlier
-	over    bool          // nothing is left
+	earlier execute.Speed // without calls if unknown
+	asked   bool          // earlier was looked up
+	over    bool          // the cell has ended
 }
 
-// forecasts are this far apart: one asks every cell.
+// forecasts are this far apart: each examines every cell.
 const forecasts = time.Second
 
-// foresee updates the forecast, which the next events have. Only the loop calls it.
+// foresee updates the forecast, which later events contain. Only the loop calls it.
 func (r *run) foresee(began time.Time) {
 	f, now := &r.forecast, time.Now()
 	if now.Before(f.due) {
@@ -63,12 +63,12 @@ func (r *run) foresee(began time.Time) {
 	f.due = time.Now().Add(forecasts)
 }
 
-// timeLeft estimates how long the cells take that aren't over, by slots that have been as busy since the run
+// timeLeft estimates the time of the cells that haven't ended, by slots that are as busy as since the run
 // began. ok is false while nothing is known.
 //
-// A call takes what the cell's calls have taken, or else what they took in an earlier run, times the ratio of
-// both where both are known, or else what those of other cells of the same stage in the experiment take. A
-// cell of which nothing is known counts as one of the others.
+// A call takes as long as the cell's calls have taken; or else as in an earlier run, times the ratio of
+// both for cells that have both; or else as the calls of other cells of the same stage in the experiment. A
+// cell of unknown cost counts as an average one.
 func timeLeft(cells []ahead, elapsed time.Duration, slots int) (left time.Duration, ok bool) {
 	type sum struct{ seconds, calls float64 }
 	steps := map[string]*sum{}
@@ -95,7 +95,7 @@ func timeLeft(cells []ahead, elapsed time.Duration, slots int) (left time.Durati
 		ratio = took / expected
 	}
 	var known, unknown int
-	var all, rest float64 // of the cells that are known
+	var all, rest float64 // of the cells with a known cost
 	for i := range cells {
 		c := &cells[i]
 		spent, calls := c.spent.Seconds+c.spent.Loading, float64(max(c.calls-c.spent.Calls, 0))
@@ -125,7 +125,7 @@ func timeLeft(cells []ahead, elapsed time.Duration, slots int) (left time.Durati
 		return 0, false
 	}
 	rest += all / float64(known) * float64(unknown)
-	// What slots have begun counts once it is finished: at first they count as busy.
+	// Running work counts once it is finished: at first slots count as busy.
 	const first = 2 // seconds
 	parallel := (busy + first*float64(slots)) / (elapsed.Seconds() + first)
 	return time.Duration(rest / parallel * float64(time.Second)), true

@@ -59,7 +59,7 @@ func (r *run) startOne() bool {
 	return ok
 }
 
-// launch has w do a piece of work, and then the loop next.
+// launch makes w do a piece of work, and then the loop call next.
 func (r *run) launch(w *execute.Worker, work schedule.Work, do func() error, next func(err error)) {
 	r.workers.Go(func() {
 		var err error
@@ -78,8 +78,8 @@ func (r *run) startCompiling(w *execute.Worker, work schedule.Work) {
 	r.launch(w, work, func() error { return w.Compile(n) }, func(err error) { r.errs[n.Index] = err })
 }
 
-// startJob opens a job. What needs no device and is a single chunk is done at once; the schedule hands out
-// the chunks of others.
+// startJob opens a job. A job that needs no device and is a single chunk is executed at once; the schedule
+// hands out the chunks of others.
 func (r *run) startJob(w *execute.Worker, work schedule.Work) {
 	cells := make([]*resolve.Cell, len(work.Open.Cells))
 	for i, c := range work.Open.Cells {
@@ -134,10 +134,10 @@ func (r *run) startPiece(w *execute.Worker, work schedule.Work) {
 // Committed implements [execute.Events].
 func (r *run) Committed(n *resolve.Cell, spent execute.Speed) { r.speeds.remember(n, spent) }
 
-// SlotFree implements [execute.Events]: the loop looks again at what it can start.
+// SlotFree implements [execute.Events]: the loop checks again what it can start.
 func (r *run) SlotFree() {
 	select {
 	case r.todo <- func() {}:
-	default: // it has something to do already, or has ended
+	default: // it has other work, or has ended
 	}
 }

@@ -15,29 +15,29 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Outlook says what a run would do, given the results in the store. Making it writes nothing. It computes
-// only the programs of cells, because a new build may compile other ones.
+// An Outlook predicts a run, given the results in the store. Making it writes nothing. It computes only the
+// programs of cells, because a new build may compile different ones.
 type Outlook struct {
 	store    *store.Store
 	resolver *resolve.Resolver
 	speeds   *speeds
 	devices  int
-	looks    []resolve.Look // by index, as the next
+	looks    []resolve.Look // by index, like the next field
 	ahead    []Ahead
 }
 
-// Ahead is what a run would do with one cell.
+// An Ahead is the prediction for one cell.
 type Ahead struct {
 	Kind AheadKind
-	Why  string // why it runs, or the cell it depends on
+	Why  string // why it runs, or the cell on which it depends
 }
 
-// An AheadKind sorts cells for people who plan.
+// An AheadKind is a kind of prediction.
 type AheadKind int
 
 const (
 	IsCached  AheadKind = iota
-	Runs                // its inputs are there, its result isn't
+	Runs                // it has its inputs, but no result
 	DependsOn           // on a cell that runs: equal results would make it cached
 	Broken              // its data can't be read, or its device is refused for it
 )
@@ -54,7 +54,7 @@ func (a Ahead) String() string {
 	return "can't run: " + a.Why
 }
 
-// Plan looks up what is stored of p.
+// Plan looks up the stored results of p.
 func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
 	r := e.newResolver(p, &reporter{on: e.OnEvent})
 	r.Compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
@@ -118,7 +118,7 @@ func (o *Outlook) judge(n *resolve.Cell) Ahead {
 
 const itNeeds = "it needs "
 
-// rootOf names what a cell needs that can't run: c, or what c itself needs.
+// rootOf names the cell that can't run: c, or one that c needs.
 func (a Ahead) rootOf(c *plan.Cell) string {
 	if strings.HasPrefix(a.Why, itNeeds) {
 		return a.Why
@@ -126,10 +126,10 @@ func (a Ahead) rootOf(c *plan.Cell) string {
 	return itNeeds + c.String()
 }
 
-// State says what a run would do with c.
+// State returns the prediction for c.
 func (o *Outlook) State(c *plan.Cell) Ahead { return o.ahead[c.Index] }
 
-// Counts adds up the cells of a step by what a run would do with them.
+// Counts counts the cells of a step by their predictions.
 func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 	for _, c := range s.Cells {
 		counts[o.ahead[c.Index].Kind]++
@@ -137,7 +137,7 @@ func (o *Outlook) Counts(s *plan.Step) (counts [4]int) {
 	return counts
 }
 
-// Items returns how many items a cell has, -1 while that isn't known.
+// Items returns the number of items of a cell, -1 while unknown.
 func (o *Outlook) Items(c *plan.Cell) int {
 	root := plan.Edge{From: c}.Root(o.resolver.Keys.Calls)
 	for _, at := range []plan.Output{{From: c}, root} {
@@ -167,13 +167,13 @@ func (o *Outlook) Keys(set map[stages.Digest]bool) {
 	}
 }
 
-// bytesSample is how many cells of a step are looked at to estimate its bytes.
+// bytesSample is the number of cells of a step that are examined to estimate its bytes.
 const bytesSample = 16
 
 // Bytes estimates how many bytes the items of a step's cells take on the disk if they are kept, see
-// [Step.Keep]: the mean size of an item in the newest records of some of the cells, for all the items that
-// are known. ok is false before a cell of the step has ever run, and while nobody knows how many items there
-// are. A step without items has none.
+// [Step.Keep]: the mean size of an item in the newest records of some of the cells, times the number of
+// known items. ok is false before a cell of the step has ever run, and while the number of items is
+// unknown. A step without items has none.
 func (o *Outlook) Bytes(s *plan.Step) (bytes int64, ok bool) {
 	if !hasItems(s) || len(s.Cells) == 0 {
 		return 0, true

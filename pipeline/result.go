@@ -12,7 +12,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Result gives access to what a run found, executed or cached. Close it when nothing more is read.
+// A Result gives access to the results of a run, executed or cached. Close it when nothing more is read.
 //
 // A cell whose State is OK has a key, results in the store, a definition and parameters; each of its output
 // ports has items with ids, facts, and payloads.
@@ -30,21 +30,21 @@ func (r *Result) Close() {
 	r.run.executor.Close()
 }
 
-// State returns how far the run got with c.
+// State returns the state of c in the run.
 func (r *Result) State(c *plan.Cell) schedule.State { return r.run.schedule.State(c) }
 
-// Key returns the key that c's results are stored under.
+// Key returns the key under which c's results are stored.
 func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.resolver.Identity(c).Key }
 
-// Stored returns what is stored under c's key.
+// Stored returns the results stored under c's key.
 func (r *Result) Stored(c *plan.Cell) store.Hit { return r.run.resolver.Cells[c.Index].Stored() }
 
-// Definition names what was asked of c, without anything computed in it.
+// Definition names the task of c, without anything computed.
 func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
 	return r.run.resolver.Definition(c)
 }
 
-// Params returns those of c's parameters that are part of keys, as a JSON object with sorted names.
+// Params returns the parameters of c that are part of keys, as a JSON object with sorted names.
 func (r *Result) Params(c *plan.Cell) []byte {
 	return r.run.resolver.Keys.Params.Encode(nil, c.Stage, c.Params)
 }
@@ -68,14 +68,14 @@ func (r *Result) Facts(c *plan.Cell, port int) (stages.Facts, error) {
 	return l.Facts, nil
 }
 
-// Forget frees what was read of c's results; reading them again loads them again.
+// Forget frees the loaded results of c; reading them again loads them again.
 func (r *Result) Forget(c *plan.Cell) { r.run.resolver.Cells[c.Index].Forget() }
 
 // Store returns the store that has the results.
 func (r *Result) Store() *store.Store { return r.run.engine.Store }
 
-// Digest names the run: the plan with its remarks, the build, and each cell's key, state and ids of sources.
-// Two runs of one digest have found the same.
+// Digest names the run: the plan with its remarks, the build, and each cell's key, state and ids of
+// sources. Two runs with the same digest have the same results.
 func (r *Result) Digest() stages.Digest {
 	h := key.NewHasher("result")
 	h.Text(r.run.resolver.CompiledBy())
@@ -93,7 +93,7 @@ func (r *Result) Digest() stages.Digest {
 	return h.Sum()
 }
 
-// Data returns what c's output port, by its position, holds.
+// Data returns the data on c's output port, by its position.
 func (r *Result) Data(ctx context.Context, c *plan.Cell, port int) (d stages.Data, err error) {
 	if !r.run.resolver.Cells[c.Index].HasResults() {
 		return d, fmt.Errorf("%s has no results", c)

@@ -20,7 +20,7 @@ func (r *run) settleDue() {
 	}
 }
 
-// settle decides what becomes of a cell whose inputs have all finished.
+// settle decides the state of a cell whose inputs have all finished.
 func (r *run) settle(n *resolve.Cell) {
 	if err := r.postponement(n); err != nil {
 		r.errs[n.Index] = err
@@ -34,7 +34,7 @@ func (r *run) settle(n *resolve.Cell) {
 	}
 	n.SetLive(r.schedule.Live(n.Cell))
 	look := &r.looks[n.Index]
-	if !look.Looked && r.errs[n.Index] == nil { // else it was looked up ahead, or can't be compiled
+	if !look.Looked && r.errs[n.Index] == nil { // otherwise it was looked up ahead, or can't be compiled
 		*look = r.own.Look(n)
 	}
 	look.Looked = false // if the cell is due again, the store has changed
@@ -55,13 +55,13 @@ func (r *run) settle(n *resolve.Cell) {
 	}
 }
 
-// finish says how a cell ended.
+// finish ends a cell in a state.
 func (r *run) finish(c *plan.Cell, as schedule.State) {
 	e := Event{Cell: c.String(), Step: c.Step.Name}
 	switch err := r.errs[c.Index]; as {
 	case schedule.Cached:
 		e.Kind = CellCached
-		// Without it, why would compare with an older state; nothing else is lost.
+		// If it fails, why would compare with an older state; nothing else is lost.
 		_ = r.engine.Store.Seen(r.plan.Name, e.Cell, r.resolver.Identity(c).Key)
 	case schedule.Failed:
 		e.Kind, e.Err = CellFailed, err
@@ -70,7 +70,7 @@ func (r *run) finish(c *plan.Cell, as schedule.State) {
 	case schedule.Blocked:
 		e.Kind, e.Reason = CellBlocked, err.(*execute.Blocked).By.String()
 	}
-	if as != schedule.Done && as != schedule.Postponed { // those were shown, or are another run's
+	if as != schedule.Done && as != schedule.Postponed { // these were shown, or are another run's
 		r.show(e)
 	}
 	for _, unread := range r.schedule.Finished(c, as) {
@@ -91,7 +91,7 @@ func (r *run) finishJob(j *execute.Job, err error) {
 		switch {
 		case r.executor.Context().Err() != nil && end.Err != nil: // stopped in the middle, not failed
 		case isBlocked && !r.schedule.Needs(n.Cell):
-			r.schedule.Again(n.Cell) // without what failed, when all it reads has finished
+			r.schedule.Again(n.Cell) // without the failed cell, when all its inputs have finished
 		case end.Err == nil && r.looks[n.Index].Found:
 			r.finish(n.Cell, schedule.Cached)
 		case end.Err == nil:
@@ -113,7 +113,7 @@ func (r *run) finishJob(j *execute.Job, err error) {
 	}
 }
 
-// reportWarnings shows what a cell's stage warned of.
+// reportWarnings shows the warnings of a cell's stage.
 func (r *run) reportWarnings(n *resolve.Cell) {
 	once := func(text string) bool {
 		_, known := r.warned.LoadOrStore(text, true)

@@ -19,7 +19,7 @@ func gathers(n *resolve.Cell) bool {
 	return false
 }
 
-// postponement returns why n, whose inputs have finished, isn't this run's to execute, nil if it is.
+// postponement returns why another run has to execute n, whose inputs have finished, nil if this one does.
 func (r *run) postponement(n *resolve.Cell) error {
 	if r.engine.Share == nil && !r.engine.Closing || n.HasResults() {
 		return nil
@@ -35,17 +35,18 @@ func (r *run) postponement(n *resolve.Cell) error {
 	return nil
 }
 
-// A Lack is what a closing run found missing of a cell whose inputs are there.
+// A Lack is the missing items of a cell whose inputs have results, in a closing run.
 type Lack struct {
 	Cell  string
 	Items int
-	// New says that this run made what the cell reads, so that no share could execute the cell before.
+	// New means that this run made the cell's inputs, so that no share could execute the cell before.
 	New bool
 }
 
-// Lacks returns what is missing, in the order of the plan.
+// Lacks returns the missing items, in the order of the plan.
 func (r *Result) Lacks() (list []Lack) {
-	fresh := make([]bool, len(r.Plan.Cells)) // made by this run of the items of all shares, or of such
+	// made by this run from the items of all shares, or from such a cell
+	fresh := make([]bool, len(r.Plan.Cells))
 	for _, n := range r.run.resolver.Cells {
 		lack := Lack{Cell: n.String()}
 		for e := range n.Edges() {

@@ -11,8 +11,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// speeds are what cells took in earlier runs, as the store remembers it. No key and no result depends on
-// them.
+// speeds are the costs of cells in earlier runs, from the store. No key and no result depends on them.
 type speeds struct {
 	resolver *resolve.Resolver
 	likely   map[*plan.Cell]stages.Digest // definitions of cells that haven't finished
@@ -22,7 +21,7 @@ func newSpeeds(r *resolve.Resolver) *speeds {
 	return &speeds{r, map[*plan.Cell]stages.Digest{}}
 }
 
-// A measured speed is one of an earlier run.
+// A measured is a speed of an earlier run.
 type measured struct {
 	execute.Speed
 	elsewhere bool // by another kind of machine
@@ -42,17 +41,17 @@ func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 	for i, key := range slices.Concat(here, anywhere) {
 		_, known := r.resolver.Store.Memo(key)
 		if known && (i >= len(here) || i == len(here)-1 && len(here) == 2) {
-			continue // of a stage's many cells one is enough
+			continue // for the many cells of a stage one is enough
 		}
-		_ = r.resolver.Store.SetMemo(key, b) // without it, the next estimate lacks this cell
+		_ = r.resolver.Store.SetMemo(key, b) // if it fails, the next estimate lacks this cell
 	}
 }
 
-// of returns the speed of a cell as an earlier run measured it: of the same stage, parameters and model,
-// or else of the same stage and model, or else of the same stage and parameters with the seconds that the
-// model takes for as many passes. Without a model it is that of the same stage and parameters in this
-// experiment, or else of the same stage in any. Where this kind of machine has measured none of these, it is
-// what another one did whose results this one takes from the store. ok is false where none is known.
+// of returns the speed of a cell in an earlier run: of the same stage, parameters and model, or else of the
+// same stage and model, or else of the same stage and parameters with the model's time for that many
+// passes. Without a model it is the speed of the same stage and parameters in this experiment, or else of
+// the same stage in any. If this kind of machine has measured none of these, it is the speed of another
+// kind whose results this one uses from the store. ok is false if none is known.
 func (r *speeds) of(n *resolve.Cell) (s measured, ok bool) {
 	keys, anywhere := r.keys(n)
 	recall := func(key stages.Digest) (s measured, ok bool) {
@@ -86,12 +85,11 @@ func (r *speeds) of(n *resolve.Cell) (s measured, ok bool) {
 	return s, false
 }
 
-// keys returns the keys of n's speed on this kind of machine, the most specific first:
-// stage, parameters and model; stage and model; stage and parameters; model. A model is known by its
-// definition, which is known before it is made. Without a model, time depends on the items' size: then stage
-// and parameters count in this experiment, and the stage alone where another experiment has left nothing to
-// measure. The keys of anywhere are the first two without the kind of machine: where one has left nothing to
-// measure to another.
+// keys returns the keys of n's speed on this kind of machine, the most specific first: stage, parameters
+// and model; stage and model; stage and parameters; model. A model is identified by its definition, which
+// is known before it is made. Without a model, time depends on the items' size: then stage and parameters
+// count in this experiment, and the stage alone if another experiment has already executed everything. The
+// keys of anywhere are the first two without the kind of machine: for results that another kind has made.
 func (r *speeds) keys(n *resolve.Cell) (here, anywhere []stages.Digest) {
 	model := key.NewHasher("model")
 	models := 0
@@ -132,8 +130,8 @@ func (r *speeds) keys(n *resolve.Cell) (here, anywhere []stages.Digest) {
 	return here, anywhere
 }
 
-// definition returns that of a cell or, while the cell hasn't finished, what it would be if nothing of what
-// the cell reads was missing.
+// definition returns the definition of a cell or, while the cell hasn't finished, its definition if nothing
+// that the cell reads were missing.
 func (r *speeds) definition(c *plan.Cell) (d stages.Digest, err error) {
 	if r.resolver.Cells[c.Index].HasResults() {
 		return r.resolver.Definition(c)
@@ -149,7 +147,7 @@ func (r *speeds) definition(c *plan.Cell) (d stages.Digest, err error) {
 	return d, err
 }
 
-// likely are results with the definitions that cells are likely to have.
+// A likely gives results with the definitions that cells probably have.
 type likely struct {
 	*resolve.Resolver
 	speeds *speeds

@@ -10,24 +10,24 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Wave is the itemwise work that machines can divide among them by the items' origins, since none of it
-// waits for a Whole stage that reads items of this wave. When it is complete, these stages are executed: that
-// closes the wave, and the next one reads what they made.
+// A Wave is the itemwise work that machines can divide by the items' origins, since none of it waits for a
+// Whole stage that reads items of this wave. When it is complete, these stages are executed: that closes
+// the wave, and the next one reads their results.
 type Wave struct {
-	Number  int          // from 0; it depends on the plan alone
-	Cells   []*plan.Cell // itemwise, whose results are missing
-	Closing []*plan.Cell // Whole, whose results are missing
+	Number  int          // from 0; it depends only on the plan
+	Cells   []*plan.Cell // itemwise, with missing results
+	Closing []*plan.Cell // Whole, with missing results
 	Calls   int          // of the itemwise cells of the wave whose number of calls is known
 	Known   int          // calls whose outcomes are stored
-	Unsized int          // cells of Cells of which nobody knows how many calls they take
+	Unsized int          // cells of Cells whose number of calls is unknown
 	Missing Estimate     // of the others, in seconds of one slot
 }
 
-// Complete reports whether nothing of the wave is missing.
+// Complete reports whether the wave has no missing results.
 func (w *Wave) Complete() bool { return len(w.Cells)+len(w.Closing) == 0 }
 
-// Waves divides the plan into waves, the complete ones included. Whole cells that no item leads to, such as
-// models, are in none: see [Outlook.Values].
+// Waves divides the plan into waves, the complete ones included. Whole cells that depend on no item, such
+// as models, are in none: see [Outlook.Values].
 func (o *Outlook) Waves() (waves []Wave) {
 	done, others := o.itemsDone()
 	numbers := o.waveNumbers()
@@ -59,7 +59,7 @@ func (o *Outlook) Waves() (waves []Wave) {
 		w.Known += done[n.Index]
 		w.Missing.Add(o.cost(n, done[n.Index]))
 	}
-	for i := range waves { // machines work on the first that isn't complete
+	for i := range waves { // machines work on the first incomplete one
 		if w := &waves[i]; len(w.Cells) > 0 {
 			if w.Known += others; w.Unsized == 0 {
 				w.Known = min(w.Known, w.Calls)
@@ -71,7 +71,7 @@ func (o *Outlook) Waves() (waves []Wave) {
 	return waves
 }
 
-// waveNumbers returns the wave of each cell, -1 for one that no item leads to. An itemwise cell is in the
+// waveNumbers returns the wave of each cell, -1 for one that depends on no item. An itemwise cell is in the
 // wave of the itemwise cells that it reads, or in the one after that of the Whole cells that it reads; a
 // Whole cell is in that of its last input.
 func (o *Outlook) waveNumbers() []int {
@@ -95,7 +95,7 @@ func (o *Outlook) waveNumbers() []int {
 	return numbers
 }
 
-// Values returns the Whole cells that no item leads to and whose results are missing.
+// Values returns the Whole cells with missing results that depend on no item.
 func (o *Outlook) Values() (cells []*plan.Cell) {
 	for i, number := range o.waveNumbers() {
 		if number < 0 && o.ahead[i].Kind != IsCached {
@@ -105,9 +105,9 @@ func (o *Outlook) Values() (cells []*plan.Cell) {
 	return cells
 }
 
-// Extract has the store write what the shares of the next wave read of it: copies of cached cells that lead
-// to missing items, and of the records of such items. Otherwise each share asks a file server for the same
-// hundreds of files.
+// Extract stores copies of the results that the shares of the next wave read: cached cells that lead to
+// missing items, and the records of such items. Otherwise each share requests the same hundreds of files
+// from a file server.
 func (o *Outlook) Extract() error {
 	read := make([]bool, len(o.resolver.Cells))
 	for _, n := range o.resolver.Cells {
@@ -135,8 +135,8 @@ func (o *Outlook) Extract() error {
 	return o.store.WriteExtract(o.resolver.Plan.Name, hits, groups)
 }
 
-// Origins returns how many items all others are made from: those that itemwise cells read from outside, and
-// those of Whole cells whose number is known.
+// Origins returns the number of items from which all others are derived: the items that itemwise cells read
+// from outside, and the items of Whole cells whose number is known.
 func (o *Outlook) Origins() (count int) {
 	ids := map[string]bool{}
 	for _, n := range o.resolver.Cells {
@@ -154,10 +154,10 @@ func (o *Outlook) Origins() (count int) {
 	return count + len(ids)
 }
 
-// itemsDone returns, for each itemwise cell that isn't complete, of how many calls the outcome is stored, by
-// the number of records of its group: a cell that is executed looks for them one by one, once its inputs are
-// there. Where cells of other items share a group, each has its part of them. others counts those that shares
-// have made under groups which aren't known yet, since their programs haven't been compiled here.
+// itemsDone returns, for each incomplete itemwise cell, the number of its calls with stored outcomes, by
+// the number of records of its group: when the cell is executed, it looks for them one by one. If cells of
+// other items share a group, each gets its part of the records. others counts the records that shares have
+// made under unknown groups, since their programs haven't been compiled here.
 func (o *Outlook) itemsDone() (known []int, others int) {
 	groups, calls := o.groups(), map[stages.Digest]int{}
 	type list struct {
@@ -184,8 +184,8 @@ func (o *Outlook) itemsDone() (known []int, others int) {
 	return known, others
 }
 
-// groups returns, for each itemwise cell that isn't complete, the key of its items' records, or zero while
-// that isn't known: see [key.Maker.Group].
+// groups returns, for each incomplete itemwise cell, the key of its items' records, or zero while unknown:
+// see [key.Maker.Group].
 func (o *Outlook) groups() []stages.Digest {
 	groups := make([]stages.Digest, len(o.resolver.Cells))
 	facts := make([]map[string]stages.Facts, len(o.resolver.Cells))
@@ -217,8 +217,8 @@ func (o *Outlook) compiled(n *resolve.Cell) bool {
 	return o.resolver.Recall(n) == nil
 }
 
-// portsOf returns what n reads on its ports, without items, given the facts of the cells that aren't
-// complete.
+// portsOf returns the data that n reads on its ports, without items, given the facts of the incomplete
+// cells.
 func (o *Outlook) portsOf(n *resolve.Cell, facts []map[string]stages.Facts) (
 	ports map[string][]stages.Data, ok bool,
 ) {
@@ -247,5 +247,5 @@ func (o *Outlook) portsOf(n *resolve.Cell, facts []map[string]stages.Facts) (
 	return ports, true
 }
 
-// calledFor returns the output whose items n is called for.
+// calledFor returns the output for whose items n is called.
 func (o *Outlook) calledFor(n *resolve.Cell) plan.Output { return o.resolver.Keys.Calls[n.Index] }

@@ -9,28 +9,27 @@ import (
 	"github.com/runexp/runexp/pipeline/store"
 )
 
-// A Why explains one cell: what differs from the last time, and, where that is an input, why the cell it
-// comes from is different, down to the root cause.
+// A Why explains one cell: the differences from the last time and, if an input differs, why the cell of
+// that input is different, down to the root cause.
 type Why struct {
 	Cell    string
-	State   string // "cached", "runs: …", or what it waits for
+	State   string // "cached", "runs: …", or the cell for which it waits
 	Changes []Change
-	Cause   *Why // the first cell it reads that isn't cached
-	Others  int  // how many more of them aren't
-	// MadeBy is what executed the cell when its program was another one, Now what would.
+	Cause   *Why // the first cell that it reads and that isn't cached
+	Others  int  // the number of further such cells
+	// MadeBy is the maker of the results when the cell had another program, Now the present one.
 	MadeBy, Now string
 }
 
-// A Change is an ingredient that isn't what was recorded.
+// A Change is an ingredient that differs from the recorded one.
 type Change struct{ Name, Was, Is string }
 
-// Why explains what would happen to a cell and what has changed since it was last executed or found. It
-// writes nothing.
+// Why explains the state of a cell and the changes since it was last executed or found. It writes nothing.
 func (o *Outlook) Why(c *plan.Cell) *Why {
 	n := o.resolver.Cells[c.Index]
 	w := &Why{Cell: n.String(), State: o.State(n.Cell).String()}
 	if n.HasResults() {
-		return w // nothing differs from what's stored
+		return w // nothing differs from the stored results
 	}
 	last, ok := o.store.Latest(o.resolver.Plan.Name, n.String())
 	if !ok {
@@ -56,7 +55,7 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 	return w
 }
 
-// known lists those of n's ingredients that are known; pending reports whether another one isn't known yet.
+// known lists the known ingredients of n; pending reports whether another one is unknown.
 func (o *Outlook) known(n *resolve.Cell) (list key.Ingredients, pending func(name string) bool) {
 	inputs := map[string]bool{}
 	var results key.Ingredients
@@ -79,7 +78,7 @@ func (o *Outlook) known(n *resolve.Cell) (list key.Ingredients, pending func(nam
 	return append(list, results...), func(name string) bool { return inputs[name] || key.Pending(name) }
 }
 
-// changes compares n's ingredients with those of an earlier time. Those that aren't known yet are left out.
+// changes compares n's ingredients with earlier ones. Unknown ones are left out.
 func (o *Outlook) changes(n *resolve.Cell, was []store.Ingredient) (list []Change) {
 	known, pending := o.known(n)
 	is := map[string]bool{}

@@ -9,18 +9,18 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// keyFormat names the layout of keys and definitions. Raising it forgets every cached result.
+// keyFormat is the version of keys and definitions. Raising it invalidates every cached result.
 const keyFormat = "runexp key 1"
 
-// A Hasher digests length-prefixed fields, so that no two lists of fields run together. It gathers them,
-// since most digests are of few bytes.
+// A Hasher digests length-prefixed fields, so that different lists of fields have different bytes. It
+// buffers them, since most digests are of few bytes.
 type Hasher struct {
 	b     []byte
-	state hash.Hash // of what came before b
-	begun bool      // something came before b
+	state hash.Hash // of the fields before b
+	begun bool      // there are fields before b
 }
 
-// gathered is how many bytes a Hasher gathers.
+// gathered is how many bytes a Hasher buffers.
 const gathered = 16 << 10
 
 var hashers = sync.Pool{New: func() any { return &Hasher{b: make([]byte, 0, 1024)} }}
@@ -34,7 +34,7 @@ func NewHasher(purpose string) *Hasher {
 	return h
 }
 
-// room digests what was gathered if that is much.
+// room digests the buffer if it is large.
 func (h *Hasher) room() {
 	if len(h.b) < gathered {
 		return

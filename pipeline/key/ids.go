@@ -26,7 +26,7 @@ func (l *IDs) Add(id, origin string) {
 	}
 }
 
-// Len returns how many items there are.
+// Len returns the number of items.
 func (l *IDs) Len() int { return len(l.ids) }
 
 // ID returns the id of item i.
@@ -35,7 +35,7 @@ func (l *IDs) ID(i int) string { return l.ids[i] }
 // All returns the ids of all items, which must not be changed.
 func (l *IDs) All() []string { return l.ids }
 
-// Origin returns the id of the item that item i was made from, or its own.
+// Origin returns the id of the item from which item i was derived, or its own.
 func (l *IDs) Origin(i int) string {
 	if l.origins != nil {
 		return l.origins[i]
@@ -43,7 +43,7 @@ func (l *IDs) Origin(i int) string {
 	return l.ids[i]
 }
 
-// Equal reports whether both lists have the same ids, all their own origins.
+// Equal reports whether both lists have the same ids, all of which are their own origins.
 func (l *IDs) Equal(m *IDs) bool {
 	return l.origins == nil && m.origins == nil && slices.Equal(l.ids, m.ids)
 }
@@ -62,8 +62,8 @@ func (l *IDs) Find(id string) int {
 	return -1
 }
 
-// common returns the items that lists have in common, in the order of the first. Where an item is missing
-// from a list, and drop doesn't leave it out, the error names that list by names.
+// common returns the items that lists have in common, in the order of the first. If an item is missing from
+// a list, and drop doesn't leave it out, the error names that list by names.
 func common(lists []*IDs, names []string, drop bool) (*IDs, error) {
 	both := &IDs{}
 	for i, l := range lists {

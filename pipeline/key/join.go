@@ -2,8 +2,8 @@ package key
 
 import "github.com/runexp/runexp/stages"
 
-// A Join gives, for every call of a cell, the position of its member on another port, -1 for none. A nil Join
-// stands for members one by one, in order.
+// A Join gives, for every call of a cell, the position of its member on another port, -1 for none. A nil
+// Join stands for members one by one, in order.
 type Join []int32
 
 // Of returns the positions of the members of a call: one, or none.
@@ -43,9 +43,9 @@ func newJoin(calls, items *IDs) (j Join, lacking int) {
 	return j, lacking
 }
 
-// Joins returns, by input port and live edge, how the items there belong to the items that a cell is called
-// for. It refuses an input that lacks one of these, unless the cell collapses it and its step drops what is
-// missing.
+// Joins returns, by input port and live edge, how the items there correspond to the items for which a cell
+// is called. It returns an error if an input lacks one of these, unless the cell collapses the input and
+// its step drops missing items.
 func (m *Maker) Joins(id *Identity) ([][]Join, error) {
 	c := id.Cell
 	out := make([][]Join, len(c.Inputs))
@@ -79,7 +79,7 @@ func (m *Maker) Joins(id *Identity) ([][]Join, error) {
 	return out, nil
 }
 
-// CallIDs names the items that a cell is called for.
+// CallIDs names the items for which a cell is called.
 func (m *Maker) CallIDs(id *Identity) (*IDs, error) {
 	if c := id.Cell; c.Stage.Relation == stages.Expand && c.Stage.Primary() < 0 {
 		return id.Sources.IDs(), nil
@@ -88,8 +88,8 @@ func (m *Maker) CallIDs(id *Identity) (*IDs, error) {
 	return m.Results.IDs(root.From, root.Port)
 }
 
-// OwnIDs names the items of a stage that makes the list of them: its sources, or what the inputs have in
-// common that decide about them. Nothing may be missing from one of the inputs unless the step drops it.
+// OwnIDs names the items of a stage that makes the list of them: its sources, or the common items of the
+// inputs that decide about them. No item may be missing from one of the inputs unless the step drops it.
 func (m *Maker) OwnIDs(id *Identity) (*IDs, error) {
 	c := id.Cell
 	if c.Stage.Primary() < 0 {

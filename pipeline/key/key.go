@@ -17,9 +17,9 @@
 // cells that read it as they were.
 //
 //   - hash, params: fields of digests; parameters in their canonical form.
-//   - key: a cell's identity, and the digests above; ingredients list what they are made of.
-//   - ids, join, sources: the names of items, which items belong together, and what stages read from outside.
-//   - pairing, order: what else of items and axes is part of keys.
+//   - key: a cell's identity, and the digests above; ingredients list their parts.
+//   - ids, join, sources: the names of items, which items belong together, and the outside inputs of stages.
+//   - pairing, order: further properties of items and axes that are part of keys.
 package key
 
 import (
@@ -32,17 +32,17 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Identity is a cell with all that decides its results but the results that it reads. It's immutable: a
-// cell gets another one when more is known.
+// An Identity is a cell with everything that decides its results, except the results that it reads. It is
+// immutable: a cell gets another one when more is known.
 type Identity struct {
 	Cell    *plan.Cell
-	Edges   [][]plan.Edge // that hand something over, by input; nil if all do
+	Edges   [][]plan.Edge // edges that pass data on, by input; nil if all do
 	Sources *Sources      // of a stage with sources
 	Program stages.Digest // of a stage with a program, once it is known
-	Key     stages.Digest // of the cell, once all that it reads has results
+	Key     stages.Digest // of the cell, once all cells that it reads have results
 }
 
-// Live returns the edges of an input that hand something over.
+// Live returns the edges of an input that pass data on.
 func (id *Identity) Live(input int) []plan.Edge {
 	if id.Edges != nil {
 		return id.Edges[input]
@@ -58,7 +58,7 @@ func (id *Identity) LacksProgram() bool {
 	return id.Program == (stages.Digest{}) && id.Cell.Stage.Program != nil
 }
 
-// Results are what keys need to know of the cells that a cell reads, which have finished well.
+// Results are the facts that keys need about the cells that a cell reads, which have finished successfully.
 type Results interface {
 	Identity(c *plan.Cell) *Identity
 	Result(c *plan.Cell, port int) stages.Digest
@@ -72,7 +72,7 @@ type Maker struct {
 	Calls   []plan.Output // see [plan.Plan.Calls]
 	Params  *Params
 	Results Results
-	Share   string // what share of the items keys of cells are of, "" for all
+	Share   string // the share of the items in keys of cells, "" for all
 }
 
 // Cell returns the key of a cell, all of whose inputs have finished: the digest of everything that decides
@@ -86,28 +86,28 @@ func (m *Maker) Cell(id *Identity) (stages.Digest, error) {
 	return h.Sum(), err
 }
 
-// Ingredients list in clear what a key is made of.
+// Ingredients list the parts of a key in clear.
 type Ingredients []store.Ingredient
 
 func (l *Ingredients) add(name, value string) {
 	*l = append(*l, store.Ingredient{Name: name, Value: value})
 }
 
-// Ingredients returns what the key of a cell is made of, all of whose inputs have finished.
+// Ingredients returns the parts of the key of a cell, all of whose inputs have finished.
 func (m *Maker) Ingredients(id *Identity) (list Ingredients, err error) {
 	h := NewHasher("ingredients")
 	err = m.writeCell(h, id, &list)
 	return list, err
 }
 
-// KnownIngredients returns the ingredients of a cell of which some inputs haven't finished: all but the
-// results that it reads and what depends on these, see [Pending].
+// KnownIngredients returns the ingredients of a cell of which some inputs haven't finished: all except the
+// results that it reads and the ingredients that depend on these, see [Pending].
 func (m *Maker) KnownIngredients(id *Identity) (list Ingredients) {
 	m.recipe(id, &list)
 	return list
 }
 
-// writeCell writes what a cell's key is made of or, if there is a list, adds it to that.
+// writeCell writes the parts of a cell's key or, if there is a list, adds them to it.
 func (m *Maker) writeCell(h *Hasher, id *Identity, list *Ingredients) error {
 	c := id.Cell
 	h.Digest(m.recipe(id, list))
@@ -143,8 +143,8 @@ func (m *Maker) writeCell(h *Hasher, id *Identity, list *Ingredients) error {
 
 var noPairing = NewHasher(pairing).Sum()
 
-// Names of ingredients that stand for several: pairing says which items of several ports belong together and,
-// for stages that show them, what their names are.
+// Names of ingredients that stand for several: pairing says which items of several ports belong together
+// and, for stages that show them, their names.
 const (
 	pairing        = "pairing"
 	orderOfAxis    = "order of "
@@ -170,7 +170,7 @@ func (l *Ingredients) AddResult(c *plan.Cell, input int, e plan.Edge, result sta
 // ResultName returns the name of the ingredient that c reads on an edge.
 func ResultName(c *plan.Cell, input int, e plan.Edge) string { return "in." + inputName(c, input, e) }
 
-// inputName names what c reads on an edge: maps[draw=3].
+// inputName names the result that c reads on an edge: maps[draw=3].
 func inputName(c *plan.Cell, input int, e plan.Edge) string {
 	name := c.Stage.Inputs[input].Name
 	if len(e.Coord) > 0 {
@@ -179,8 +179,8 @@ func inputName(c *plan.Cell, input int, e plan.Edge) string {
 	return name
 }
 
-// recipe returns the digest of everything that decides a cell's result but its inputs: implementation,
-// parameters with defaults, the seed where it's used. If there is a list, it adds these and the sources.
+// recipe returns the digest of everything that decides a cell's result except its inputs: implementation,
+// parameters with defaults, and the seed if it is used. If there is a list, it adds these and the sources.
 func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	s := id.Cell.Stage
 	h := NewHasher("recipe")
@@ -207,7 +207,7 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	return h.Sum()
 }
 
-// writeParams writes a cell's parameters, and the seed where it's used.
+// writeParams writes a cell's parameters, and the seed if it is used.
 func (m *Maker) writeParams(h *Hasher, id *Identity) {
 	h.params(m.Params, id.Cell.Stage, id.Cell.Params)
 	if id.Cell.Stage.Seeded {
@@ -215,8 +215,8 @@ func (m *Maker) writeParams(h *Hasher, id *Identity) {
 	}
 }
 
-// Definition returns the digest that names what was asked of a cell: implementation, version, parameters and
-// the definitions of its inputs, down to the content of the data. Nothing computed is in it, so it is the
+// Definition returns the digest that names the task of a cell: implementation, version, parameters and the
+// definitions of its inputs, down to the content of the data. It contains nothing computed, so it is the
 // same on every machine.
 func (m *Maker) Definition(id *Identity) (d stages.Digest, err error) {
 	c := id.Cell
@@ -249,9 +249,9 @@ func (m *Maker) Definition(id *Identity) (d stages.Digest, err error) {
 	return h.Sum(), nil
 }
 
-// Group returns the key that the records of a cell's items are stored under: the recipe and all that the
-// items share, which is on the ports. refused is when the device was last refused for the cell's program, in
-// Unix nanoseconds; 0 if never.
+// Group returns the key under which the records of a cell's items are stored: the recipe and the data that
+// all items share, which ports has. refused is the time when the device was last refused for the cell's
+// program, in Unix nanoseconds; 0 if never.
 func (m *Maker) Group(id *Identity, ports map[string][]stages.Data, refused int64) stages.Digest {
 	h := NewHasher("group")
 	h.Digest(m.recipe(id, nil))
@@ -277,15 +277,15 @@ func (m *Maker) Group(id *Identity, ports map[string][]stages.Data, refused int6
 	return h.Sum()
 }
 
-// An Input is what a cell reads on a port of items from one cell.
+// An Input is the items that a cell reads on a port from one cell.
 type Input interface {
-	Of(call int) []int32                          // the positions of what belongs to a call
+	Of(call int) []int32                          // the positions of the items of a call
 	Payload(at int) (d stages.Digest, known bool) // the digest of an item
 	IDs() *IDs
 }
 
 // Item returns the key of a call of a cell: the digests of its items, by input and edge. ok is false while
-// one of them isn't known yet, because it comes from the same job.
+// one of them is unknown, because it comes from the same job.
 func Item[I Input](id *Identity, call int, inputs [][]I) (d stages.Digest, ok bool) {
 	named := id.Cell.Stage.Named
 	h := NewHasher("item")
@@ -296,7 +296,7 @@ func Item[I Input](id *Identity, call int, inputs [][]I) (d stages.Digest, ok bo
 		}
 	}
 	for p := range inputs {
-		for _, in := range inputs[p] { // whose coordinates are in the group's key
+		for _, in := range inputs[p] { // their coordinates are in the group's key
 			at := in.Of(call)
 			h.Num(len(at))
 			for _, k := range at {
@@ -338,8 +338,8 @@ func (m *Maker) Program(id *Identity, compiler string) stages.Digest {
 	return h.Sum()
 }
 
-// Trial names what a cell, whose value inputs have finished, executes, whatever its items are: the recipe and
-// the values.
+// Trial names the program of a cell, whose value inputs have finished, regardless of its items: the recipe
+// and the values.
 func (m *Maker) Trial(id *Identity) stages.Digest {
 	h := NewHasher("trial")
 	h.Digest(m.recipe(id, nil))
@@ -354,8 +354,8 @@ func (m *Maker) Trial(id *Identity) stages.Digest {
 	return h.Sum()
 }
 
-// listedSources is how many sources are named one by one among a cell's ingredients, so that a change can be
-// pinned to a file.
+// listedSources is how many sources are named one by one among a cell's ingredients, so that a change can
+// be traced to a file.
 const listedSources = 1000
 
 func (l *Ingredients) addSources(s *Sources) {

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// writeOrder writes the order of what an Ordered stage shows, and the names of it if there are any.
+// writeOrder writes the order of the ids that an Ordered stage shows, and their names if there are any.
 func (m *Maker) writeOrder(h *Hasher, id *Identity, list *Ingredients) {
 	order := m.OrderOf(id)
 	for _, axis := range slices.Sorted(maps.Keys(order)) {
@@ -44,7 +44,7 @@ func (m *Maker) writeOrder(h *Hasher, id *Identity, list *Ingredients) {
 	}
 }
 
-// NamesIn returns the names that the ids of an order have, nil for none.
+// NamesIn returns the names of the ids of an order, nil for none.
 func NamesIn(all stages.Names, order stages.Order) stages.Names {
 	var out stages.Names
 	for axis, ids := range order {
@@ -65,9 +65,9 @@ func NamesIn(all stages.Names, order stages.Order) stages.Names {
 	return out
 }
 
-// OrderOf returns, for a stage that shows ids, those that are handed over to a cell, in the order in which
-// the experiment writes them; nil for other stages. Among them are those in tables: of axes that the stages
-// which made these collapse.
+// OrderOf returns, for a stage that shows ids, the ids that a cell reads, in the order in which the
+// experiment writes them; nil for other stages. They include ids in tables: of axes that the makers of the
+// tables collapsed.
 func (m *Maker) OrderOf(id *Identity) stages.Order {
 	if !id.Cell.Stage.Ordered {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// writePairing writes how the items of different ports belong together, where that isn't one by one in order,
+// writePairing writes how the items of different ports belong together, unless they do one by one in order,
 // and the items' ids for stages that show them.
 func (m *Maker) writePairing(h *Hasher, id *Identity) error {
 	if id.Cell.Stage.Named {
@@ -56,8 +56,8 @@ func (m *Maker) writeNames(h *Hasher, id *Identity) error {
 	return err
 }
 
-// writeLikeness writes, for a Whole stage, which items of its ports have the same id or origin, without
-// telling which: such a stage may pair them. It writes nothing where all ports list the same items, each its
+// writeLikeness writes, for a Whole stage, which items of its ports have the same id or origin, without the
+// ids themselves: such a stage may pair them. It writes nothing if all ports list the same items, each its
 // own origin.
 func (m *Maker) writeLikeness(h *Hasher, id *Identity) error {
 	lists, err := m.itemPorts(id)

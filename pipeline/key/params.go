@@ -16,7 +16,7 @@ type Params struct {
 	fields sync.Map // *stages.Stage → []keyedField, sorted by name
 }
 
-// A keyedField is a keyed parameter and, if it was added, its default, which enters no key.
+// A keyedField is a keyed parameter and, if it was added later, its default, which isn't part of any key.
 type keyedField struct {
 	stages.Field
 	standard string

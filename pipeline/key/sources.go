@@ -8,24 +8,24 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Sources are what a stage reads from outside. There may be a source for every image of a data set, so
-// only ids and digests stay in memory. A nil list has no sources.
+// Sources are the outside inputs of a stage. There may be a source for every image of a data set, so only
+// ids and digests stay in memory. A nil list has no sources.
 type Sources struct {
 	ids   []string
 	texts *store.Texts // of all cells of the experiment, see sourceText
 	first int          // the row of source 0
 
-	// Of the files' bytes, zero for a source without one; nil if none has one.
+	// Digests of the files, zero for a source without a file; nil if no source has one.
 	files [sourceFiles][]stages.Digest
 }
 
-// sourceFiles is how many files a source may have: File, and those of With.
+// sourceFiles is how many files a source may have: File, and those in With.
 const sourceFiles = 3
 
 // SourceTexts is how many texts of a source are in [store.Texts].
 const SourceTexts = 1 + sourceFiles
 
-// sourceText returns a text of a source that stays in no memory: the note, or the path of file k - 1.
+// sourceText returns a text of a source that isn't kept in memory: the note, or the path of file k - 1.
 func sourceText(s *stages.Source, k int) string {
 	switch k {
 	case 0:
@@ -41,7 +41,7 @@ func NewSources(sources []stages.Source, texts *store.Texts,
 	digest func(path string) (stages.Digest, error)) (l *Sources, err error) {
 	l = &Sources{ids: make([]string, len(sources)), texts: texts}
 	for i := range sources {
-		l.ids[i] = strings.Clone(sources[i].ID) // which may be a part of a longer text
+		l.ids[i] = strings.Clone(sources[i].ID) // it may be a part of a longer text
 	}
 	l.first = texts.Add(len(sources), func(i, k int) string { return sourceText(&sources[i], k) })
 	for i := range sources {
@@ -61,7 +61,7 @@ func NewSources(sources []stages.Source, texts *store.Texts,
 	return l, nil
 }
 
-// Where returns those of the sources whose ids have a property.
+// Where returns the sources whose ids have a property.
 func (l *Sources) Where(has func(id string) bool) *Sources {
 	var own []stages.Source // as little memory as a part of a long list needs
 	var files [sourceFiles][]stages.Digest
@@ -81,7 +81,7 @@ func (l *Sources) Where(has func(id string) bool) *Sources {
 	return part
 }
 
-// Len returns how many sources there are.
+// Len returns the number of sources.
 func (l *Sources) Len() int {
 	if l == nil {
 		return 0
@@ -97,10 +97,10 @@ func (l *Sources) At(i int) stages.Source {
 
 func (l *Sources) note(i int) string { return l.texts.At(l.first+i, 0) }
 
-// path returns that of file k of source i, "" if there's none.
+// path returns the path of file k of source i, "" without one.
 func (l *Sources) path(k, i int) string { return l.texts.At(l.first+i, 1+k) }
 
-// fileDigest returns that of file k of source i, zero if there's none.
+// fileDigest returns the digest of file k of source i, zero without one.
 func (l *Sources) fileDigest(k, i int) (d stages.Digest) {
 	if l.files[k] != nil {
 		d = l.files[k][i]
@@ -128,7 +128,7 @@ func (l *Sources) IDs() *IDs {
 	return &IDs{ids: l.ids}
 }
 
-// Unchanged returns an error if a file of source i has other bytes than it had, which check finds out.
+// Unchanged returns an error if a file of source i has changed, which check finds out.
 func (l *Sources) Unchanged(i int, check func(path string, digest stages.Digest) error) error {
 	if l == nil {
 		return nil
@@ -143,7 +143,7 @@ func (l *Sources) Unchanged(i int, check func(path string, digest stages.Digest)
 	return nil
 }
 
-// Digest names the content of source i: the files' bytes and the note.
+// Digest digests the content of source i: the files' bytes and the note.
 func (l *Sources) Digest(i int) stages.Digest {
 	h := NewHasher("source")
 	h.Text(l.note(i))

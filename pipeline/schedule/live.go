@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 )
 
-// Live returns the edges of a cell that hand something over, input by input: of a step that drops what is
-// missing, those from cells that aren't missing. It returns nil if all do.
+// Live returns the edges of a cell that pass data on, input by input: if its step drops missing cells, the
+// edges from cells that aren't missing. It returns nil if all do.
 func Live(c *plan.Cell, missing func(*plan.Cell) bool) (live [][]plan.Edge) {
 	if !c.Step.Drop {
 		return nil
@@ -29,8 +29,8 @@ func Live(c *plan.Cell, missing func(*plan.Cell) bool) (live [][]plan.Edge) {
 	return live
 }
 
-// Blocker returns a cell that is missing and without which c can't be executed, or nil. A step that drops
-// what is missing needs one cell an input.
+// Blocker returns a missing cell without which c can't be executed, or nil. A step that drops missing cells
+// needs one cell an input.
 func Blocker(c *plan.Cell, missing func(*plan.Cell) bool) *plan.Cell {
 	for p := range c.Inputs {
 		var first *plan.Cell
@@ -50,8 +50,8 @@ func Blocker(c *plan.Cell, missing func(*plan.Cell) bool) *plan.Cell {
 	return nil
 }
 
-// Live returns the edges of a cell that hand something over, once all its inputs have finished or run in the
-// same job: see the function of that name.
+// Live returns the edges of a cell that pass data on, once all its inputs have finished or run in the same
+// job: see the function of that name.
 func (s *Schedule) Live(c *plan.Cell) [][]plan.Edge {
 	return Live(c, func(from *plan.Cell) bool {
 		state := s.State(from)
@@ -64,8 +64,8 @@ func (s *Schedule) Blocker(c *plan.Cell) *plan.Cell {
 	return Blocker(c, func(from *plan.Cell) bool { return !s.State(from).OK() })
 }
 
-// Needs reports whether c, which wasn't executed because another cell of its job failed, can't do without
-// one: it has no results and won't be executed again.
+// Needs reports whether c, which wasn't executed because another cell of its job failed, can't be executed
+// without one of its inputs, which has no results and won't be executed again.
 func (s *Schedule) Needs(c *plan.Cell) bool {
 	by := s.Blocker(c)
 	return by != nil && s.State(by) >= Ready

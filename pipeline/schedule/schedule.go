@@ -1,5 +1,5 @@
 // Package schedule decides which cells of a plan a run works on next. It is pure: it knows neither store nor
-// context, and starts no goroutine. Its caller takes cells that are due, says what the store has of them,
+// context, and starts no goroutine. Its caller takes cells that are due, reports what the store has for them,
 // takes work while slots are free, and says how the work ended.
 //
 // A cell goes through these states; the arrows are the methods of [Schedule]:
@@ -14,7 +14,7 @@
 //	  - state: the states.
 //	  - schedule: the queues, and what is next.
 //	  - together: the cells that one job executes together.
-//	  - live: the inputs that hand something over where a step drops what is missing.
+//	  - live: the inputs of a step that drops missing cells.
 package schedule
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Schedule knows how far a run is with each cell of a plan. Its methods are for one goroutine.
+// A Schedule has the state of each cell of a plan in a run. Its methods are for one goroutine.
 type Schedule struct {
 	cells []*cell // by index in the plan
 	calls []plan.Output
@@ -33,14 +33,15 @@ type Schedule struct {
 	due        []*cell // the last one is next
 	uncompiled []*cell // in the order in which they are compiled
 	compiling  []*cell
-	ready      []*cell                 // the last of the plan first, so that what is begun is finished early
-	held       []*cell                 // in the order in which they became so
-	executing  map[stages.Digest]*cell // by key: those that are ready or run, or did
-	begun      []*Job                  // with chunks left to start, by their first cells
-	active     int                     // pieces of work that were handed out and haven't returned
+	// the last one of the plan first, so that what is begun is finished early
+	ready     []*cell
+	held      []*cell                 // in the order in which they became held
+	executing map[stages.Digest]*cell // by key: those that are ready or run, or have run
+	begun     []*Job                  // with chunks left to start, by their first cells
+	active    int                     // pieces of work that were handed out and haven't returned
 }
 
-// A cell is what a schedule knows of a cell.
+// A cell is a schedule's data about a cell.
 type cell struct {
 	plan    *plan.Cell
 	state   State
@@ -53,7 +54,7 @@ type cell struct {
 // kept reports whether the bytes of a cell's results are kept.
 func (c *cell) kept() bool { return c.plan.Step.Keep || c.plan.Stage.Relation == stages.Whole }
 
-// A Job is cells that are executed together, in the order in which they are.
+// A Job is cells that are executed together, in their order.
 type Job struct {
 	Cells  []*plan.Cell
 	Device bool // one of them computes on a device
@@ -66,8 +67,8 @@ type Work struct {
 	Chunk   *Job
 }
 
-// New returns the schedule of a plan's cells, those without inputs due. calls is what [plan.Plan.Calls]
-// returns.
+// New returns the schedule of a plan's cells, those without inputs due. calls is the result of
+// [plan.Plan.Calls].
 func New(cells []*plan.Cell, calls []plan.Output) *Schedule {
 	s := &Schedule{calls: calls, cells: make([]*cell, len(cells)), executing: map[stages.Digest]*cell{}}
 	all := make([]cell, len(cells))
@@ -87,7 +88,7 @@ func New(cells []*plan.Cell, calls []plan.Output) *Schedule {
 	return s
 }
 
-// State returns that of a cell.
+// State returns the state of a cell.
 func (s *Schedule) State(c *plan.Cell) State { return s.cells[c.Index].state }
 
 // Count returns how many cells are in a state.
@@ -108,8 +109,8 @@ func (s *Schedule) makeDue(c *cell) {
 	s.due = append(s.due, c)
 }
 
-// Due takes a cell whose inputs have all finished, or returns nil if there is none. The caller finds out what
-// becomes of it, and calls Uncompiled, Missing or Finished.
+// Due takes a cell whose inputs have all finished, or returns nil if there is none. The caller looks it up,
+// and calls Uncompiled, Missing or Finished.
 func (s *Schedule) Due() *plan.Cell {
 	if len(s.due) == 0 {
 		return nil
@@ -119,14 +120,14 @@ func (s *Schedule) Due() *plan.Cell {
 	return c.plan
 }
 
-// Uncompiled has c wait until its program is compiled, without which it has no key.
+// Uncompiled makes c wait until its program is compiled, without which it has no key.
 func (s *Schedule) Uncompiled(c *plan.Cell) {
 	s.cells[c.Index].state = Uncompiled
 	s.uncompiled = append(s.uncompiled, s.cells[c.Index])
 }
 
-// Missing has c be executed, since the store has nothing under its key. If another cell with the key is to be
-// executed, c waits for that one and is due again.
+// Missing makes c wait for execution, since the store has nothing under its key. If another cell with the
+// key is to be executed, c waits for that one and is due again.
 func (s *Schedule) Missing(c *plan.Cell, key stages.Digest) {
 	at := s.cells[c.Index]
 	if !at.kept() {
@@ -144,8 +145,8 @@ func (s *Schedule) Missing(c *plan.Cell, key stages.Digest) {
 	s.ready = insert(s.ready, at, func(c *cell) int { return -c.plan.Index })
 }
 
-// Finished says how c ended. Cells that waited for it alone are due. It returns the cells that no cell will
-// read any more, whose results the caller need not have in memory.
+// Finished sets the final state of c. Cells that waited only for it are due. It returns the cells that no
+// cell will read any more, whose results the caller need not have in memory.
 func (s *Schedule) Finished(c *plan.Cell, as State) (unread []*plan.Cell) {
 	at := s.cells[c.Index]
 	at.state = as
@@ -170,7 +171,7 @@ func (s *Schedule) Finished(c *plan.Cell, as State) (unread []*plan.Cell) {
 	return unread
 }
 
-// Again takes back that c, of a job, was executed: it is due when all its inputs have finished.
+// Again cancels the execution of c, of a job: c is due when all its inputs have finished.
 func (s *Schedule) Again(c *plan.Cell) {
 	at := s.cells[c.Index]
 	if at.state = Waiting; at.waits == 0 {
@@ -178,8 +179,8 @@ func (s *Schedule) Again(c *plan.Cell) {
 	}
 }
 
-// Next hands out the next piece of work for which a slot is free, on the host or on a device; ok is false if
-// there is none. What finds a key comes first, then what is begun, then what is new.
+// Next hands out the next piece of work for which a slot is free, on the host or on a device; ok is false
+// if there is none. Compiling comes first, then jobs that are begun, then new ones.
 func (s *Schedule) Next(host, device bool) (w Work, ok bool) {
 	w, ok = s.next(host, device)
 	if ok {
@@ -209,7 +210,7 @@ func (s *Schedule) next(host, device bool) (w Work, ok bool) {
 	return w, true
 }
 
-// Returned says that the piece of work w is done. A cell whose program is compiled is due again.
+// Returned records that the piece of work w is done. A cell whose program is compiled is due again.
 func (s *Schedule) Returned(w Work) {
 	s.active--
 	if c := w.Compile; c != nil {
@@ -219,12 +220,12 @@ func (s *Schedule) Returned(w Work) {
 	}
 }
 
-// Begin has Next hand out chunks of j, which is open.
+// Begin makes Next hand out chunks of j, which is open.
 func (s *Schedule) Begin(j *Job) {
 	s.begun = insert(s.begun, j, func(j *Job) int { return j.Cells[0].Index })
 }
 
-// AllStarted has Next hand out no more chunks of j.
+// AllStarted makes Next hand out no more chunks of j.
 func (s *Schedule) AllStarted(j *Job) {
 	s.begun = slices.DeleteFunc(s.begun, func(other *Job) bool { return other == j })
 }

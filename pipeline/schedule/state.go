@@ -1,6 +1,6 @@
 package schedule
 
-// A State says how far a run is with a cell.
+// A State is the state of a cell in a run.
 type State int8
 
 // States of cells, in the order in which a cell can go through them: see the picture in the package comment.
@@ -19,11 +19,11 @@ const (
 	Postponed // another run executes it
 )
 
-// Finished reports whether nothing more becomes of the cell in this run.
+// Finished reports whether the state is final in this run.
 func (s State) Finished() bool { return s >= Cached }
 
 // OK reports whether the cell has results.
 func (s State) OK() bool { return s == Cached || s == Done }
 
-// toExecute reports whether it is known that the cell has to be executed, and no job has begun to.
+// toExecute reports whether the cell is known to need execution, and no job has begun it.
 func (s State) toExecute() bool { return s == Ready || s == Held }

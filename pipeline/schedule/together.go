@@ -36,8 +36,8 @@ func (s *Schedule) nextJob() *Job {
 	return j
 }
 
-// sharers returns a ready cell and the other ready ones that may share its work. It returns nil while another
-// one waits only for its program, so that what is shared does not depend on when programs are compiled.
+// sharers returns a ready cell and the other ready ones that may share its work. It returns nil while
+// another one waits only for its program, so that the sharing doesn't depend on when programs are compiled.
 func (s *Schedule) sharers(first *cell) []*cell {
 	if first.plan.Stage.Shared == nil {
 		return []*cell{first}
@@ -83,12 +83,12 @@ func (s *Schedule) release(patient bool) []*cell {
 	return nil
 }
 
-// A gathering is a job in the making, around a held cell.
+// A gathering is an incomplete job around a held cell.
 type gathering struct {
 	schedule   *Schedule
 	first      *cell
 	in         map[*cell]bool // the job
-	after      map[*cell]bool // cells that need what the job makes
+	after      map[*cell]bool // cells that need the job's results
 	cells      []*cell        // of the job
 	candidates []*cell        // those of after, in the order in which they were found
 }
@@ -170,8 +170,8 @@ func (g *gathering) aligned(c *cell) bool {
 	return c.plan.Stage.Relation == stages.Each && calls[c.plan.Index] == calls[g.first.plan.Index]
 }
 
-// joins reports whether c reads bytes that only live in the job and nothing that comes after it, and whether
-// it still waits for a cell elsewhere.
+// joins reports whether c reads bytes that live only in the job and nothing that comes after it, and
+// whether it still waits for a cell elsewhere.
 func (g *gathering) joins(c *cell) (joins, waits bool) {
 	if c.state >= Running {
 		return false, false
@@ -192,7 +192,7 @@ func (g *gathering) joins(c *cell) (joins, waits bool) {
 }
 
 // depthFirst orders the cells of the job so that few of their bytes live at a time: each comes right after
-// the cells that it needs, and one that is kept, or that no cell of the job reads, as early as it can.
+// the cells that it needs, and a cell that is kept, or that no cell of the job reads, as early as possible.
 func (g *gathering) depthFirst() []*cell {
 	out := make([]*cell, 0, len(g.cells))
 	lacks := map[*cell]int{} // edges from cells of the job that aren't placed
