@@ -1,5 +1,5 @@
-// Package pipeline is the engine: it turns a [plan.Plan] into results, executing the cells that the store lacks.
-// Its parts are packages: key, schedule, resolve, execute. This package connects them:
+// Package pipeline is the engine: it turns a [plan.Plan] into results, executing the cells that the store
+// lacks. Its parts are packages: key, schedule, resolve, execute. This package connects them:
 //
 //   - engine: an [Engine] runs a plan on devices and returns a [Result]; event: the events of a run.
 //   - loop, settle: the one goroutine that uses the schedule starts work on slots, and decides the states of
