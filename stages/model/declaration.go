@@ -9,21 +9,21 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 )
 
-// A declaration collects what a file says.
+// A declaration collects the statements of a file.
 type declaration struct {
 	Declared
-	scale     stated // what a byte is multiplied by, times 255
+	scale     stated // the factor of a byte, times 255
 	mean, std stated
-	normalise *bool // whether mean and std count; nil where that isn't said
+	normalise *bool // whether mean and std count; nil if that isn't stated
 }
 
-// stated are numbers and where they are stated.
+// A stated is numbers and the place of their statement.
 type stated struct {
 	v      []float64
 	source string
 }
 
-// say records a statement. What was said before stays; said differently, the two are a conflict.
+// say records a statement. An earlier one stays; if they differ, the two are a conflict.
 func (r *declaration) say(about, text, source string, first bool) bool {
 	for _, s := range r.Said {
 		if s.About != about {
@@ -79,7 +79,7 @@ func (r *declaration) names(names []string, source string) {
 	}
 }
 
-// pixels records what a black and a white pixel are fed as.
+// pixels records the inputs for a black and a white pixel.
 func (r *declaration) pixels(black, white float64, source string) {
 	if !(black < white) {
 		return
@@ -105,7 +105,7 @@ func (r *declaration) fed(scale float64, mean, std []float64, source string) {
 	}
 }
 
-// feed makes a range of the mean, deviation and factor that were stated.
+// feed computes a range from the stated mean, deviation and factor.
 func (r *declaration) feed() {
 	mean, std := r.mean.v, r.std.v
 	sources := slices.DeleteFunc([]string{r.scale.source, r.mean.source, r.std.source},
@@ -131,7 +131,7 @@ func (r *declaration) feed() {
 	case slices.ContainsFunc(given, func(v float64) bool { return v != 0 && v != 1 }):
 		scale = 1
 	default:
-		return // 0 and 1 don't tell what they count
+		return // 0 and 1 are ambiguous
 	}
 	if mean == nil {
 		mean = []float64{0}

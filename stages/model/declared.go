@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
-// Declared is what an ONNX file says in words about its images and classes: in its metadata, in the
-// descriptions of its input and output, and in the labels of a ZipMap. Nothing of it follows from running the
-// model, and what the file doesn't say is left zero.
+// Declared is the statements of an ONNX file about its images and classes: in its metadata, in the
+// descriptions of its input and output, and in the labels of a ZipMap. None of it follows from running the
+// model. A zero field isn't stated.
 type Declared struct {
 	Names    []string `json:"names,omitempty"`    // of the classes, in the order of the output
 	Order    string   `json:"order,omitempty"`    // rgb or bgr
@@ -23,7 +23,7 @@ type Declared struct {
 	Layout   string   `json:"layout,omitempty"`   // nchw or nhwc
 
 	// A pixel v in [0,1] is fed as (v·Scale − Mean)/Std, with numbers for red, green, blue or one for all;
-	// Scale is 0 where the file doesn't say it.
+	// Scale is 0 if it isn't stated.
 	Scale float64   `json:"scale,omitempty"`
 	Mean  []float64 `json:"mean,omitempty"`
 	Std   []float64 `json:"std,omitempty"`
@@ -35,7 +35,7 @@ type Declared struct {
 	Conflicts []string `json:"conflicts,omitempty"` // statements that contradict each other; the first counts
 }
 
-// Said is a statement of a file about one thing: names, order, layout, range or size.
+// Said is one statement of a file: about names, order, layout, range or size.
 type Said struct {
 	About  string `json:"about"`
 	Text   string `json:"text"`   // such as "blue comes first"
@@ -44,8 +44,8 @@ type Said struct {
 
 func (s Said) String() string { return s.Text + ": " + s.Source }
 
-// Range returns what a black and a white pixel are fed as, over all channels; false where the file doesn't
-// say it.
+// Range returns the inputs for a black and a white pixel, over all channels; false if the file doesn't
+// state them.
 func (d Declared) Range() (black, white float64, ok bool) {
 	if d.Scale == 0 {
 		return 0, 0, false
@@ -58,11 +58,11 @@ func (d Declared) Range() (black, white float64, ok bool) {
 	return black, white, true
 }
 
-// IsZero reports whether the file says nothing that could be understood.
+// IsZero reports whether the file states nothing that could be interpreted.
 func (d Declared) IsZero() bool { return len(d.Said) == 0 }
 
-// With returns the lines of parameters of model/onnx that feed pixels as the file says; what it doesn't say
-// is as in the preset with this name.
+// With returns the lines of parameters of model/onnx that feed pixels as stated; parameters that aren't
+// stated are those of the preset with this name.
 func (d Declared) With(preset string) []string {
 	p, ok := modelfile.PresetNamed(preset)
 	if !ok {
@@ -83,8 +83,8 @@ func (d Declared) With(preset string) []string {
 	return lines
 }
 
-// nearest returns the preset that feeds pixels as the file says, preferably that with the given name, or in
-// its order of channels; raw where there is none.
+// nearest returns the preset that feeds pixels as stated, preferably the one with the given name, or in its
+// order of channels; raw if there is none.
 func (d Declared) nearest(preferred string) modelfile.Preset {
 	best, _ := modelfile.PresetNamed("raw")
 	most := 0
@@ -106,12 +106,12 @@ func (d Declared) nearest(preferred string) modelfile.Preset {
 	return best
 }
 
-// feedsAs reports whether a preset makes the same of a pixel, but for the order of channels.
+// feedsAs reports whether a preset feeds pixels as stated, in any order of channels.
 func (d Declared) feedsAs(p modelfile.Preset) bool {
 	return d.same(p.Scale, p.Mean, p.Std, 1e-3)
 }
 
-// same reports whether black and white pixels are fed as the file says, up to a part of their distance.
+// same reports whether black and white pixels are fed as stated, up to a fraction of their distance.
 func (d Declared) same(scale float64, mean, std []float64, part float64) bool {
 	for c := range 3 {
 		m, s := mean[c%len(mean)], std[c%len(std)]
@@ -135,7 +135,8 @@ func listed(v []float64) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// contradictions tells where what a model is fed, or what its classes are called, isn't what the file says.
+// contradictions describes differences between the file's statements and the feeding of the model or the
+// names of its classes.
 func (d Declared) contradictions(p ONNXParams, s modelfile.Spec, labels string) (out []string) {
 	says := func(about string) string {
 		i := slices.IndexFunc(d.Said, func(s Said) bool { return s.About == about })
@@ -174,8 +175,8 @@ func (d Declared) contradictions(p ONNXParams, s modelfile.Spec, labels string) 
 	return out
 }
 
-// classNames returns the names that the file gives a model's classes, each a line; nil if it doesn't give as
-// many as there are.
+// classNames returns the file's names of a model's classes, each a line; nil if their number isn't that of
+// the classes.
 func (d Declared) classNames(s modelfile.Spec) []string {
 	names := slices.Clone(d.Names)
 	if s.Sides && len(names) == 1 {
@@ -190,14 +191,15 @@ func (d Declared) classNames(s modelfile.Spec) []string {
 	return names
 }
 
-// sameClass reports whether two names may be those of one class.
+// sameClass reports whether two names may name one class.
 func sameClass(a, b string) bool {
 	a, b = letters(a), letters(b)
 	return a == b || a == "" || b == "" || classname.Is(a, b) || classname.Is(b, a) ||
 		strings.Contains(a, b) || strings.Contains(b, a)
 }
 
-// declaredOf reads what a model says of its classes and of the input that takes images, "" for the only one.
+// declaredOf reads a model's statements about its classes and about the input that takes images, "" for the
+// only one.
 func declaredOf(m *onnx.Model, input string) Declared {
 	var r declaration
 	for _, n := range m.Notes() {
@@ -213,7 +215,7 @@ func declaredOf(m *onnx.Model, input string) Declared {
 	return r.Declared
 }
 
-// input reads the description of an input, and what its dimensions are said to mean.
+// input reads the description of an input, and the stated meaning of its dimensions.
 func (r *declaration) input(v *onnxpb.ValueInfoProto) {
 	_, meanings := onnx.Denotation(v)
 	for i, meaning := range meanings {
@@ -244,7 +246,7 @@ func (r *declaration) input(v *onnxpb.ValueInfoProto) {
 	}
 }
 
-// layoutByNames returns the layout that the names of an input's open dimensions tell.
+// layoutByNames returns the layout that the names of an input's open dimensions show.
 func layoutByNames(v *onnxpb.ValueInfoProto) (layout, source string) {
 	dims := v.GetType().GetTensorType().GetShape().GetDim()
 	if len(dims) != 4 {

@@ -9,27 +9,28 @@ import (
 	"github.com/runexp/runexp/stages/internal/rewrite"
 )
 
-// A guarantee is what a graph ensures of a value's numbers, whatever the image: interval arithmetic tells
-// logits, which a linear layer leaves unbounded, from numbers that a normalisation has bounded.
+// A guarantee is the properties of a value's numbers that a graph ensures for every image: interval
+// arithmetic distinguishes logits, which a linear layer leaves unbounded, from numbers that a normalisation
+// has bounded.
 type guarantee struct {
 	varies    bool // depends on the image
 	low, high float64
 
-	// by labels the node that normalises or bounds the numbers; "" if there is none behind the last linear
+	// by labels the node that normalises or bounds the numbers; "" if there is none after the last linear
 	// layer.
 	by string
 
-	// unit is what the probability 1 has become, or if log, the factor of the logarithm of a probability; 0
-	// if the numbers aren't probabilities. about says that another unit is possible.
+	// unit is the number for the probability 1, or if log, the factor of the logarithm of a probability; 0
+	// if the numbers aren't probabilities. about means that another unit is possible.
 	unit       float64
 	log, about bool
 
-	own   bool // every class has a probability of its own
-	whole bool // the numbers of a row are those of a distribution, all of them
+	own   bool // every class has a separate probability
+	whole bool // the numbers of a row are a whole distribution
 
 	rounds bool   // the numbers are rounded
-	never  string // why the numbers can't be those of classes, after the node's label; "" if they can
-	label  string // of the node that never is about, or that isn't known
+	never  string // why the numbers can't belong to classes, after the node's label; "" if they can
+	label  string // of the node in never, or of an unknown one
 }
 
 var (
@@ -59,7 +60,7 @@ func (g guarantee) normalises() bool {
 	return g.by != "" && g.never == "" && (g.unit != 0 || math.IsInf(g.low, 0) || math.IsInf(g.high, 0))
 }
 
-// guarantees are those of the values of a graph.
+// guarantees are the guarantees of the values of a graph.
 type guarantees struct {
 	of     map[string]guarantee
 	makers map[string]onnx.Node
@@ -67,8 +68,8 @@ type guarantees struct {
 	fixed  map[string]*onnxpb.TensorProto
 }
 
-// guaranteesOf derives the guarantees of all values of a model whose nodes are in order. shapes are those
-// that are known.
+// guaranteesOf derives the guarantees of all values of a model whose nodes are in order. shapes are the
+// known ones.
 func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
 	all := &guarantees{map[string]guarantee{"": constant}, map[string]onnx.Node{}, shapes,
 		map[string]*onnxpb.TensorProto{}}
@@ -111,8 +112,8 @@ func (all *guarantees) derive(g *onnxpb.GraphProto) {
 	}
 }
 
-// branched gives the outputs of an If what both of its branches guarantee. Values of one branch may be called
-// like those of the other.
+// branched gives the outputs of an If the common guarantee of its branches. Values of the branches may have
+// the same names.
 func (all *guarantees) branched(n onnx.Node) {
 	chosen := all.of[n.In(0)].varies
 	for k, branch := range onnx.Bodies(n.NodeProto) {
@@ -182,7 +183,7 @@ func decides(n onnx.Node, why string) guarantee {
 	return g
 }
 
-// made returns the guarantee of what a node makes.
+// made returns the guarantee of a node's output.
 func (all *guarantees) made(n onnx.Node) guarantee {
 	in := make([]guarantee, len(n.Input))
 	varies := false
@@ -213,7 +214,7 @@ func (all *guarantees) made(n onnx.Node) guarantee {
 	if out.varies = varies; !varies {
 		return guarantee{low: out.low, high: out.high}
 	}
-	for _, g := range in { // what is sorted stays sorted
+	for _, g := range in { // sorted numbers stay sorted
 		if g.never == sorts && !slices.Contains(layers, n.OpType) {
 			out.never, out.label = g.never, g.label
 		}
@@ -254,8 +255,8 @@ func (all *guarantees) quotient(n onnx.Node, x, y guarantee) guarantee {
 	return out
 }
 
-// exceeds reports whether a value is by the graph at least as large as a nonnegative one, such as a sum with
-// it.
+// exceeds reports whether the graph ensures that a value is at least as large as a nonnegative one, such as
+// a sum with it.
 func (all *guarantees) exceeds(sum, part string, depth int) bool {
 	if all.same(sum, part) {
 		return true
@@ -298,8 +299,8 @@ func (all *guarantees) sums(sum, part string, depth int) bool {
 	return false
 }
 
-// row reports whether a value has no more than one axis next to that of the images, so that what normalises
-// it normalises all of its numbers together.
+// row reports whether a value has at most one axis besides the images', so that its normalisation covers
+// all its numbers together.
 func (all *guarantees) row(value string) bool {
 	long := 0
 	shape, known := all.shapes[value]
@@ -331,7 +332,7 @@ func (all *guarantees) normaliser(value, of string) bool {
 // same reports whether two names stand for the same numbers.
 func (all *guarantees) same(a, b string) bool { return all.source(a) == all.source(b) }
 
-// source returns the value that a value is a view of, or it itself.
+// source returns the value of which a value is a view, or the value itself.
 func (all *guarantees) source(v string) string {
 	for {
 		n, ok := all.makers[v]

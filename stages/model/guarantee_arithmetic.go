@@ -54,7 +54,7 @@ func plus(x, y guarantee) guarantee {
 	return out
 }
 
-// merge gives out what two operands have in common.
+// merge gives out the common properties of two operands.
 func merge(out, x, y guarantee) guarantee {
 	out.rounds = x.rounds || y.rounds
 	for _, g := range []guarantee{x, y} {
@@ -119,7 +119,7 @@ func negative(x guarantee) guarantee {
 	return times(x, guarantee{low: -1, high: -1})
 }
 
-// either returns the guarantee of numbers of which each is one of x or of y.
+// either returns the guarantee of numbers each of which is one of x or of y.
 func either(x, y guarantee) guarantee {
 	out := merge(guarantee{varies: x.varies || y.varies, low: math.Min(x.low, y.low),
 		high: math.Max(x.high, y.high)}, x, y)

@@ -10,8 +10,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 )
 
-// note reads an entry of metadata. A key counts by its letters alone; the entries of a dictionary count as
-// entries of their own.
+// note reads an entry of metadata. Only the letters and digits of a key count; the entries of a dictionary
+// are read separately.
 func (r *declaration) note(key, value, source string) {
 	v, ok := readLiteral(value)
 	if !ok {
@@ -39,7 +39,7 @@ func (r *declaration) entry(key string, v literal, source string, depth int) {
 }
 
 // letters returns the letters and digits of a key, in lower case: Image.NominalPixelRange and
-// image_nominal_pixel_range are one.
+// image_nominal_pixel_range are the same.
 func letters(key string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
@@ -93,7 +93,7 @@ func (r *declaration) readNames(v literal, source string) {
 			return
 		}
 		if strings.ContainsAny(v[:min(1, len(v))], "[{(") {
-			return // cut off, or in a language that isn't known
+			return // cut off, or in an unknown language
 		}
 		separator := ","
 		for _, s := range []string{"\n", "|", ";"} {
@@ -126,8 +126,8 @@ func trimmed(names []string) []string {
 	return names
 }
 
-// numbered returns the names that a dictionary gives the numbers 0, 1 …, or gives these numbers to; nil for
-// other dictionaries.
+// numbered returns the names to which a dictionary assigns the numbers 0, 1 …, or which it assigns to them;
+// nil for other dictionaries.
 func numbered(d pairs) []string {
 	for _, reversed := range []bool{false, true} {
 		names := make([]string, len(d))
@@ -335,7 +335,7 @@ func readNumbers(of func(*declaration) *stated) func(*declaration, literal, stri
 	}
 }
 
-// readFactor reads what bytes are multiplied by. A factor above 1 could be meant for pixels in [0,1], or be a
+// readFactor reads the factor of bytes. A factor above 1 could be meant for pixels in [0,1], or be a
 // divisor.
 func (r *declaration) readFactor(v literal, source string) {
 	n := literalNumbers(v)

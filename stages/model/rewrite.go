@@ -13,8 +13,8 @@ import (
 // A rewriting is the parameters of a stage that rewrites models.
 type rewriting interface{ rewriter() variant.Rewriter }
 
-// rewriteStage declares a stage that makes a model of a model. It stores the digest of that and its
-// parameters, and neither weights nor a graph.
+// rewriteStage declares a stage that derives a model from another one. It stores the digest of that model
+// and its own parameters, and neither weights nor a graph.
 func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 	d.Relation = stages.Whole
 	d.Inputs = []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model that is rewritten"}}
@@ -55,7 +55,7 @@ func (p RandomiseParams) rewriter() variant.Rewriter {
 	return variant.Randomise{Share: p.Share, Order: p.Order, Weights: p.Weights, Seed: p.Seed}
 }
 
-// Randomise is the stage that makes a model with random weights in some layers, of a trained one.
+// Randomise is the stage that derives a model with random weights in some layers from a trained one.
 var Randomise = rewriteStage(stages.Def[RandomiseParams]{
 	Name: "model/randomise",
 	Doc: `a model with random weights in some of its layers
