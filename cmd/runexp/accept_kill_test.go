@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // killsYAML is many small cells, so that a kill finds the run anywhere.
@@ -109,11 +112,8 @@ func (w *world) completes(t *testing.T, whole *world, all int) (executed int) {
 // A run may be killed at any moment, again and again: the next goes on, and what
 // is published in the end is what it would have been, byte for byte.
 func TestKills(t *testing.T) {
-	const (
-		random = 70
-		inside = 30
-		round  = 5 // kills before a run may complete
-	)
+	const round = 5 // kills before a run may complete
+	kills := slices.Max(append(stagetest.Sample(t, 3, []int{70}), 25))
 	whole := newKills(t)
 	whole.env = []string{"DIE=0"}
 	e := whole.variation("runexp-dying", 0, "run", "kills.yaml", "--chunk", "2")
@@ -132,7 +132,7 @@ func TestKills(t *testing.T) {
 	t.Run("random", func(t *testing.T) {
 		t.Parallel()
 		rng := rand.New(rand.NewPCG(1, 2))
-		rounds(t, whole, all, random, round, func(w *world, n int) bool {
+		rounds(t, whole, all, kills, round, func(w *world, n int) bool {
 			later := time.Duration(rng.IntN(1500)) * time.Microsecond
 			if n == 0 { // so that there's something to go on from
 				return w.killAfter(1+rng.IntN(6), later)
@@ -143,7 +143,7 @@ func TestKills(t *testing.T) {
 	t.Run("inside a write", func(t *testing.T) {
 		t.Parallel()
 		rng := rand.New(rand.NewPCG(3, 4))
-		rounds(t, whole, all, inside, round, func(w *world, n int) bool {
+		rounds(t, whole, all, kills/2, round, func(w *world, n int) bool {
 			if n == 0 {
 				return w.dies(points/8 + rng.IntN(points/4))
 			}

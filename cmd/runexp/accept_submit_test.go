@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // twoWaves needs no runtime. What mixes reads the means, which need all images: that is a second wave.
@@ -411,10 +413,10 @@ func TestSubmittedJobs(t *testing.T) {
 // Links to one file make as many photographs as any. The time is that of processors, since other tests run.
 func TestSubmitMany(t *testing.T) {
 	const (
-		photos = 50_000
 		most   = 60 * time.Second
 		memory = 2000.0 // MiB
 	)
+	photos := slices.Max(append(stagetest.Sample(t, 2, []int{50_000}), 5_000))
 	ids := make([]string, 1000)
 	for i := range ids {
 		ids[i] = fmt.Sprint(i)

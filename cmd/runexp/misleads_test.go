@@ -32,7 +32,7 @@ func TestMisleads(t *testing.T) {
 		t.Fatalf("%d experiments: %v", len(files), err)
 	}
 	w := newWorld(t, nil)
-	for _, file := range stagetest.Sample(t, 3, files) {
+	for _, file := range stagetest.Sample(t, 4, files) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
