@@ -49,7 +49,7 @@ func TestNeedHolds(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range stagetest.Sample(t, 6, runs) {
+	for _, r := range stagetest.Sample(t, 8, runs) {
 		m := measureApart(t, r.net, r.kind, r.batch)
 		if m.Took > 7*m.Said/2+16<<20 || m.Hidden {
 			t.Errorf("%s, %s, %d: said %d, took %d, hidden: %v", r.net, r.kind, m.Batch, m.Said, m.Took,

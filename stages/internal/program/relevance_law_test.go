@@ -37,7 +37,7 @@ func mixed() []relevance.Policy {
 // is in the batch, on one thread and on two; and, but where branches meet, that the answer has the bits that
 // it has with the plain gradient.
 func TestRelevanceBits(t *testing.T) {
-	for name, p := range modeltest.Nets(t, false) {
+	for name, p := range stagetest.SampleOf(t, 3, modeltest.Nets(t, false)) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			const images = 3
@@ -223,7 +223,7 @@ func TestLRP0(t *testing.T) {
 // constants take, is what arrives, relative to the sum of magnitudes; and that what starts is what arrives in
 // the end with all that was taken.
 func TestConservation(t *testing.T) {
-	for name, p := range modeltest.Nets(t, !testing.Short()) {
+	for name, p := range stagetest.SampleOf(t, 3, modeltest.Nets(t, true)) {
 		t.Run(name, func(t *testing.T) {
 			n := net(t, p)
 			for _, bias := range []bool{true, false} {
