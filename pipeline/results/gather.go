@@ -14,8 +14,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Of gathers what a run has to publish: the scores of every stage, and the tables, figures and texts of the
-// published stages. command is how a reader reproduces the run.
+// Of collects the publishable results of a run: the scores of every stage, and the tables, figures and
+// texts of the published stages. command is the command by which a reader reproduces the run.
 func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Results, error) {
 	p := r.Plan
 	v := &publish.Results{
@@ -43,7 +43,7 @@ func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Resul
 	return v, nil
 }
 
-// cellOf gathers what a cell has to publish.
+// cellOf collects the publishable results of a cell.
 func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell, error) {
 	out := publish.Cell{Name: c.String(), Stage: c.Step.Name, Coord: c.Coord, N: -1, Params: r.Params(c)}
 	switch state := r.State(c); {
@@ -78,7 +78,7 @@ func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell
 	return out, nil
 }
 
-// addOutput adds what c has at an output port.
+// addOutput adds the data of c's output port.
 func addOutput(ctx context.Context, to *publish.Cell, r *pipeline.Result, c *plan.Cell, i int) error {
 	d, err := r.Data(ctx, c, i)
 	if err != nil {

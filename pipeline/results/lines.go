@@ -12,16 +12,16 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// lines lists what cells have to publish. Cells that differ only along axes which are collapsed before
-// anything is published have one line together: of a test on a thousand draws that publishes one verdict, the
-// folder has no thousand lines.
+// lines lists the publishable results of cells. Cells that differ only along axes which are collapsed
+// before anything is published have one line together: for a test on a thousand draws that publishes one
+// verdict, the folder doesn't have a thousand lines.
 type lines struct {
 	axes   map[*plan.Step]map[string]bool // the axes that distinguish the lines of a step
 	joined map[string]*line               // lines of several cells, by name
 	all    []*line
 }
 
-// A line is what one cell has to publish, or several cells together.
+// A line is the publishable results of one cell, or of several cells together.
 type line struct {
 	publish.Cell
 	defs []stages.Digest // the definitions of the cells; nil for a line that has one cell by itself
@@ -29,7 +29,7 @@ type line struct {
 
 func newLines(p *plan.Plan) *lines { return &lines{axes: listedAxes(p), joined: map[string]*line{}} }
 
-// add lists what c has to publish. A cell without results has a line of its own.
+// add lists the publishable results of c. A cell without results has a separate line.
 func (l *lines) add(c *plan.Cell, cell publish.Cell) {
 	coord := slices.DeleteFunc(slices.Clone(c.Coord), func(at stages.Coord) bool {
 		return !l.axes[c.Step][at.Axis]

@@ -15,8 +15,8 @@ import (
 )
 
 // A mapIndex says which results in the store are the maps, images and classes of a published folder. It is
-// stored by the definitions in the folder: a page is made without the experiment, and what the store has of a
-// cell doesn't name the items.
+// stored by the definitions in the folder: a page is made without the experiment, and the store's records
+// of a cell don't name the items.
 type mapIndex struct {
 	Lists [][]string // of ids
 	Ports []indexedPort
@@ -235,7 +235,7 @@ func netOf(c *plan.Cell) (q netOnImages, ok bool) {
 	return q, hasModel && hasImages
 }
 
-// predictors returns the cells that find the classes which nets predict: those of a stage that chooses
+// predictors returns the cells that find the classes which nets predict: cells of a stage that chooses
 // classes, with its default parameters.
 func predictors(p *plan.Plan) map[netOnImages]*plan.Cell {
 	index := map[netOnImages]*plan.Cell{}

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A CellMaps is the maps of a cell, with their images and classes, in the store. A page shows them; a review
-// folder has no room for them. Payloads that aren't known are nil.
+// A CellMaps is the maps of a cell, with their images and classes, in the store. A page shows them; a
+// review folder has no room for them. Unknown payloads are nil.
 type CellMaps struct {
 	Cell  string
 	Coord []stages.Coord
@@ -23,7 +23,7 @@ type CellMaps struct {
 
 	Prediction *Prediction // nil unless the experiment has a stage that predicts
 	Small      *Small      // nil without thumbnails
-	Wire       string      // what the experiment calls the maps, if it keeps neither them nor thumbnails
+	Wire       string      // the experiment's name for the maps, if it keeps neither them nor thumbnails
 }
 
 // A Small is the thumbnails of a cell's maps: levels of grey, and the values of the lowest and the highest.

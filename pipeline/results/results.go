@@ -1,9 +1,9 @@
-// Package results publishes what a run found. It connects the engine, which publishes nothing, with package
+// Package results publishes the results of a run. It connects the engine, which publishes nothing, with package
 // publish, which knows neither runs nor stores:
 //
 //   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares
 //     one.
-//   - gather.go: [Of] gathers what a run has to publish, cell by cell.
+//   - gather.go: [Of] collects the results to publish, cell by cell.
 //   - lines.go: cells that nothing published distinguishes have one line together.
 //   - maps.go: [FindMaps] finds the maps of a published folder in the store, with their images and classes.
 //   - map_index.go: the index by which it does so, which publishing leaves in the store.
@@ -21,8 +21,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Publish updates the review folder dir to what a run found. command is how a reader reproduces the run.
-// current reports that the folder was known to be up to date, so that nothing was compared.
+// Publish updates the review folder dir to the results of a run. command is the command by which a reader
+// reproduces the run. current means that the folder was known to be up to date, so that nothing was
+// compared.
 func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o publish.Options) (
 	v publish.Verdict, current bool, err error) {
 	key, err := publishKey(r, dir, command)
@@ -59,8 +60,8 @@ func Publish(ctx context.Context, r *pipeline.Result, dir, command string, o pub
 	return v, false, r.Store().SetMemo(key, b)
 }
 
-// An upToDate is what the store remembers of a folder that a run reproduced: while the folder has these
-// files, a run with the same results has nothing to compare.
+// An upToDate is the store's record of a folder that a run reproduced: while the folder has these files, a
+// run with the same results has nothing to compare.
 type upToDate struct {
 	Answer string
 	Files  []publish.File
@@ -76,7 +77,7 @@ func publishKey(r *pipeline.Result, dir, command string) (stages.Digest, error) 
 	return key.Of("publish", []stages.Digest{r.Digest()}, []string{dir, command}), nil
 }
 
-// Verify compares the review folder dir with what a run found, and writes nothing.
+// Verify compares the review folder dir with the results of a run, and writes nothing.
 func Verify(ctx context.Context, r *pipeline.Result, dir string) (publish.Verdict, error) {
 	review, err := Of(ctx, r, "")
 	if err != nil {
