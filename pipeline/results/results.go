@@ -1,5 +1,5 @@
-// Package results publishes the results of a run. It connects the engine, which publishes nothing, with package
-// publish, which knows neither runs nor stores:
+// Package results publishes the results of a run. It connects the engine, which publishes nothing, with
+// package publish, which knows neither runs nor stores:
 //
 //   - results.go: [Publish] updates a review folder, unless it is known to be up to date; [Verify] compares
 //     one.
