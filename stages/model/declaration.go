@@ -23,8 +23,9 @@ type stated struct {
 	source string
 }
 
-// say records a statement. An earlier one stays; if they differ, the two are a conflict.
-func (r *declaration) say(about, text, source string, first bool) bool {
+// say records a statement, and reports whether it is the first about its subject. An earlier one stays; if they
+// differ, the two are a conflict.
+func (r *declaration) say(about, text, source string) bool {
 	for _, s := range r.Said {
 		if s.About != about {
 			continue
@@ -35,18 +36,18 @@ func (r *declaration) say(about, text, source string, first bool) bool {
 		return false
 	}
 	r.Said = append(r.Said, Said{about, text, source})
-	return first
+	return true
 }
 
 func (r *declaration) order(order, source string) {
 	text := map[string]string{modelfile.RGB: "red comes first", modelfile.BGR: "blue comes first"}[order]
-	if r.say("order", text, source, true) {
+	if r.say("order", text, source) {
 		r.Order, r.Channels = order, 3
 	}
 }
 
 func (r *declaration) grey(source string) {
-	if r.say("order", "images are grey", source, true) {
+	if r.say("order", "images are grey", source) {
 		r.Channels = 1
 	}
 }
@@ -54,13 +55,13 @@ func (r *declaration) grey(source string) {
 func (r *declaration) layout(layout, source string) {
 	text := map[string]string{modelfile.NCHW: "channels come before places (nchw)",
 		modelfile.NHWC: "channels come behind places (nhwc)"}[layout]
-	if r.say("layout", text, source, true) {
+	if r.say("layout", text, source) {
 		r.Layout = layout
 	}
 }
 
 func (r *declaration) size(h, w int, source string) {
-	if r.say("size", fmt.Sprintf("images have %d×%d pixels", h, w), source, true) {
+	if r.say("size", fmt.Sprintf("images have %d×%d pixels", h, w), source) {
 		r.Height, r.Width = h, w
 	}
 }
@@ -74,7 +75,7 @@ func (r *declaration) names(names []string, source string) {
 	if len(names) > shown {
 		text += " …"
 	}
-	if r.say("names", fmt.Sprintf("%d classes are named %s", len(names), printable(text)), source, true) {
+	if r.say("names", fmt.Sprintf("%d classes are named %s", len(names), printable(text)), source) {
 		r.Names = names
 	}
 }
@@ -100,7 +101,7 @@ func (r *declaration) fed(scale float64, mean, std []float64, source string) {
 	} else {
 		text = fmt.Sprintf("pixels are fed as (pixel·%.4g − %.4g)/%.4g", scale, mean, std)
 	}
-	if r.say("range", text, source, true) {
+	if r.say("range", text, source) {
 		r.Scale, r.Mean, r.Std = scale, mean, std
 	}
 }

@@ -289,24 +289,24 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 	}
 	var parts []string
 	if len(better) > 0 {
-		parts = append(parts, shorter(better, "others")+" "+english.Are(len(better))+" better")
+		parts = append(parts, shorter(better)+" "+english.Are(len(better))+" better")
 	}
 	if len(worse) > 0 {
-		parts = append(parts, "it is better than "+shorter(worse, "others"))
+		parts = append(parts, "it is better than "+shorter(worse))
 	}
 	if len(other) > 0 {
-		parts = append(parts, "it differs from "+shorter(other, "others"))
+		parts = append(parts, "it differs from "+shorter(other))
 	}
 	if len(open) > 0 {
-		parts = append(parts, "it can't be told apart from "+shorter(open, "others"))
+		parts = append(parts, "it can't be told apart from "+shorter(open))
 	}
 	return text + ": " + strings.Join(parts, "; ") + "."
 }
 
 // shorter lists a few names, and counts more.
-func shorter(names []string, noun string) string {
+func shorter(names []string) string {
 	if len(names) > 4 {
-		return fmt.Sprintf("%d %s", len(names), noun)
+		return fmt.Sprintf("%d others", len(names))
 	}
 	return english.And(names)
 }
