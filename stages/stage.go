@@ -229,21 +229,21 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // New turns a declaration into a [Stage].
 func New[P any](d Def[P]) Stage {
 	of := func(params any) P { return *params.(*P) }
-	s := Stage{Def: alike(d), NewParams: func() any { p := d.Defaults; return &p }}
+	s := Stage{Def: alike(reflect.ValueOf(d)), NewParams: func() any { p := d.Defaults; return &p }}
 	s.Tolerance = cmp.Or(d.Tolerance, UsualTolerance)
-	s.Check = given(d.Check, func(params any, wired func(string) bool) error {
+	s.Check = given(d.Check != nil, func(params any, wired func(string) bool) error {
 		return d.Check(of(params), wired)
 	})
-	s.Sources = given(d.Sources, func(params any, ids []string) ([]Source, error) {
+	s.Sources = given(d.Sources != nil, func(params any, ids []string) ([]Source, error) {
 		return d.Sources(of(params), ids)
 	})
-	s.Facts = given(d.Facts, func(params any, in map[string]Facts) (map[string]Facts, error) {
+	s.Facts = given(d.Facts != nil, func(params any, in map[string]Facts) (map[string]Facts, error) {
 		return d.Facts(of(params), in)
 	})
-	s.Program = given(d.Program, func(ctx context.Context, params any, e *Env) (Digest, error) {
+	s.Program = given(d.Program != nil, func(ctx context.Context, params any, e *Env) (Digest, error) {
 		return d.Program(ctx, of(params), e)
 	})
-	s.Hooks = given(d.Hooks, func(params any) Hooks { return d.Hooks(of(params)) })
+	s.Hooks = given(d.Hooks != nil, func(params any) Hooks { return d.Hooks(of(params)) })
 	s.Run = func(ctx context.Context, params any, e *Env) error {
 		if d.Shared != nil {
 			return d.Shared.Run(ctx, []Part{{params, e}})
@@ -253,23 +253,24 @@ func New[P any](d Def[P]) Stage {
 	return s
 }
 
-// alike returns a declaration with the fields of d that don't depend on P, and with its defaults.
-func alike[P any](d Def[P]) (out Def[any]) {
-	from, to := reflect.ValueOf(d), reflect.ValueOf(&out).Elem()
-	for i := range from.NumField() {
-		if f := from.Field(i); f.Type().AssignableTo(to.Field(i).Type()) {
+// alike returns a declaration with the fields of d whose type doesn't depend on that of its parameters, and
+// with its defaults.
+func alike(d reflect.Value) (out Def[any]) {
+	to := reflect.ValueOf(&out).Elem()
+	for i := range d.NumField() {
+		if f := d.Field(i); f.Type().AssignableTo(to.Field(i).Type()) {
 			to.Field(i).Set(f)
 		}
 	}
 	return out
 }
 
-// given returns erased, which calls the function declared, or nil if that is nil.
-func given[F, G any](declared F, erased G) (none G) {
-	if reflect.ValueOf(declared).IsNil() {
-		return none
+// given returns f if the declaration has the function that f calls, and nil otherwise.
+func given[F any](declared bool, f F) (none F) {
+	if declared {
+		return f
 	}
-	return erased
+	return none
 }
 
 // HooksOf returns the hooks of a stage with these parameters.
