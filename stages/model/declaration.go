@@ -23,8 +23,8 @@ type stated struct {
 	source string
 }
 
-// say records a statement, and reports whether it is the first about its subject. An earlier one stays; if they
-// differ, the two are a conflict.
+// say records a statement, and reports whether it is the first about its subject. An earlier one stays; if
+// they differ, the two are a conflict.
 func (r *declaration) say(about, text, source string) bool {
 	for _, s := range r.Said {
 		if s.About != about {
