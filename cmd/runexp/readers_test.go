@@ -24,7 +24,7 @@ var readers = map[string]string{
 	"pipeline/fetch/download.go":    "maxBytes mostRestarts allAttempts",
 	"pipeline/fetch/hub.go": "own: the user's token, and refs of the hub's tools, each " +
 		"within a limit",
-	"pipeline/fetch/record.go":            "own: the cache's records",
+	"pipeline/fetch/manifest.go":          "own: the cache's manifests",
 	"pipeline/fetch/unpack.go":            "maxBytes",
 	"pipeline/plan/files.go":              "own: names alone",
 	"pipeline/plan/parse.go":              "maxExperimentBytes",
