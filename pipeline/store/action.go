@@ -98,16 +98,16 @@ func (s *Store) putListing(o *Output, l *Listing, needed *objectTable) error {
 	for _, p := range l.objects.objects {
 		needed.number(p)
 	}
-	parts := l.encode()
+	pieces := l.encode()
 	size := 0
-	for _, b := range parts {
+	for _, b := range pieces {
 		size += len(b)
 	}
 	if size <= smallObject {
-		o.Inline, o.Object = slices.Concat(parts...), nil
+		o.Inline, o.Object = slices.Concat(pieces...), nil
 		return nil
 	}
-	object, err := s.putObject(parts)
+	object, err := s.putObject(pieces)
 	o.Inline, o.Object = nil, &object
 	needed.number(object)
 	return err

@@ -267,8 +267,8 @@ func (w *world) writeShare(t *testing.T, dir string, share int, o Options) error
 func age(t *testing.T, dir string) {
 	t.Helper()
 	long := time.Now().Add(-2 * shareInUse)
-	for _, part := range shareNames(t, dir) {
-		if err := os.Chtimes(part, long, long); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range shareNames(t, dir) {
+		if err := os.Chtimes(path, long, long); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}

@@ -169,18 +169,18 @@ func TestMergeRefusesOne(t *testing.T) {
 	chunks := []chunk{newChunk(r, 1, 1, 5000), newChunk(r, 1, 1, 6000), newChunk(r, 2, 1, 7000)}
 	dir := scratch(t)
 	shared(t, dir, chunks...)
-	part := shareNames(t, dir)[0]
-	b, err := os.ReadFile(part)
+	path := shareNames(t, dir)[0]
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flip(t, part, int64(bytes.Index(b, chunks[1].payloads[0])+2500), 1)
+	flip(t, path, int64(bytes.Index(b, chunks[1].payloads[0])+2500), 1)
 	for round, added := range []int{2, 0} {
 		if f := mergeShares(t, dir); f.Items != added || len(f.Refused) != 1 || f.Removed > 0 {
 			t.Errorf("%d: %+v", round, f)
 		}
 	}
-	if err := os.Remove(part); err != nil { // which a verification would name
+	if err := os.Remove(path); err != nil { // which a verification would name
 		t.Fatal(err)
 	}
 	hasChunks(t, dir, 1, chunks[0], chunks[2])

@@ -204,12 +204,12 @@ func FuzzStatIndex(f *testing.F) {
 func FuzzShare(f *testing.F) {
 	w := newWorld(4)
 	name := shareNames(f, sharedBy(f, scratch(f), w))[0]
-	part, err := os.ReadFile(name)
+	whole, err := os.ReadFile(name)
 	if err != nil {
 		f.Fatal(err)
 	}
 	full := w.filled(f)
-	f.Add(part)
+	f.Add(whole)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := scratch(t)
 		if err := os.CopyFS(dir, os.DirFS(full)); err != nil {

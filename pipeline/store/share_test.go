@@ -144,9 +144,9 @@ func TestShare(t *testing.T) {
 	if v := w.check(t, s); v.misses > 0 {
 		t.Errorf("%d misses in the share", v.misses)
 	}
-	parts := shareNames(t, dir)
-	if len(parts) != 1 || !strings.HasPrefix(filepath.Base(parts[0]), "1of3.") {
-		t.Fatalf("shares: %q", parts)
+	names := shareNames(t, dir)
+	if len(names) != 1 || !strings.HasPrefix(filepath.Base(names[0]), "1of3.") {
+		t.Fatalf("shares: %q", names)
 	}
 	info, err := s.Shares()
 	if err != nil || len(info) != 1 || info[0].End != nil || !info[0].InUse() || info[0].Items != 218 ||
@@ -160,14 +160,14 @@ func TestShare(t *testing.T) {
 	after := files(t, dir)
 	after = slices.DeleteFunc(after, func(f string) bool { return strings.Contains(f, "shares") })
 	if !slices.Equal(before, after) {
-		t.Error("the share wrote more than its share")
+		t.Error("the share wrote more than its file")
 	}
 	info, err = open(t, dir, Options{ReadOnly: true}).Shares()
 	if err != nil || len(info) != 1 || info[0].InUse() || info[0].End.Outcome != "it failed" {
 		t.Errorf("after its end: %+v, %v", info, err)
 	}
-	if names := shareNames(t, dir); !slices.Equal(names, parts) {
-		t.Errorf("who asks for shares leaves %q", names)
+	if left := shareNames(t, dir); !slices.Equal(left, names) {
+		t.Errorf("a look at shares leaves %q", left)
 	}
 	again := openShare(t, dir, Options{})
 	if v := w.items(t, again); v.misses > 0 {
@@ -519,8 +519,8 @@ func TestMergeSharesKilled(t *testing.T) {
 func TestHostileShares(t *testing.T) {
 	w := newWorld(4)
 	from := sharedBy(t, scratch(t), w)
-	part := shareNames(t, from)[0]
-	whole, err := os.ReadFile(part)
+	path := shareNames(t, from)[0]
+	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -675,12 +675,12 @@ func TestCollectWithShares(t *testing.T) {
 func TestVerifyShares(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)
-	part := shareNames(t, dir)[0]
-	info, err := os.Stat(part)
+	path := shareNames(t, dir)[0]
+	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flip(t, part, info.Size()/2, 1)
+	flip(t, path, info.Size()/2, 1)
 	if err := os.Symlink("/etc", filepath.Join(dir, "shares", "2of3.0000000000000001")); err != nil {
 		t.Fatal(err)
 	}
@@ -715,12 +715,12 @@ func (others) Rename(from, to string) error {
 func TestVerifySharesOfOthers(t *testing.T) {
 	w := newWorld(4)
 	dir := sharedBy(t, scratch(t), w)
-	part := shareNames(t, dir)[0]
-	info, err := os.Stat(part)
+	path := shareNames(t, dir)[0]
+	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flip(t, part, info.Size()/2, 1)
+	flip(t, path, info.Size()/2, 1)
 	s := open(t, dir, Options{})
 	s.fs = others{}
 	problems, err := s.Verify(t.Context())
