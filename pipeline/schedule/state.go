@@ -24,6 +24,3 @@ func (s State) Finished() bool { return s >= Cached }
 
 // OK reports whether the cell has results.
 func (s State) OK() bool { return s == Cached || s == Done }
-
-// toExecute reports whether the cell is known to need execution, and no job has begun it.
-func (s State) toExecute() bool { return s == Ready || s == Held }
