@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/pipeline/execute"
+	"github.com/runexp/runexp/pipeline/schedule"
 )
 
 // A forecast estimates the end of a run, from the cost of its cells so far and in earlier runs.
@@ -40,10 +41,11 @@ func (r *run) foresee(began time.Time) {
 		if c.over {
 			continue
 		}
-		total := 0
-		c.step, c.over = n.Step.Name, r.schedule.State(n.Cell).Finished()
-		c.spent, total = r.executor.Spent(n)
-		if c.over {
+		state, total := r.schedule.State(n.Cell), 0
+		if c.step, c.over = n.Step.Name, state.Finished(); state == schedule.Cached {
+			continue // nothing was spent on it
+		}
+		if c.spent, total = r.executor.Spent(n); c.over {
 			continue
 		}
 		if !c.asked {

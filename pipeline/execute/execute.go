@@ -85,7 +85,7 @@ type Executor struct {
 	caches    []*device.Cache // all of them
 
 	trials trials
-	work   []work // by index in the plan
+	work   func() []work // by index in the plan, made when the first is asked for
 
 	items, restored atomic.Int64 // executed items, and cells computed again
 }
@@ -102,7 +102,8 @@ type work struct {
 // programs. Host slots have their own cache, so that a device never waits on work that waits for a device.
 func New(ctx context.Context, c Config) *Executor {
 	x := &Executor{Config: c, batch: cmp.Or(c.Batch, usualBatch(c.Devices[0].Class)),
-		gone: make(chan struct{}), work: make([]work, len(c.Resolver.Cells))}
+		gone: make(chan struct{})}
+	x.work = sync.OnceValue(func() []work { return make([]work, len(c.Resolver.Cells)) })
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.hostCache = x.newCache()
 	x.Resolver.Compiling = x.hostCache
@@ -142,7 +143,7 @@ func (x *Executor) Executed() (items, restored int) {
 	return int(x.items.Load()), int(x.restored.Load())
 }
 
-func (x *Executor) of(n *resolve.Cell) *work { return &x.work[n.Index] }
+func (x *Executor) of(n *resolve.Cell) *work { return &x.work()[n.Index] }
 
 // usualBatch returns the default number of passes that are given to a device of a class at once: programs
 // on a GPU may find that fewer are as good.

@@ -39,10 +39,11 @@ func (n *Cell) ID() *key.Identity { return n.identity.Load() }
 
 // SetLive sets the edges that pass data to n, nil for all.
 func (n *Cell) SetLive(edges [][]plan.Edge) {
-	id := *n.ID()
-	if edges == nil && id.Edges == nil {
+	known := n.ID()
+	if edges == nil && known.Edges == nil {
 		return
 	}
+	id := *known
 	id.Edges = edges
 	n.identity.Store(&id)
 }

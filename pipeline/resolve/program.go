@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
@@ -21,18 +22,24 @@ type programs struct {
 
 // Recall looks up n's program, and returns ErrNotCompiled if this compiler hasn't compiled it before.
 func (r *Resolver) Recall(n *Cell) error {
-	at := r.Keys.Program(n.ID(), r.CompiledBy())
+	d, err := r.recall(n.ID())
+	if err == nil {
+		n.setProgram(d)
+	}
+	return err
+}
+
+func (r *Resolver) recall(id *key.Identity) (d stages.Digest, err error) {
+	at := r.Keys.Program(id, r.CompiledBy())
 	if d, ok := r.programs.known.Load(at); ok {
-		n.setProgram(d.(stages.Digest))
-		return nil
+		return d.(stages.Digest), nil
 	}
 	b, ok := r.Store.Memo(at)
-	if !ok || len(b) != len(stages.Digest{}) {
-		return ErrNotCompiled
+	if !ok || len(b) != len(d) {
+		return d, ErrNotCompiled
 	}
-	n.setProgram(stages.Digest(b))
 	r.programs.known.Store(at, stages.Digest(b))
-	return nil
+	return stages.Digest(b), nil
 }
 
 // Compile finds the digest of n's program by compiling it; all value inputs must be finished. It must not

@@ -171,29 +171,34 @@ func (r *Resolver) Look(n *Cell) Look {
 
 // MakeKey makes n's key; all inputs must have finished.
 func (r *Resolver) MakeKey(n *Cell) error {
-	if err := r.Prepare(n); err != nil {
-		return err
-	}
 	id := *n.ID()
-	var err error
-	if id.Key, err = r.Keys.Cell(&id); err != nil {
-		return err
+	err := r.prepare(&id)
+	if err == nil {
+		id.Key, err = r.Keys.Cell(&id)
 	}
 	n.identity.Store(&id)
-	return nil
+	return err
 }
 
 // Prepare finds the parts of n's key that aren't results of other cells: its sources and its program.
 func (r *Resolver) Prepare(n *Cell) error {
-	if n.ID().LacksSources() {
-		if err := r.findSources(n); err != nil {
+	id := *n.ID()
+	err := r.prepare(&id)
+	n.identity.Store(&id)
+	return err
+}
+
+// prepare fills in sources and program, as far as they can be found, of an identity that no cell has yet.
+func (r *Resolver) prepare(id *key.Identity) (err error) {
+	if id.LacksSources() {
+		if id.Sources, err = r.findSources(id); err != nil {
 			return err
 		}
 	}
-	if n.ID().LacksProgram() {
-		return r.Recall(n)
+	if id.LacksProgram() {
+		id.Program, err = r.recall(id)
 	}
-	return nil
+	return err
 }
 
 // LookUp looks for results under n's key that are good enough.

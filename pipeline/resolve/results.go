@@ -33,7 +33,7 @@ func (r *Resolver) Identity(c *plan.Cell) *key.Identity { return r.Cells[c.Index
 // Result implements [key.Results].
 func (r *Resolver) Result(c *plan.Cell, port int) stages.Digest { return r.Cells[c.Index].Result(port) }
 
-// Definition implements [key.Results]. The definition of a cell that hasn't finished isn't final.
+// Definition implements [key.Results]. All inputs of the cell must have finished.
 func (r *Resolver) Definition(c *plan.Cell) (stages.Digest, error) {
 	n := r.Cells[c.Index]
 	n.mu.Lock()
@@ -43,7 +43,7 @@ func (r *Resolver) Definition(c *plan.Cell) (stages.Digest, error) {
 		return *known, nil
 	}
 	d, err := r.Keys.Definition(n.ID())
-	if err == nil && n.HasResults() {
+	if err == nil {
 		n.mu.Lock()
 		n.outcome.definition = &d
 		n.mu.Unlock()

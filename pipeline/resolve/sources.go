@@ -15,54 +15,44 @@ import (
 // collected.
 const manySources = 100_000
 
-// findSources lists the sources of n's stage, and digests their files.
-func (r *Resolver) findSources(n *Cell) error {
-	l, err := r.sourcesOf(n)
-	if err != nil {
-		return err
-	}
-	id := *n.ID()
-	id.Sources = l
-	n.identity.Store(&id)
-	if l.Len() > manySources {
-		runtime.GC()
-	}
-	return nil
-}
-
-func (r *Resolver) sourcesOf(n *Cell) (*key.Sources, error) {
-	divided := r.whole != nil && n.Stage.Primary() < 0 && n.Stage.Relation != stages.Whole
+// findSources lists the sources of a cell's stage, and digests their files.
+func (r *Resolver) findSources(id *key.Identity) (*key.Sources, error) {
+	divided := r.whole != nil && id.Cell.Stage.Primary() < 0 && id.Cell.Stage.Relation != stages.Whole
 	if divided {
-		if all := r.whole.Cells[n.Index].ID().Sources; all != nil {
+		if all := r.whole.Identity(id.Cell).Sources; all != nil {
 			return r.ownSources(all), nil
 		}
 	}
-	sources, err := r.listSources(n)
+	sources, err := r.listSources(id)
 	if err != nil {
 		return nil, err
 	}
 	if divided {
 		sources = slices.DeleteFunc(sources, func(s stages.Source) bool { return !r.share.Owns(s.ID) })
 	}
-	return key.NewSources(sources, r.texts, r.fileDigest)
+	l, err := key.NewSources(sources, r.texts, r.fileDigest)
+	if sources = nil; l.Len() > manySources {
+		runtime.GC()
+	}
+	return l, err
 }
 
 // listSources returns a stage's sources: one for each item if it has item inputs, or else those of all
 // shares.
-func (r *Resolver) listSources(n *Cell) ([]stages.Source, error) {
-	if n.Stage.Primary() >= 0 {
-		calls, err := r.Keys.CallIDs(n.ID())
+func (r *Resolver) listSources(id *key.Identity) ([]stages.Source, error) {
+	if id.Cell.Stage.Primary() >= 0 {
+		calls, err := r.Keys.CallIDs(id)
 		if err != nil {
 			return nil, err
 		}
-		sources, err := n.Cell.Sources(calls.All())
+		sources, err := id.Cell.Sources(calls.All())
 		if err == nil && len(sources) != calls.Len() {
-			err = plan.Bug("stage %s lists %d sources for %d items", n.Stage.Name, len(sources), calls.Len())
+			err = plan.Bug("stage %s lists %d sources for %d items", id.Cell.Stage.Name, len(sources), calls.Len())
 		}
 		return sources, err
 	}
-	sources, err := n.Cell.Sources(nil)
-	if err != nil || n.Stage.Relation == stages.Whole {
+	sources, err := id.Cell.Sources(nil)
+	if err != nil || id.Cell.Stage.Relation == stages.Whole {
 		return sources, err
 	}
 	if r.Plan.Limit > 0 && len(sources) > r.Plan.Limit {
