@@ -73,7 +73,7 @@ var mutants = []mutant{
 	{"stats/sensitivity.go", "number++", "number--", "stats.TestOfficialSensitivity"},
 	{"stats/sensitivity.go", "sum[k] = (sum[k] - low) / (high - low)", "sum[k] -= low",
 		"stats.TestOfficialSensitivity"},
-	{"stats/sensitivity.go", "case defined[item.ID] == len(cells):", "default:", "stats.TestSensitivity"},
+	{"stats/sensitivity.go", "if defined[id] < len(cells) {", "if false {", "stats.TestSensitivity"},
 	{"stats/mean_curve.go", "mean[k] /= float64(cells)", "mean[k] /= 1", "stats.TestMeanCurve"},
 	{"score/mas.go", "difference[k] = insertion[k] - deletion[k]",
 		"difference[k] = insertion[k] + deletion[k]", "score.TestMASCurvesAreThose"},
@@ -279,7 +279,7 @@ var mutants = []mutant{
 	// what report/sheet shows
 	{"report/sheet_items.go", "taken[class] > p.PerClass {", "taken[class] >= p.PerClass {",
 		"report.TestSheetSelection"},
-	{"report/sheet_items.go", "score: sum[id] / float64(n[id])", "score: sum[id]",
+	{"report/sheet_items.go", "sum[id] /= float64(n[id])", "sum[id] /= 1",
 		"report.TestSheetSelection"},
 }
 
