@@ -26,13 +26,17 @@ type ahead struct {
 // forecasts are this far apart: each examines every cell.
 const forecasts = time.Second
 
-// foresee updates the forecast, which later events contain. Only the loop calls it.
+// foresee updates the forecast, which later events contain, unless all cells are cached. Only the loop calls
+// it.
 func (r *run) foresee(began time.Time) {
 	f, now := &r.forecast, time.Now()
 	if now.Before(f.due) {
 		return
 	}
 	if f.cells == nil {
+		if r.schedule.Count(schedule.Cached) == len(r.plan.Cells) {
+			return
+		}
 		f.cells = make([]ahead, len(r.plan.Cells))
 	}
 	o := &Outlook{store: r.engine.Store, resolver: r.resolver, speeds: r.speeds}
