@@ -37,7 +37,11 @@ func (r *run) loop(drain <-chan struct{}) {
 
 // startOne starts one piece of work if there is one and a slot for it.
 func (r *run) startOne() bool {
-	host, onDevice := r.executor.FreeHost(), r.executor.FreeDevice()
+	host := r.executor.FreeHost()
+	var onDevice *execute.Worker
+	if len(r.jobs) > 0 { // else there are no chunks to start
+		onDevice = r.executor.FreeDevice()
+	}
 	work, ok := r.schedule.Next(host != nil, onDevice != nil)
 	w := host
 	if work.Chunk != nil && work.Chunk.Device {
