@@ -188,7 +188,7 @@ func (r *Resolver) Prepare(n *Cell) error {
 	return err
 }
 
-// prepare fills in sources and program, as far as they can be found, of an identity that no cell has yet.
+// prepare fills in the sources and the program, if they can be found, of an identity that no cell has yet.
 func (r *Resolver) prepare(id *key.Identity) (err error) {
 	if id.LacksSources() {
 		if id.Sources, err = r.findSources(id); err != nil {
