@@ -132,7 +132,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan) *run {
 		jobs: map[*schedule.Job]*execute.Job{}, resolved: sync.OnceValue(p.Resolved),
 	}
 	r.resolver = e.newResolver(p, r.reporter)
-	r.resolver.Class = e.MadeBy(e.Devices[0].Class)
+	r.resolver.MadeHere = e.MadeBy(e.Devices[0].Class)
 	r.speeds = newSpeeds(r.resolver)
 	r.executor = execute.New(ctx, execute.Config{
 		Resolver: r.resolver, Store: e.Store, Devices: e.Devices, Batch: e.Batch, Chunk: e.Chunk,
@@ -144,7 +144,7 @@ func (e *Engine) newRun(ctx context.Context, p *plan.Plan) *run {
 
 func (e *Engine) newResolver(p *plan.Plan, events resolve.Events) *resolve.Resolver {
 	return resolve.New(p, resolve.Options{
-		Store: e.Store, MadeBy: e.MadeBy, Devices: e.Devices[0].Class, Compiler: e.Compiler,
+		Store: e.Store, MadeBy: e.MadeBy, Class: e.Devices[0].Class, Compiler: e.Compiler,
 		SameDevice: e.SameDevice, Force: e.Force, Events: events,
 	})
 }
@@ -158,9 +158,21 @@ func (r *run) lookAhead(ctx context.Context, stop <-chan struct{}) {
 	r.resolver.Narrow(ctx, r.engine.Share, stop)
 	r.looks = make([]resolve.Look, len(r.plan.Cells))
 	for i, n := range r.resolver.Cells {
-		r.looks[i].Looked = n.HasResults()
-		r.looks[i].Found = r.looks[i].Looked
+		found := n.HasResults()
+		r.looks[i] = resolve.Look{Fresh: found, Found: found}
 	}
+}
+
+// cached counts the cells whose results an earlier run has made, also those that a run which was stopped
+// hasn't settled.
+func (r *run) cached() (count int) {
+	for _, n := range r.resolver.Cells {
+		state := r.schedule.State(n.Cell)
+		if state == schedule.Cached || !state.Finished() && n.HasResults() {
+			count++
+		}
+	}
+	return count
 }
 
 // summary counts the work of the run.
@@ -168,7 +180,7 @@ func (r *run) summary() Summary {
 	count := r.schedule.Count
 	items, restored := r.executor.Executed()
 	return Summary{
-		Cells: len(r.plan.Cells), Cached: count(schedule.Cached), Executed: count(schedule.Done),
+		Cells: len(r.plan.Cells), Cached: r.cached(), Executed: count(schedule.Done),
 		Failed: count(schedule.Failed), Blocked: count(schedule.Blocked),
 		Postponed: count(schedule.Postponed), Items: items, Restored: restored,
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/schedule"
 )
 
@@ -294,5 +295,52 @@ publish: []
 	w := o.Why(c)
 	if len(w.Changes) != 0 || w.Cause == nil || w.Cause.Cell != "model" || len(w.Cause.Changes) != 2 {
 		t.Errorf("why: %+v, caused by %+v", w, w.Cause)
+	}
+}
+
+// TestWhyWithoutFiles: why answers for a cell that drops what is missing when all of that can't be read.
+func TestWhyWithoutFiles(t *testing.T) {
+	const yaml = `
+name: why
+axes:
+  path: [a.bin, b.bin]
+stages:
+  model:  {uses: lab/file, matrix: [path], with: {path: "${path}"}}
+  images: {uses: lab/source}
+  maps:   {uses: lab/wild, matrix: [path], in: {images: images, model: model}}
+  plain:  {uses: lab/scale, in: {images: images}}
+  scores: {uses: lab/add, in: {maps: plain}}
+  total:  {uses: lab/sum, in: {scores: scores, maps: maps}, over: [path], missing: drop}
+publish: []
+`
+	l := newLab(t)
+	l.items = []string{"a=1"}
+	for _, file := range []string{"a.bin", "b.bin"} {
+		if err := os.WriteFile(filepath.Join(l.dir, file), []byte(file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.mustRun(yaml)
+	for _, file := range []string{"a.bin", "b.bin"} {
+		if err := os.Remove(filepath.Join(l.dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, o := l.outlook(yaml)
+	c, err := find(p, "total")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := o.State(c); got.Kind != pipeline.Broken {
+		t.Errorf("total: %s", got)
+	}
+	gone := 0
+	for _, change := range o.Why(c).Changes {
+		if change.Is == "gone" {
+			gone++
+		}
+	}
+	if gone != 2 {
+		t.Errorf("%d maps are gone of 2: %+v", gone, o.Why(c).Changes)
 	}
 }

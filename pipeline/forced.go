@@ -47,7 +47,7 @@ func (f Forced) String() string {
 // reportForced compares a forced cell's results with the stored ones.
 func (r *run) reportForced(n *resolve.Cell) {
 	look := r.looks[n.Index]
-	if look.Reason != resolve.Forced {
+	if look.Reason != resolve.ForcedReason {
 		return
 	}
 	f := Forced{Cell: n.String(), Reproduced: true}

@@ -45,10 +45,8 @@ func (r *run) foresee(began time.Time) {
 		if c.over {
 			continue
 		}
-		state, total := r.schedule.State(n.Cell), 0
-		if c.step, c.over = n.Step.Name, state.Finished(); state == schedule.Cached {
-			continue // nothing was spent on it
-		}
+		total := 0
+		c.step, c.over = n.Step.Name, r.schedule.State(n.Cell).Finished()
 		if c.spent, total = r.executor.Spent(n); c.over {
 			continue
 		}

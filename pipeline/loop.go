@@ -13,7 +13,7 @@ import (
 func (r *run) loop(drain <-chan struct{}) {
 	defer r.workers.Wait()
 	r.settleDue()
-	r.show(Event{Kind: Planned, Total: len(r.plan.Cells), Done: r.schedule.Count(schedule.Cached)})
+	r.show(Event{Kind: Planned, Total: len(r.plan.Cells), Done: r.cached()})
 	began := time.Now()
 	for {
 		r.foresee(began)
@@ -44,7 +44,7 @@ func (r *run) startOne() bool {
 	}
 	work, ok := r.schedule.Next(host != nil, onDevice != nil)
 	w := host
-	if work.Chunk != nil && work.Chunk.Device {
+	if work.Piece != nil && work.Piece.Device {
 		w = onDevice
 	}
 	for _, other := range []*execute.Worker{host, onDevice} {
@@ -57,7 +57,7 @@ func (r *run) startOne() bool {
 		r.startCompiling(w, work)
 	case work.Open != nil:
 		r.startJob(w, work)
-	case work.Chunk != nil:
+	case work.Piece != nil:
 		r.startPiece(w, work)
 	}
 	return ok
@@ -111,10 +111,10 @@ func (r *run) startJob(w *execute.Worker, work schedule.Work) {
 
 // startPiece starts the next chunks of a job.
 func (r *run) startPiece(w *execute.Worker, work schedule.Work) {
-	j := r.jobs[work.Chunk]
+	j := r.jobs[work.Piece]
 	piece := w.Next(j)
 	if piece.Last {
-		r.schedule.AllStarted(work.Chunk)
+		r.schedule.AllStarted(work.Piece)
 	}
 	var committed, lost bool
 	r.launch(w, work, func() (err error) {
@@ -123,11 +123,11 @@ func (r *run) startPiece(w *execute.Worker, work schedule.Work) {
 	}, func(err error) {
 		switch {
 		case committed:
-			delete(r.jobs, work.Chunk)
+			delete(r.jobs, work.Piece)
 			r.finishJob(j, err)
 		case lost:
 			if piece.PutBack() {
-				r.schedule.Begin(work.Chunk)
+				r.schedule.Begin(work.Piece)
 			}
 		case err != nil:
 			piece.Fail(err)

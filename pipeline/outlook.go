@@ -22,7 +22,6 @@ type Outlook struct {
 	resolver *resolve.Resolver
 	speeds   *speeds
 	devices  int
-	looks    []resolve.Look // by index, like the next field
 	ahead    []Ahead
 }
 
@@ -60,21 +59,21 @@ func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
 	r.Compiling = device.NewCache(cmp.Or(e.DeviceBytes, 4<<30))
 	defer r.Compiling.Trim()
 	if e.SameDevice {
-		r.Class = e.MadeBy(e.Devices[0].Class)
+		r.MadeHere = e.MadeBy(e.Devices[0].Class)
 	}
 	looks := r.LookAhead(ctx, nil)
-	o := &Outlook{store: e.Store, resolver: r, speeds: newSpeeds(r), devices: len(e.Devices), looks: looks,
+	o := &Outlook{store: e.Store, resolver: r, speeds: newSpeeds(r), devices: len(e.Devices),
 		ahead: make([]Ahead, len(p.Cells))}
 	for i, n := range r.Cells {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		o.ahead[i] = o.judge(n)
+		o.ahead[i] = o.judge(n, looks[i])
 	}
 	return o, nil
 }
 
-func (o *Outlook) judge(n *resolve.Cell) Ahead {
+func (o *Outlook) judge(n *resolve.Cell, look resolve.Look) Ahead {
 	var broken bool
 	for e := range n.Edges() {
 		switch o.State(e.From).Kind {
@@ -86,19 +85,18 @@ func (o *Outlook) judge(n *resolve.Cell) Ahead {
 	}
 	if broken {
 		missing := func(from *plan.Cell) bool { return o.State(from).Kind == Broken }
+		n.SetLive(schedule.Live(n.Cell, missing))
 		if by := schedule.Blocker(n.Cell, missing); by != nil {
 			return Ahead{Broken, o.State(by).rootOf(by)}
 		}
-		n.SetLive(schedule.Live(n.Cell, missing))
 	}
 	for _, m := range o.resolver.Plan.RemotesOf(n.Cell) {
 		if !m.Fetched() {
 			return Ahead{Runs, "not fetched yet: " + m.Address}
 		}
 	}
-	look := &o.looks[n.Index]
-	if !look.Looked {
-		*look = o.resolver.Look(n)
+	if !look.Fresh {
+		look = o.resolver.Look(n)
 	}
 	switch lost := resolve.IsLost(look.Err); {
 	case lost != nil:

@@ -105,8 +105,8 @@ func TestDevicesAreOnProbation(t *testing.T) {
 				t.Errorf("compared: %+v", c)
 			}
 			if tc.refused == "" {
-				// The first 16, less than 16 by their keys, and those of the chunks that are on the two slots, or
-				// being stored, while an item is off.
+				// The first 16, less than 16 by their keys, and those of the chunks that are on the two
+				// slots, or being stored, while an item is off.
 				most := 32 + (2+2)*l.chunk*tc.off
 				if tc.off > 0 && p.Items < 32 {
 					t.Errorf("%d items compared: all should be while one of the last twenty is off", p.Items)

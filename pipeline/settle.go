@@ -34,10 +34,10 @@ func (r *run) settle(n *resolve.Cell) {
 	}
 	n.SetLive(r.schedule.Live(n.Cell))
 	look := &r.looks[n.Index]
-	if !look.Looked && r.errs[n.Index] == nil { // otherwise it was looked up ahead, or can't be compiled
+	if !look.Fresh && r.errs[n.Index] == nil { // otherwise it was looked up ahead, or can't be compiled
 		*look = r.own.Look(n)
 	}
-	look.Looked = false // if the cell is due again, the store has changed
+	look.Fresh = false // if the cell is due again, the store has changed
 	if look.Err != nil && r.errs[n.Index] == nil {
 		r.errs[n.Index] = look.Err
 	}
@@ -57,10 +57,9 @@ func (r *run) settle(n *resolve.Cell) {
 
 // finish ends a cell in a state.
 func (r *run) finish(c *plan.Cell, as schedule.State) {
-	e := Event{Cell: c.String(), Step: c.Step.Name}
+	e := eventOf(CellCached, c)
 	switch err := r.errs[c.Index]; as {
 	case schedule.Cached:
-		e.Kind = CellCached
 		// If it fails, why would compare with an older state; nothing else is lost.
 		_ = r.engine.Store.Seen(r.plan.Name, e.Cell, r.resolver.Identity(c).Key)
 	case schedule.Failed:

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/key"
@@ -14,12 +15,10 @@ import (
 // speeds are the costs of cells in earlier runs, from the store. No key and no result depends on them.
 type speeds struct {
 	resolver *resolve.Resolver
-	likely   map[*plan.Cell]stages.Digest // definitions of cells that haven't finished
+	likely   sync.Map // definitions of cells that haven't finished, by cell
 }
 
-func newSpeeds(r *resolve.Resolver) *speeds {
-	return &speeds{r, map[*plan.Cell]stages.Digest{}}
-}
+func newSpeeds(r *resolve.Resolver) *speeds { return &speeds{resolver: r} }
 
 // A measured is a speed of an earlier run.
 type measured struct {
@@ -27,8 +26,7 @@ type measured struct {
 	elsewhere bool // by another kind of machine
 }
 
-// remember stores the speed of a cell that was executed. Any goroutine may call it; the other methods are for
-// one.
+// remember stores the speed of a cell that was executed.
 func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 	if s.Calls == 0 {
 		return
@@ -107,7 +105,7 @@ func (r *speeds) keys(n *resolve.Cell) (here, anywhere []stages.Digest) {
 		}
 	}
 	net := model.Sum()
-	made := r.resolver.MadeBy(r.resolver.Devices)
+	made := r.resolver.MadeBy(r.resolver.Class)
 	speed := func(made string, params, net []byte) stages.Digest {
 		h := key.NewHasher("speed")
 		h.Text(made)
@@ -136,13 +134,13 @@ func (r *speeds) definition(c *plan.Cell) (d stages.Digest, err error) {
 	if r.resolver.Cells[c.Index].HasResults() {
 		return r.resolver.Definition(c)
 	}
-	if d, ok := r.likely[c]; ok {
-		return d, nil
+	if d, ok := r.likely.Load(c); ok {
+		return d.(stages.Digest), nil
 	}
 	keys := *r.resolver.Keys
 	keys.Results = likely{r.resolver, r}
 	if d, err = keys.Definition(r.resolver.Identity(c)); err == nil {
-		r.likely[c] = d
+		r.likely.Store(c, d)
 	}
 	return d, err
 }

@@ -38,7 +38,7 @@ func (o *Outlook) Why(c *plan.Cell) *Why {
 	}
 	w.Changes = o.changes(n, last.Ingredients)
 	if slices.ContainsFunc(w.Changes, func(c Change) bool { return c.Name == "program" && c.Was != "" }) {
-		w.MadeBy, w.Now = last.MadeBy, o.resolver.MadeBy(o.resolver.Devices)
+		w.MadeBy, w.Now = last.MadeBy, o.resolver.MadeBy(o.resolver.Class)
 	}
 	seen := map[*resolve.Cell]bool{}
 	for e := range n.Edges() {

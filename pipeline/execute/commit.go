@@ -7,8 +7,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Commit makes the results of the members that didn't fail. The key of a later member is known only now,
-// when the earlier ones have results.
+// Commit makes the results of the members that didn't fail. A later member may read an earlier one: its key
+// is known only now, and it is looked up.
 func (w *Worker) Commit(j *Job) {
 	for i, m := range j.members {
 		w.guard(m, func() error {

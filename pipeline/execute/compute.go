@@ -8,7 +8,6 @@ import (
 	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/resolve"
-	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -150,7 +149,7 @@ func (w *Worker) todo(m *member, chunk []int32) (*task, error) {
 func (w *Worker) sharing(t *task, later []*member, chunk []int32) []*task {
 	tasks := []*task{t}
 	for _, m := range later {
-		if !schedule.MayShare(m.cell.Cell, t.member.cell.Cell) || m.failed() {
+		if !m.cell.MayShare(t.member.cell.Cell) || m.failed() {
 			continue
 		}
 		if o, err := w.todo(m, chunk); err == nil && slices.Equal(o.calls, t.calls) {

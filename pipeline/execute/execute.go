@@ -85,7 +85,8 @@ type Executor struct {
 	caches    []*device.Cache // all of them
 
 	trials trials
-	work   func() []work // by index in the plan, made when the first is asked for
+	work   func() []work // by index in the plan, made for the first job
+	worked atomic.Bool   // there was one
 
 	items, restored atomic.Int64 // executed items, and cells computed again
 }
@@ -191,7 +192,7 @@ type found struct {
 }
 
 func (f found) key(what string) stages.Digest {
-	return key.Of("found", nil, []string{f.resolver.Class, f.device.String(), what})
+	return key.Of("found", nil, []string{f.resolver.MadeHere, f.device.String(), what})
 }
 
 // Recall implements [stages.Memory].

@@ -19,6 +19,9 @@ import (
 // finds the calls whose outcomes aren't known, and divides them into chunks. Compute runs the stages for a
 // chunk, and store stores the results. Commit makes the cells' results from all outcomes. A call is one
 // item of an itemwise stage.
+//
+// A job that is open has pieces. The goroutine that starts these owns chunks, next and start; the workers of
+// several pieces share the atomic fields, and read the others.
 type Job struct {
 	members     []*member // in the order in which they are executed
 	restores    bool      // its one member had finished before
@@ -38,6 +41,7 @@ type Job struct {
 
 // NewJob returns a job of cells, in the order in which they are to be executed.
 func (x *Executor) NewJob(cells []*resolve.Cell) *Job {
+	x.worked.Store(true)
 	j := &Job{members: make([]*member, len(cells)), start: time.Now()}
 	for i, n := range cells {
 		j.members[i] = &member{cell: n}
@@ -64,8 +68,7 @@ func (j *Job) mayCompareLater() bool {
 type Ending struct {
 	Cell *resolve.Cell
 	Err  error
-	// for a cell that reads another cell of the job: the state of the store once that was done
-	Look  *resolve.Look
+	Look  *resolve.Look // of all cells but the first: what the store had once those before were done
 	Items int // number of items that the job executed
 	Took  time.Duration
 }

@@ -168,8 +168,8 @@ func Facts(n *resolve.Cell, ports map[string][]stages.Data) (out map[string]stag
 // chunks divides the calls with unknown outcomes into chunks. Equal items share a chunk, so that they are
 // computed once.
 func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
-	type twin struct{ first, call int32 } // the first call with the same key prefix, and this one
-	var todo []twin
+	type unknown struct{ first, call int32 } // the first call with the same key prefix, and this one
+	var todo []unknown
 	firsts := map[uint64]int32{} // by the prefixes of their keys: half the memory of whole keys
 	for call := range int32(lead.calls.Len()) {
 		key, known := w.allKnown(j, int(call))
@@ -181,9 +181,9 @@ func (w *Worker) chunks(j *Job, lead *member) (chunks [][]int32) {
 		if !ok {
 			first, firsts[hash] = call, call
 		}
-		todo = append(todo, twin{first, call})
+		todo = append(todo, unknown{first, call})
 	}
-	slices.SortStableFunc(todo, func(a, b twin) int { return cmp.Compare(a.first, b.first) })
+	slices.SortStableFunc(todo, func(a, b unknown) int { return cmp.Compare(a.first, b.first) })
 	size := w.executor.Chunk
 	if size == 0 && len(todo) > 0 {
 		// As few rounds as chunks of 16 need, and in each a chunk for every slot. A GPU's chunks are as

@@ -79,6 +79,7 @@ func (w *Worker) Next(j *Job) Piece {
 // back.
 func (w *Worker) Run(p Piece) (committed, lost bool, err error) {
 	j := p.job
+	defer plan.Catch(&err) // the job is committed, or its other pieces go on
 	func() {
 		defer plan.Catch(&err)
 		w.compute(j, p.calls, func() {

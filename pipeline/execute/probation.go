@@ -281,7 +281,7 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	}
 	const text = "%s computes it otherwise than the processor: of the last %d items compared %d deviate by " +
 		"more than %g, %s %s; --devices cpu computes it and takes all else from the store"
-	t.refused = fmt.Errorf(text, w.executor.Resolver.Class, n, off, t.Tolerance, where, by)
+	t.refused = fmt.Errorf(text, w.executor.Resolver.MadeHere, n, off, t.Tolerance, where, by)
 	w.executor.Resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }

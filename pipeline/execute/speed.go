@@ -95,6 +95,9 @@ func (m *meter) take() Speed {
 // Spent returns the cost of a cell in this run, and the number of calls of the job that executes it, 0
 // while unknown.
 func (x *Executor) Spent(n *resolve.Cell) (spent Speed, calls int) {
+	if !x.worked.Load() {
+		return spent, 0
+	}
 	w := x.of(n)
 	return w.meter.spent(), int(w.total.Load())
 }

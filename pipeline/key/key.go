@@ -4,11 +4,14 @@
 //	digest      made of                                    doesn't depend on     read by
 //	recipe      stage, version, program, parameters, seed  the data              cell, group, trial
 //	cell        recipe, sources, results read, their       where results were    store: results of a cell
-//	            pairing and order                          made
-//	group       recipe, values read, facts of ports        the items             store: records of items
-//	item        sources and payloads of a call             other items, recipe   a group: one record
+//	            coordinates, pairing and order             made
+//	group       recipe, values read, coordinates, facts of the items             store: records of items
+//	            ports, time of a refusal
+//	item        sources and payloads of a call, and their  other items, recipe   a group: one record
+//	            names for stages that show them
 //	definition  stage, version, parameters, seed, sources, anything computed     review folders,
-//	            definitions of the cells read                                    speeds of models
+//	            definitions of the cells read, their                             speeds of models
+//	            ports, coordinates, names and order
 //	program     compiler, stage, version, parameters,      the items             store: programs' digests
 //	            values read, which ports are wired
 //	trial       recipe, values read                        the items             store: refused devices

@@ -76,6 +76,18 @@ func (c *Cell) Leading() (ports []int) {
 	return ports
 }
 
+// Kept reports whether the bytes of c's results are kept.
+func (c *Cell) Kept() bool { return c.Step.Keep || c.Stage.Relation == stages.Whole }
+
+// MayShare reports whether c and d are of stages of one group, see [stages.SharedRun], and read the same
+// outputs.
+func (c *Cell) MayShare(d *Cell) bool {
+	sameEdge := func(e, f Edge) bool { return e.From == f.From && e.Port == f.Port }
+	sameInput := func(x, y Input) bool { return slices.EqualFunc(x.Edges, y.Edges, sameEdge) }
+	shared := c.Stage.Shared
+	return shared != nil && shared == d.Stage.Shared && slices.EqualFunc(c.Inputs, d.Inputs, sameInput)
+}
+
 // Edges yields c's edges, input by input.
 func (c *Cell) Edges() iter.Seq[Edge] {
 	return func(yield func(Edge) bool) {

@@ -39,19 +39,26 @@ func (n *Cell) ID() *key.Identity { return n.identity.Load() }
 
 // SetLive sets the edges that pass data to n, nil for all.
 func (n *Cell) SetLive(edges [][]plan.Edge) {
-	known := n.ID()
-	if edges == nil && known.Edges == nil {
-		return
+	if edges != nil || n.ID().Edges != nil {
+		n.update(func(id *key.Identity) { id.Edges = edges })
 	}
-	id := *known
-	id.Edges = edges
+}
+
+// learn takes over sources, program and key of an identity.
+func (n *Cell) learn(from *key.Identity) {
+	n.update(func(id *key.Identity) { id.Sources, id.Program, id.Key = from.Sources, from.Program, from.Key })
+}
+
+// update gives n an identity that differs from the one it has.
+func (n *Cell) update(change func(id *key.Identity)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := *n.ID()
+	change(&id)
 	n.identity.Store(&id)
 }
 
-// Kept reports whether the bytes of n's results are kept.
-func (n *Cell) Kept() bool { return n.Step.Keep || n.Stage.Relation == stages.Whole }
-
-// HasResults reports whether n has finished successfully.
+// HasResults reports whether n has results, of this run or an earlier one.
 func (n *Cell) HasResults() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -89,11 +89,7 @@ func (r *Resolver) compileProgram(ctx context.Context, n *Cell) (_ stages.Digest
 	return n.Stage.Program(ctx, n.Params, e)
 }
 
-func (n *Cell) setProgram(d stages.Digest) {
-	id := *n.ID()
-	id.Program = d
-	n.identity.Store(&id)
-}
+func (n *Cell) setProgram(d stages.Digest) { n.update(func(id *key.Identity) { id.Program = d }) }
 
 // CompiledBy identifies the compiler of programs.
 func (r *Resolver) CompiledBy() string {

@@ -43,11 +43,12 @@ type Store interface {
 // Options select the results that a resolver uses.
 type Options struct {
 	Store Store
-	// Class is the maker of preferred results of stages with a device; "" until one is requested.
-	Class string
-	// MadeBy identifies the maker of the results of a device class, Devices the class in use.
-	MadeBy  func(class string) string
-	Devices string
+	// Class is the class of the devices in use, and MadeBy names what makes the results of a class.
+	Class  string
+	MadeBy func(class string) string
+	// MadeHere is what makes results of the devices in use, which are preferred; "" until somebody asks for
+	// it.
+	MadeHere string
 	// Compiler identifies the compiler of programs, so that another one doesn't trust their digests.
 	Compiler func() string
 	// SameDevice uses only results of the maker that MadeBy identifies.
@@ -104,7 +105,7 @@ func (r *Resolver) Of(e plan.Edge) *Cell { return r.Cells[e.From.Index] }
 
 // A Look is a resolver's findings about a cell.
 type Look struct {
-	Looked bool       // all its inputs had results
+	Fresh  bool       // nobody has acted on it yet
 	Found  bool       // so does the cell
 	Reason string     // why it doesn't
 	Before *store.Hit // stored results that aren't good enough
@@ -164,7 +165,7 @@ func (r *Resolver) lookAhead(ctx context.Context, n *Cell) Look {
 // Look makes n's key and looks it up; all inputs must have finished.
 func (r *Resolver) Look(n *Cell) Look {
 	if err := r.MakeKey(n); err != nil {
-		return Look{Looked: true, Err: err}
+		return Look{Fresh: true, Err: err}
 	}
 	return r.LookUp(n)
 }
@@ -172,11 +173,15 @@ func (r *Resolver) Look(n *Cell) Look {
 // MakeKey makes n's key; all inputs must have finished.
 func (r *Resolver) MakeKey(n *Cell) error {
 	id := *n.ID()
-	err := r.prepare(&id)
-	if err == nil {
-		id.Key, err = r.Keys.Cell(&id)
+	if err := r.prepare(&id); err != nil {
+		n.learn(&id)
+		return err
 	}
-	n.identity.Store(&id)
+	k, err := r.Keys.Cell(&id)
+	if err == nil {
+		id.Key = k
+	}
+	n.learn(&id)
 	return err
 }
 
@@ -184,7 +189,7 @@ func (r *Resolver) MakeKey(n *Cell) error {
 func (r *Resolver) Prepare(n *Cell) error {
 	id := *n.ID()
 	err := r.prepare(&id)
-	n.identity.Store(&id)
+	n.learn(&id)
 	return err
 }
 
@@ -203,8 +208,8 @@ func (r *Resolver) prepare(id *key.Identity) (err error) {
 
 // LookUp looks for results under n's key that are good enough.
 func (r *Resolver) LookUp(n *Cell) Look {
-	look := Look{Looked: true}
-	hit, ok := r.Store.Lookup(n.ID().Key, r.Class)
+	look := Look{Fresh: true}
+	hit, ok := r.Store.Lookup(n.ID().Key, r.MadeHere)
 	if ok && r.refusedSince(n, hit) {
 		hit, ok = r.Store.Lookup(n.ID().Key, r.MadeBy("cpu"))
 	}
@@ -221,20 +226,20 @@ func (r *Resolver) LookUp(n *Cell) Look {
 	return look
 }
 
-// NothingStored is the usual reason why a cell is executed; other reasons are reported. Forced is the
+// NothingStored is the usual reason why a cell is executed; other reasons are reported. ForcedReason is the
 // reason for cells that are executed regardless of stored results.
 const (
 	NothingStored = "nothing is stored under its key"
-	Forced        = "forced"
+	ForcedReason  = "forced"
 )
 
 // insufficient returns why the stored results of n aren't good enough, "" if they are.
 func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
-	if r.SameDevice && n.Stage.Device && hit.MadeBy() != r.Class {
+	if r.SameDevice && n.Stage.Device && hit.MadeBy() != r.MadeHere {
 		return "it was made by " + hit.MadeBy()
 	}
 	if r.Forced(n.Cell) {
-		return Forced
+		return ForcedReason
 	}
 	if r.refusedSince(n, hit) {
 		return "it was made by " + hit.MadeBy() + ", which was refused for it since"
@@ -255,8 +260,8 @@ func (r *Resolver) Forced(c *plan.Cell) bool { return r.Force != nil && r.Force(
 
 // Here identifies the maker of results of the devices in use.
 func (r *Resolver) Here() string {
-	if r.Class != "" {
-		return r.Class
+	if r.MadeHere != "" {
+		return r.MadeHere
 	}
-	return r.MadeBy(r.Devices)
+	return r.MadeBy(r.Class)
 }

@@ -60,6 +60,9 @@ func (r *Resolver) Listing(n *Cell, port int) (*store.Listing, error) {
 
 func (r *Resolver) listingLocked(n *Cell, port int) (*store.Listing, error) {
 	o := &n.outcome
+	if !o.has {
+		return nil, fmt.Errorf("%s has no results", n.Cell)
+	}
 	if o.listings == nil {
 		o.listings = make([]*store.Listing, len(n.Stage.Outputs))
 	}

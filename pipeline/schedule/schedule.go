@@ -37,7 +37,7 @@ type Schedule struct {
 	ready     []*cell
 	held      []*cell                 // in the order in which they became held
 	executing map[stages.Digest]*cell // by key: those that are ready or run, or have run
-	begun     []*Job                  // with chunks left to start, by their first cells
+	begun     []*Job                  // with pieces left to start, by their first cells
 	active    int                     // pieces of work that were handed out and haven't returned
 }
 
@@ -51,20 +51,17 @@ type cell struct {
 	twins   []*cell // cells with the same key, which wait for this one
 }
 
-// kept reports whether the bytes of a cell's results are kept.
-func (c *cell) kept() bool { return c.plan.Step.Keep || c.plan.Stage.Relation == stages.Whole }
-
 // A Job is cells that are executed together, in their order.
 type Job struct {
 	Cells  []*plan.Cell
 	Device bool // one of them computes on a device
 }
 
-// Work is one piece of work: a program to compile, a job to open, or a chunk of a job that is open.
+// Work is one piece of work: a program to compile, a job to open, or a piece of a job that is open.
 type Work struct {
 	Compile *plan.Cell
 	Open    *Job
-	Chunk   *Job
+	Piece   *Job
 }
 
 // New returns the schedule of a plan's cells, those without inputs due. calls is the result of
@@ -130,7 +127,7 @@ func (s *Schedule) Uncompiled(c *plan.Cell) {
 // key is to be executed, c waits for that one and is due again.
 func (s *Schedule) Missing(c *plan.Cell, key stages.Digest) {
 	at := s.cells[c.Index]
-	if !at.kept() {
+	if !c.Kept() {
 		at.state = Held
 		s.held = append(s.held, at)
 		return
@@ -198,7 +195,7 @@ func (s *Schedule) next(host, device bool) (w Work, ok bool) {
 	}
 	for _, j := range s.begun {
 		if j.Device && device || !j.Device && host {
-			return Work{Chunk: j}, true
+			return Work{Piece: j}, true
 		}
 	}
 	if !host {
@@ -225,7 +222,7 @@ func (s *Schedule) Begin(j *Job) {
 	s.begun = insert(s.begun, j, func(j *Job) int { return j.Cells[0].Index })
 }
 
-// AllStarted makes Next hand out no more chunks of j.
+// AllStarted makes Next hand out no more pieces of j.
 func (s *Schedule) AllStarted(j *Job) {
 	s.begun = slices.DeleteFunc(s.begun, func(other *Job) bool { return other == j })
 }

@@ -113,8 +113,8 @@ func (p *player) next(host, device bool) (schedule.Work, bool) {
 		p.note("compile %s", w.Compile.Step.Name)
 	case w.Open != nil:
 		p.note("job %s", names(w.Open))
-	case w.Chunk != nil:
-		p.note("chunk %s", names(w.Chunk))
+	case w.Piece != nil:
+		p.note("chunk %s", names(w.Piece))
 	}
 	return w, ok
 }
@@ -309,7 +309,7 @@ func TestChunks(t *testing.T) {
 		w, ok := p.s.Next(free.host, free.device)
 		got := ""
 		if ok {
-			got = names(w.Chunk)
+			got = names(w.Piece)
 			p.s.Returned(w)
 		}
 		if got != free.want {
@@ -317,9 +317,9 @@ func TestChunks(t *testing.T) {
 		}
 	}
 	w, _ := p.s.Next(true, false)
-	p.s.AllStarted(w.Chunk)
+	p.s.AllStarted(w.Piece)
 	if w, ok := p.s.Next(true, false); ok {
-		t.Errorf("a chunk of %s is started again", names(w.Chunk))
+		t.Errorf("a chunk of %s is started again", names(w.Piece))
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Schedule) sharers(first *cell) []*cell {
 	if first.plan.Stage.Shared == nil {
 		return []*cell{first}
 	}
-	may := func(c *cell) bool { return MayShare(c.plan, first.plan) }
+	may := func(c *cell) bool { return c.plan.MayShare(first.plan) }
 	if slices.ContainsFunc(s.uncompiled, may) || slices.ContainsFunc(s.compiling, may) {
 		return nil
 	}
@@ -53,15 +53,6 @@ func (s *Schedule) sharers(first *cell) []*cell {
 		}
 	}
 	return cells
-}
-
-// MayShare reports whether two cells are of stages of one group, see [stages.SharedRun], and read the same
-// outputs.
-func MayShare(a, b *plan.Cell) bool {
-	sameEdge := func(e, f plan.Edge) bool { return e.From == f.From && e.Port == f.Port }
-	sameInput := func(x, y plan.Input) bool { return slices.EqualFunc(x.Edges, y.Edges, sameEdge) }
-	shared := a.Stage.Shared
-	return shared != nil && shared == b.Stage.Shared && slices.EqualFunc(a.Inputs, b.Inputs, sameInput)
 }
 
 // release takes the cells of a job of which one is held, once everything that they read has finished. If
