@@ -47,7 +47,8 @@ func (r *Resolver) listSources(id *key.Identity) ([]stages.Source, error) {
 		}
 		sources, err := id.Cell.Sources(calls.All())
 		if err == nil && len(sources) != calls.Len() {
-			err = plan.Bug("stage %s lists %d sources for %d items", id.Cell.Stage.Name, len(sources), calls.Len())
+			const text = "stage %s lists %d sources for %d items"
+			err = plan.Bug(text, id.Cell.Stage.Name, len(sources), calls.Len())
 		}
 		return sources, err
 	}
