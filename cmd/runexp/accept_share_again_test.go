@@ -158,7 +158,7 @@ func TestShareAppearsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	// closing closes the wave, does something when it waits, and returns the exit code.
-	closing := func(waits func(p *os.Process) error) int {
+	closing := func(late string, waits func(p *os.Process) error) int {
 		cmd := w.prepare("runexp", "run", "kills.yaml", "--share", "close")
 		errs, err := cmd.StderrPipe()
 		if err == nil {
@@ -169,7 +169,7 @@ func TestShareAppearsLate(t *testing.T) {
 		}
 		waited := false
 		for lines := bufio.NewScanner(errs); lines.Scan(); {
-			if !waited && lines.Text() == "waiting for 1 of 3 shares" {
+			if !waited && strings.HasPrefix(lines.Text(), "waiting for "+late) {
 				waited = true
 				if err := waits(cmd.Process); err != nil {
 					t.Error(err)
@@ -182,14 +182,39 @@ func TestShareAppearsLate(t *testing.T) {
 		return cmd.ProcessState.ExitCode()
 	}
 	stop := func(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
-	if code := closing(stop); code != exitAgain {
+	if code := closing("up to ", stop); code != exitAgain {
 		t.Errorf("stopped while it waits, it ends with %d, want %d", code, exitAgain)
 	}
 	show := func(*os.Process) error { return os.Rename(w.path("hidden"), late[0]) }
-	if code := closing(show); code != 0 {
+	// The first closing has added the other shares, and the second one removes them.
+	if code := closing("shares: none is visible", show); code != 0 {
 		t.Errorf("it ends with %d", code)
 	}
 	same(t, one.path("artifacts"), w.path("artifacts"))
+}
+
+// TestCloseWaits holds that closing waits for nothing if no items are missing, whatever share was killed, and
+// that the shares of an earlier wave don't count as those of the next one.
+func TestCloseWaits(t *testing.T) {
+	w := newWorld(t, map[string]string{"waves.yaml": wavesYAML})
+	w.shares(2, "run", "waves.yaml")
+	cmd := w.prepare("runexp-dying", "run", "waves.yaml", "--share", "0/3")
+	cmd.Env = append(cmd.Env, "DIE=12")
+	_ = cmd.Run()
+	if !cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+		t.Fatal("the share wasn't killed")
+	}
+	if e := w.run(0, "run", "waves.yaml", "--share", "close"); strings.Contains(e.stderr, "waiting") {
+		t.Errorf("with nothing missing, closing says %s", e.stderr)
+	}
+	e := w.run(1, "run", "waves.yaml", "--share", "close")
+	for _, want := range []string{"waiting for ", " items are missing"} {
+		if !strings.Contains(e.stderr, want) {
+			t.Errorf("closing a wave without shares doesn't say %q: %s", want, e.stderr)
+		}
+	}
+	w.shares(2, "run", "waves.yaml")
+	w.run(0, "run", "waves.yaml", "--share", "close")
 }
 
 // TestSharesLack holds that closing tells which items are missing, and of what they failed; and that an item

@@ -109,15 +109,14 @@ func TestLateShares(t *testing.T) {
 		}
 		return s
 	}
-	for want, shares := range [][]store.ShareInfo{
-		{of(1, 2, true), of(0, 2, true), of(0, 2, false)}, {of(1, 3, true), of(0, 3, true), of(2, 9, true)},
-		{of(1, 3, false), of(2, 3, true)},
+	for want, shares := range map[string][]store.ShareInfo{
+		"":                        {of(1, 2, true), of(0, 2, true), of(0, 2, false)},
+		"up to 1 of 3 shares":     {of(1, 3, true), of(0, 3, true), of(2, 9, true)},
+		"up to 2 of 3 shares":     {of(1, 3, false), of(2, 3, true)},
+		"shares: none is visible": nil,
 	} {
 		if got := lateShares(shares); got != want {
-			t.Errorf("%d shares are late, want %d", got, want)
+			t.Errorf("late are %q, want %q", got, want)
 		}
-	}
-	if lateShares(nil) != 0 {
-		t.Error("nobody is waited for where no share is known")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,15 +24,22 @@ func (f *runFlags) closeWave(ctx context.Context, u *ui, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.waitForShares(ctx, u, p.Name); err != nil {
-		return err
-	}
 	s, err := f.engine.openFor(ctx, u, p, false)
 	if err != nil {
 		return err
 	}
 	s.engine.Closing = true
 	result, dir, err := f.execute(ctx, u, s, &runLog{place: s.place, plan: p})
+	if err == nil && lacksItems(result) {
+		var waited bool
+		if waited, err = s.waitForShares(ctx, u, p.Name); err == nil && waited {
+			result.Close()
+			if err := s.addShares(ctx, u, p.Name); err != nil {
+				return err
+			}
+			result, dir, err = f.execute(ctx, u, s, &runLog{place: s.place, plan: p})
+		}
+	}
 	if result != nil {
 		defer result.Close()
 	}
@@ -91,53 +99,47 @@ func (s *session) extract(ctx context.Context, u *ui, p *plan.Plan) error {
 	return o.Extract()
 }
 
-// A file server's clients see new files late: a closing waits for shares that haven't ended, or can't be
-// seen.
+// lacksItems reports whether items are missing that shares could have executed.
+func lacksItems(r *pipeline.Result) bool {
+	return slices.ContainsFunc(r.Lacks(), func(l pipeline.Lack) bool { return !l.New })
+}
+
+// A file server's clients see new files late: a closing that lacks items waits for shares that haven't ended,
+// or aren't visible.
 var (
 	lateFor   = 30 * time.Second
 	lateEvery = 2 * time.Second
 )
 
-// waitForShares waits until all shares of an experiment have ended, but not for long: some may be lost.
-func (f *runFlags) waitForShares(ctx context.Context, u *ui, experiment string) error {
-	p, err := here()
-	if err != nil {
-		return err
-	}
-	dir, err := f.engine.folder(p)
-	if err != nil {
-		return err
-	}
-	st, err := store.Open(dir, store.Options{ReadOnly: true})
-	if err != nil {
-		return environment(err)
-	}
-	defer st.Close()
-	for began, said := time.Now(), false; ; {
-		shares, err := sharesOf(st, experiment)
+// waitForShares waits until all shares of an experiment have ended, but not for long: some may be lost. It
+// reports whether it waited. A merge comes before it, which removes the shares of earlier waves, so that they
+// don't count as ended, and ended shares without items, for which it then waits in vain.
+func (s *session) waitForShares(ctx context.Context, u *ui, experiment string) (waited bool, err error) {
+	for began := time.Now(); ; waited = true {
+		shares, err := sharesOf(s.store, experiment)
 		if err != nil {
-			return environment(err)
+			return waited, environment(err)
 		}
 		late := lateShares(shares)
-		if late == 0 || time.Since(began) > lateFor {
-			return nil
+		if late == "" || time.Since(began) > lateFor {
+			return waited, nil
 		}
-		if !said {
-			said = true
-			u.say("waiting for %d of %d shares", late, shares[0].Shares)
+		if !waited {
+			u.say("waiting for %s", late)
 		}
 		select {
 		case <-draining(ctx):
-			return drainedShare(ctx)
+			return waited, pipeline.ErrDrained
 		case <-time.After(lateEvery):
 		}
 	}
 }
 
-// lateShares returns how many shares haven't ended, of the number in the first one's name.
-func lateShares(shares []store.ShareInfo) int {
+// lateShares describes the shares that haven't ended, of the number in the first one's name. It returns "" if
+// all have.
+func lateShares(shares []store.ShareInfo) string {
 	if len(shares) == 0 {
-		return 0
+		return "shares: none is visible"
 	}
 	ended, of := map[int]bool{}, shares[0].Shares
 	for _, s := range shares {
@@ -145,7 +147,10 @@ func lateShares(shares []store.ShareInfo) int {
 			ended[s.Share] = true
 		}
 	}
-	return of - len(ended)
+	if len(ended) == of {
+		return ""
+	}
+	return fmt.Sprintf("up to %d of %d shares", of-len(ended), of)
 }
 
 // sharesOf returns the shares of an experiment in a store, the newest first.
