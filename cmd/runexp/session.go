@@ -35,8 +35,8 @@ type session struct {
 	store  *store.Store
 }
 
-// loadAndOpen loads an experiment and opens a session for it. Errors of the experiment are reported before
-// those of the environment.
+// loadAndOpen loads an experiment and then opens a session for it: errors of the experiment are reported
+// before those of the environment. A verb that calls open first has them the other way round.
 func (e *engineFlags) loadAndOpen(ctx context.Context, u *ui, file string, o *plan.Overrides, reader bool) (
 	*plan.Plan, *session, error,
 ) {
