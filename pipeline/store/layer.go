@@ -12,7 +12,7 @@ import (
 // A layer is what a store writes to and reads from: the logs and objects of its folder, or the file of a
 // share over a folder that is only read.
 type layer interface {
-	// append appends a record, and returns the place of its frame.
+	// append appends a record, and returns the place of its frame and its length.
 	append(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error)
 	// put writes an object that consists of pieces, unless it is there.
 	put(o ObjectRef, pieces [][]byte) error

@@ -170,7 +170,8 @@ func (l *share) append(kind frameKind, key stages.Digest, payload []byte) (off i
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	return l.own.end, frameLen + len(payload), l.write(kind, key, payload)
+	off = l.own.end
+	return off, frameLen + len(payload), l.write(kind, key, payload)
 }
 
 // setMemo writes news that falls to this share: all shares learn about the same things, and one notes each.

@@ -215,6 +215,24 @@ func TestShare(t *testing.T) {
 	other.Close()
 }
 
+// TestAppendReturnsPlace holds that a share's append returns where the frame begins.
+func TestAppendReturnsPlace(t *testing.T) {
+	dir := t.TempDir()
+	s := openShare(t, dir, Options{})
+	defer s.Close()
+	key, payload := stages.Sum([]byte("key")), []byte("a memo")
+	for range 2 {
+		off, n, err := s.layer.append(memoFrame, key, payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readFrame(ownOf(s).file, span{off, n}, memoFrame, key)
+		if err != nil || string(got) != string(payload) {
+			t.Errorf("at %d is %q, %v", off, got, err)
+		}
+	}
+}
+
 // TestMergeShares: what shares left comes into the store, and shares go when all they hold is there.
 func TestMergeShares(t *testing.T) {
 	w := newWorld(8)
