@@ -260,8 +260,8 @@ func read(file func() ([]byte, error)) (*onnx.Model, error) {
 // taken is the error of a model with a value that has one of our names.
 func taken(name string) error { return fmt.Errorf("the model already has a value called %q", name) }
 
-// lower runs the passes for the unit's kind. The reference of a comparison is lowered in parallel, pass by
-// pass.
+// lower runs the passes for the unit's kind. The reference of a comparison is lowered in step: each pass runs
+// on both.
 func (u *unit) lower() error {
 	units := []*unit{u}
 	if u.reference != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // A Need is the memory that a program takes, in bytes, computed from the sizes of its values: those that
-// are live at once when its nodes run in order. It doesn't include inputs, outputs and the workspace of
-// kernels.
+// are live at once when its nodes run in order. It includes neither inputs and outputs nor the workspace
+// of kernels, except what scratch returns.
 type Need struct {
 	Run  int64 // at most, during a run
 	Kept int64 // between runs, for values that depend only on weights

@@ -74,7 +74,7 @@ func (e *edit) blocks(n onnx.Node) ([]float32, error) {
 	return w, nil
 }
 
-// known reports whether the weights have a shape that this package reads, and how many there are is a number.
+// known reports whether the weights have a shape that this package reads, and their count fits in an int.
 func (s nbits) known() bool {
 	return s.rows >= 1 && s.long >= 1 && s.block >= 1 && (s.bits == 2 || s.bits == 4 || s.bits == 8) &&
 		s.block*s.bits%8 == 0 && s.long <= mostPacked/s.rows && s.block <= mostPacked/s.rows

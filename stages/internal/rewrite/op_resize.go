@@ -8,9 +8,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// At 10, Resize samples at multiples of the scale and takes the element below; from 11 on it has modes, and
-// from 18 on it may leave out axes, keep the aspect ratio, and filter when it reduces, which opset 17
-// can't: then it is a product with a matrix of weights along each axis.
+// At 10, Resize samples at multiples of the scale and takes the element below; from 11 on attributes say
+// how coordinates are computed; and from 18 on it may leave out axes, keep the aspect ratio, and filter when
+// it reduces, which opset 17 can't: then it is a product with a matrix of weights along each axis.
 var resize = []converter{
 	{"Resize", 10, 10, func(e *edit, n onnx.Node) error {
 		n.Input = []string{n.In(0), "", n.In(1)}
@@ -252,7 +252,8 @@ func filterOf(n onnx.Node) (filter, error) {
 	return f, nil
 }
 
-// weights adds to row the weight of each input element in element o of the output, which has out elements.
+// weights sets row, which is zeros, to the weights of the input elements in element o of the output, which has
+// out elements.
 func (f filter) weights(row []float64, o, out int, scale float64) {
 	at := f.origin(o, len(row), out, scale)
 	stretch := 1.0
