@@ -66,10 +66,10 @@ func (j *Job) mayCompareLater() bool {
 
 // An Ending is the ending of a cell of a job.
 type Ending struct {
-	Cell *resolve.Cell
-	Err  error
+	Cell  *resolve.Cell
+	Err   error
 	Look  *resolve.Look // of all cells but the first: what the store had once those before were done
-	Items int // number of items that the job executed
+	Items int           // number of items that the job executed
 	Took  time.Duration
 }
 
