@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A column holds encoded values one after another, in groups. It finds a value by decoding those before it in
-// its group. Full pieces of a column with a spill are there, and the rest in memory, which takes a byte a
+// A column holds encoded values one after another, in groups. It finds a value by decoding the values before
+// it in its group. A column with a spill has its full pieces there and the rest in memory, with a byte a
 // value in addition to the values.
 type column struct {
 	spill   *spill
@@ -16,7 +16,7 @@ type column struct {
 	n       int    // values
 }
 
-// A groupPlace is the place of a group in the spill, or in b, where its length isn't needed.
+// A groupPlace is the place of a group in the spill or in b; in b its length isn't needed.
 type groupPlace struct {
 	off int64
 	len int
@@ -116,8 +116,8 @@ func readColumn(d *decoder, n int, value func(d *decoder)) column {
 	return c
 }
 
-// Texts are rows of so many texts each. They take hardly any memory, however many there are, and may be used
-// concurrently.
+// Texts are rows of a fixed number of texts. They take hardly any memory, however many there are, and may be
+// used concurrently.
 type Texts struct {
 	width int
 	mu    sync.RWMutex // held to write while rows are added; guards what follows
@@ -134,7 +134,7 @@ type textGroup struct {
 // NewTexts returns an empty list.
 func (s *Store) NewTexts(width int) *Texts { return &Texts{width: width, c: column{spill: &s.spill}} }
 
-// Add appends n rows, of which text returns text k of row i, and returns the place of the first.
+// Add appends n rows, and returns the place of the first. text returns text k of row i.
 func (t *Texts) Add(n int, text func(i, k int) string) (first int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,26 +8,26 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// combinedSize is the size in bytes from which on a merge adds an object of a share as it is. Smaller ones
+// combinedSize is the size in bytes from which on a merge adds an object of a share as it is. Smaller objects
 // are combined until together they have that size: a share puts one for each chunk of each cell, and a file
 // server takes milliseconds to make a file, and to open it in every later share that reads it. Tests change
 // it.
 var combinedSize int64 = 16 << 20
 
-// A combining adds the small objects of shares to a store, bucket by bucket of groups, so that what is
-// collected at once is in one file. Some bytes are stored twice: those of equal objects that groups of two
-// buckets refer to, or that are in different merges, be it two at once.
+// A combining adds the small objects of shares to a store, bucket by bucket of groups, so that payloads that
+// are collected together are in one file. Some bytes are stored twice: the bytes of equal objects to which
+// groups of two buckets refer, or which are in different merges, even in two at once.
 type combining struct {
 	s     *Store
 	open  func(o ObjectRef) (objectBytes, error) // an object of a share
-	next  *combined                              // that is being filled
+	next  *combined                              // the one that is being filled
 	moved map[ObjectRef]moved                    // objects of the bucket
 
 	objects int // that were added
 	bytes   int64
 }
 
-// A combined is an object that others are combined to.
+// A combined is an object into which others are combined.
 type combined struct {
 	object  ObjectRef // zero until it's complete
 	b       []byte
@@ -40,8 +40,8 @@ type moved struct {
 	off int64
 }
 
-// A movedRecord is an item record that waits for the combined objects that it refers to, of which at most the
-// last one isn't complete.
+// A movedRecord is an item record that waits until the combined objects to which it refers are complete: all
+// but the last one are.
 type movedRecord struct {
 	group  stages.Digest
 	madeBy string
@@ -53,8 +53,8 @@ func newCombining(s *Store, open func(o ObjectRef) (objectBytes, error)) *combin
 	return &combining{s: s, open: open, next: &combined{}, moved: map[ObjectRef]moved{}}
 }
 
-// take moves an object of a share. It reports false for one that isn't in a share, isn't sound there, or is
-// too large for what room is left: that isn't combined.
+// take moves an object of a share. It reports false for an object that isn't combined: one that isn't in a
+// share, isn't sound there, or is too large itself, or if the combined object is full.
 func (c *combining) take(o ObjectRef) (at moved, taken bool) {
 	if c == nil {
 		return at, false
@@ -79,7 +79,7 @@ func (c *combining) take(o ObjectRef) (at moved, taken bool) {
 
 func (o *combined) size() int64 { return int64(len(o.b)) }
 
-// mark returns what undoes the takes that follow.
+// mark returns a function that undoes the takes after it.
 func (c *combining) mark() (undo func()) {
 	if c == nil {
 		return func() {}
@@ -93,7 +93,7 @@ func (c *combining) mark() (undo func()) {
 	}
 }
 
-// add adds a record, when the objects that it refers to are there.
+// add adds a record as soon as the objects to which it refers are in the store.
 func (c *combining) add(r movedRecord) error {
 	c.next.waiting = append(c.next.waiting, r)
 	if size := c.next.size(); size > 0 && size < combinedSize {
@@ -102,7 +102,7 @@ func (c *combining) add(r movedRecord) error {
 	return c.flush()
 }
 
-// flush puts the combined object, and records what waits for it.
+// flush puts the combined object, and then adds the records that wait for it.
 func (c *combining) flush() error {
 	full := c.next
 	if full.size() > 0 {
@@ -122,7 +122,7 @@ func (c *combining) flush() error {
 		}
 	}
 	c.next = &combined{b: full.b[:0]}
-	full.b, full.waiting = nil, nil // what moved there still leads to its name
+	full.b, full.waiting = nil, nil // moved objects still refer to its name
 	return nil
 }
 

@@ -17,8 +17,8 @@ import (
 
 // An extract is a file like that of a share, shares/extract-<experiment>.<random>, with what all shares of an
 // experiment read of the store: actions, the objects of their listings, and the item records of some groups,
-// of which most have none. It spares each share hundreds of logs and objects. Shares that see none, or a
-// damaged one, read what would be copied.
+// of which most have none. It saves each share from opening hundreds of logs and objects. A share that sees
+// no extract, or a damaged one, reads the originals.
 
 // maxExtract is how many bytes of listings and of item records an extract has at most. Tests change it.
 var maxExtract int64 = 512 << 20
@@ -27,14 +27,14 @@ func extractName(experiment string) string {
 	return fmt.Sprintf("extract-%016x.", nameHash(experiment, ""))
 }
 
-// isExtract reports whether a file among shares has the name of an extract, or of what earlier versions wrote
-// in its place.
+// isExtract reports whether a file among shares has the name of an extract, or the name that earlier versions
+// gave to it.
 func isExtract(name string) bool {
 	return strings.HasPrefix(name, "extract-") || strings.HasPrefix(name, "brief-")
 }
 
-// WriteExtract writes the extract of an experiment in place of those before. What can't be read is left out,
-// and that nothing can be written is worth a warning only.
+// WriteExtract writes the extract of an experiment, and removes earlier ones. It leaves out what can't be
+// read, and only warns if nothing can be written.
 func (s *Store) WriteExtract(experiment string, hits []Hit, groups []stages.Digest) error {
 	if s.opts.ReadOnly {
 		return errReadOnly
@@ -61,7 +61,8 @@ func (s *Store) WriteExtract(experiment string, hits []Hit, groups []stages.Dige
 	return nil
 }
 
-// RemoveExtract removes the extract of an experiment, which lacks what is about to be recorded.
+// RemoveExtract removes the extract of an experiment. It is called before something is recorded that the
+// extract lacks.
 func (s *Store) RemoveExtract(experiment string) error {
 	before, err := s.extracts(experiment)
 	if err != nil {
@@ -84,7 +85,7 @@ type extracting struct {
 	s       *Store
 	write   func([]byte) error
 	written map[stages.Digest]bool // keys of actions, and digests of objects
-	size    int64                  // of what is copied
+	size    int64                  // of the copied listings and item records
 }
 
 func (e *extracting) all(experiment string, hits []Hit, groups []stages.Digest) error {
@@ -146,8 +147,8 @@ func (e *extracting) action(h Hit) error {
 	return e.write(appendFrame(nil, actionFrame, h.key, payload))
 }
 
-// items copies the item records of groups, whose log is that of a bucket, and notes of a group without any
-// that it has none. Of groups with too many, shares read the log.
+// items copies the item records of groups whose log is that of a bucket. For a group without any it writes an
+// empty record. If the records are too large together, it copies none, and shares read the log.
 func (e *extracting) items(bucket byte, frames map[stages.Digest][]byte) error {
 	if len(frames) == 0 {
 		return nil
@@ -189,8 +190,8 @@ func (s *Store) extracts(experiment string) (paths []string, err error) {
 	return paths, err
 }
 
-// openExtract opens the extract of an experiment, nil if there is none, or if there are several: then nobody
-// knows which is the newest.
+// openExtract opens the extract of an experiment. It returns nil if there is none, or if there are several:
+// their names don't show which is the newest.
 func (s *Store) openExtract(experiment string) (*shareFile, error) {
 	paths, err := s.extracts(experiment)
 	var found []*shareFile

@@ -20,11 +20,11 @@ import (
 //
 // All numbers are little-endian. A frame is appended by one write(2) to a file opened with O_APPEND, so that
 // frames of two processes don't mix. A kill or a full disk may still leave the beginning of a frame anywhere
-// in a log; readers pass over it to the next magic. The magic's first byte never occurs in UTF-8, so no
+// in a log; readers skip it up to the next magic. The magic's first byte never occurs in UTF-8, so no
 // action, which is JSON, can be mistaken for the start of a frame.
 
 // A frameKind distinguishes logs, and their formats: a change of a payload's layout takes a new letter, and
-// old frames become bytes to pass over.
+// readers skip old frames.
 type frameKind byte
 
 const (
@@ -78,7 +78,7 @@ func frameAt(b []byte, kind frameKind) (key stages.Digest, payload []byte, n int
 	return stages.Digest(b[12:frameLen]), b[frameLen:n:n], n, true
 }
 
-// readFrame returns the payload of the frame of a key at some place of a file, nil if it isn't there.
+// readFrame returns the payload of the frame of a key at a place in a file, nil if it isn't there.
 func readFrame(f io.ReaderAt, at span, kind frameKind, key stages.Digest) ([]byte, error) {
 	b := make([]byte, at.len)
 	if _, err := f.ReadAt(b, at.off); err != nil {
@@ -167,7 +167,7 @@ func torn(g []byte, n int, kind frameKind) bool {
 	if len(g) < frameLen {
 		return bytes.HasPrefix(g, kind.magic()) || bytes.HasPrefix(kind.magic(), g)
 	}
-	// It's a whole frame, if its checksum is right once its length is.
+	// It is a whole frame if its checksum is right with the length of g.
 	length := binary.LittleEndian.AppendUint32(nil, uint32(len(g)-frameLen))
 	return n > len(g) && checksum(length, g[12:]) != binary.LittleEndian.Uint32(g[8:])
 }

@@ -25,15 +25,16 @@ type GCReport struct {
 	Bytes, BytesKept     int64    // of objects
 	Shares               int      // which stay
 	Leftovers            int      // temporary and damaged files removed
-	Cells                []string // whose actions go, sorted, "experiment: cell"
+	Cells                []string // whose actions are removed, sorted, "experiment: cell"
 }
 
-// inFlight is how long a file that nothing refers to may belong to what another process is just doing.
+// inFlight is the age up to which another process may still be using a file to which nothing refers.
 const inFlight = time.Hour
 
 // GC removes the actions and item groups that roots don't keep, older records of the same action or memo, the
-// objects that nothing left refers to, and what killed processes left. Without apply it only reports. What
-// another run is doing meanwhile costs it misses at worst. Shares stay, and what their records refer to.
+// objects to which no remaining record refers, and the remains of killed processes. Without apply it only
+// reports. Another run at the same time has misses at worst. Shares stay, with the objects to which their
+// records refer.
 func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	if apply && s.opts.ReadOnly {
 		return GCReport{}, errReadOnly
@@ -64,18 +65,18 @@ func (s *Store) GC(roots Roots, apply bool) (GCReport, error) {
 	return c.GCReport, c.apply()
 }
 
-// A collection finds out what goes.
+// A collection finds out what to remove.
 type collection struct {
 	GCReport
 	s        *Store
 	roots    Roots
 	sweep    sweep
-	referred map[stages.Digest]bool // objects that records refer to: whether one of those stays
+	referred map[stages.Digest]bool // objects to which records refer: whether one of these records stays
 	garbage  []string               // files
 }
 
-// log decides which records of a log stay: those that the roots keep, and of those that replace one another,
-// as all but items do, the newest.
+// log decides which records of a log stay: those that the roots keep and, of records that replace one
+// another, as all except item records do, the newest.
 func (c *collection) log(file logFile) error {
 	type identity struct {
 		key    stages.Digest
@@ -113,8 +114,8 @@ func (c *collection) log(file logFile) error {
 	return err
 }
 
-// shares keeps what records of shares refer to, until those are merged, and finds what is left over next to
-// them.
+// shares keeps the objects to which records of shares refer, until the shares are merged, and finds leftover
+// files in their folders.
 func (c *collection) shares() error {
 	if err := c.s.eachShare(func(f *shareFile) error {
 		c.Shares++
@@ -168,8 +169,8 @@ func (c *collection) object(o objectFile) error {
 	return nil
 }
 
-// apply removes what was found. Records go before the objects they refer to, and the index before the
-// records, so that a kill leaves nothing that misleads.
+// apply removes what was found: the index before the records, and records before the objects to which they
+// refer, so that a kill leaves no reference to something that was removed.
 func (c *collection) apply() error {
 	s := c.s
 	if err := s.makeWay(s.indexPath()); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// The index holds what a run that executes nothing asks for. It's derived from the action logs, and says how
-// far into each of them it reaches: opening the store reads what's beyond. So it may be deleted, be damaged,
-// or lack what a killed process or another one wrote.
+// The index has everything that a run that executes nothing reads. It's derived from the action logs, and
+// records how much of each log it covers: opening the store reads the rest of the logs. So it may be deleted
+// or damaged, or lack what a killed process or another one wrote.
 //
 // Payloads by their first byte, fixed-width so that the length is the whole check:
 //
@@ -65,8 +65,8 @@ type row struct {
 
 func (r row) hit() Hit { return Hit{stages.Digest(r.frame), r.frame[keyLen:]} }
 
-// coverage is what the index knows of an action log: everything up to mark, and sum bytes of frames after
-// it. It knows the whole log when these add up to its size.
+// coverage is the part of an action log that the index knows: everything up to mark, and sum bytes of frames
+// after it. The index knows the whole log if these add up to the log's size.
 type coverage struct{ mark, sum int64 }
 
 // A Hit is an action as the index knows it. It stays valid as long as the store.
@@ -88,8 +88,8 @@ func (h Hit) MadeBy() string { return string(h.madeBy()) }
 // Outputs returns the number of output ports.
 func (h Hit) Outputs() int { return int(binary.LittleEndian.Uint16(h.rec[22:])) }
 
-// Output returns what's known of an output port by its position: the digest of its listing, the number of
-// items, and whether their payloads' bytes were dropped on purpose.
+// Output describes the output port at a position: the digest of its listing, the number of items, and whether
+// their payloads' bytes were dropped on purpose.
 func (h Hit) Output(i int) (listing stages.Digest, items int, dropped bool) {
 	b := h.outputs()[i*outputLen:]
 	return stages.Digest(b[5:outputLen]), int(binary.LittleEndian.Uint32(b[1:])), b[0] != 0
@@ -119,7 +119,7 @@ func appendEntry(b []byte, a *Action, off int64, n int) []byte {
 	return b
 }
 
-// validEntry reports whether rec has the length that its counts ask for.
+// validEntry reports whether rec has the length that its counts require.
 func validEntry(rec []byte) bool {
 	if len(rec) < entryLen || rec[0] != entryKind {
 		return false
@@ -151,7 +151,7 @@ func (x *index) parse(b []byte) logScan {
 	})
 }
 
-// add makes an entry the newest one of its key.
+// add adds an entry as the newest one of its key.
 func (x *index) add(frame []byte) {
 	r := row{frame, -1}
 	h := r.hit()
@@ -185,8 +185,8 @@ func (x *index) find(key stages.Digest, accept func(h Hit) bool) (h Hit, ok bool
 	return Hit{}, false
 }
 
-// Lookup finds the newest action recorded under key, of those made by prefer if there are any. It reads
-// nothing but memory, so the action's files may have gone: see [Store.Check].
+// Lookup finds the newest action recorded under key, among those made by prefer if there are any. It reads
+// memory only, so the action's files may be missing: see [Store.Check].
 func (s *Store) Lookup(key stages.Digest, prefer string) (h Hit, ok bool) {
 	s.indexMu.RLock()
 	defer s.indexMu.RUnlock()
@@ -197,16 +197,16 @@ func (s *Store) Lookup(key stages.Digest, prefer string) (h Hit, ok bool) {
 	return h, ok
 }
 
-// nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash would make `why` compare with
-// the wrong cell, and nothing worse.
+// nameHash is the FNV-1a hash of a cell's full name. Two names of equal hash only make `why` compare with the
+// wrong cell.
 func nameHash(experiment, cell string) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, experiment+"\x00"+cell)
 	return h.Sum64()
 }
 
-// Seen notes that a cell was found under key, so that [Store.Latest] returns that action rather than the last
-// one executed. It writes only news.
+// Seen records that a cell was found under key, so that [Store.Latest] returns that action rather than the
+// last one executed. It writes nothing if that is recorded already.
 func (s *Store) Seen(experiment, cell string, key stages.Digest) error {
 	name := nameHash(experiment, cell)
 	s.indexMu.Lock()
@@ -219,7 +219,7 @@ func (s *Store) Seen(experiment, cell string, key stages.Digest) error {
 	return s.appendIndex(appendFrame(nil, indexFrame, key, rec))
 }
 
-// Latest returns what a cell was when it was last executed or seen.
+// Latest returns the action of a cell when it was last executed or seen.
 func (s *Store) Latest(experiment, cell string) (Action, bool) {
 	s.indexMu.RLock()
 	key := s.index.latest[nameHash(experiment, cell)]
@@ -245,7 +245,7 @@ func (s *Store) openIndex() {
 	}
 }
 
-// mendIndex reads the ends of the action logs that the index lacks.
+// mendIndex reads the ends of the action logs, which the index lacks.
 func (s *Store) mendIndex() error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
@@ -264,8 +264,8 @@ func (s *Store) mendIndex() error {
 	return nil
 }
 
-// catchUp adds to the index what the action logs hold beyond it, and returns the frames that make the index
-// file know it too.
+// catchUp adds to the index the actions of the logs that it lacks, and returns their frames for the index
+// file.
 func (s *Store) catchUp() (frames []byte, err error) {
 	type foundAction struct {
 		Action
@@ -281,7 +281,7 @@ func (s *Store) catchUp() (frames []byte, err error) {
 		if err != nil || size == c.mark+c.sum {
 			continue
 		}
-		// A log shorter than what's known of it was rewritten: read all of it.
+		// A log that is shorter than its known part was rewritten: read all of it.
 		from := c.mark
 		if from > size {
 			from = 0
@@ -300,7 +300,7 @@ func (s *Store) catchUp() (frames []byte, err error) {
 			*c = coverage{mark: scan.end}
 		}
 	}
-	// In the order in which they happened, for what a cell was last.
+	// In the order in which they happened, so that Latest is right.
 	slices.SortStableFunc(found, func(a, b foundAction) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range found {
 		frames = append(frames, s.index.record(&f.Action, f.off, f.n)...)
@@ -308,17 +308,17 @@ func (s *Store) catchUp() (frames []byte, err error) {
 	return append(frames, marks...), err
 }
 
-// appendMark appends the frame that says that the log of a bucket is known up to end.
+// appendMark appends the frame that records that the log of a bucket is known up to end.
 func appendMark(b []byte, bucket byte, end int64) []byte {
 	rec := binary.LittleEndian.AppendUint64([]byte{markKind}, uint64(end))
 	return appendFrame(b, indexFrame, stages.Digest{bucket}, rec)
 }
 
-// indexBatch is how many bytes of the index are written at once. What a kill takes of them is read from the
+// indexBatch is how many bytes of the index are written at once. Entries that a kill loses are read from the
 // action logs the next time.
 const indexBatch = 64 << 10
 
-// appendIndex adds frames to the index file, sooner or later. The caller holds indexMu.
+// appendIndex adds frames to the index file, in batches. The caller holds indexMu.
 func (s *Store) appendIndex(frames []byte) (err error) {
 	if s.opts.ReadOnly {
 		return nil // a share's actions end with it

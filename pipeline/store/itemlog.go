@@ -15,24 +15,24 @@ type itemGroup struct {
 	madeBy string
 }
 
-// A knownGroup is what was read of a group. Many cells may share a recipe, and so a group: each reads only
-// what is new since the last.
+// A knownGroup has the records of a group that were read. Many cells may share a recipe, and so a group: each
+// reads only the records that are new since the last one read.
 type knownGroup struct {
 	itemGroup
 
 	mu    sync.Mutex // guards what follows
 	items *Items
-	log   fs.FileInfo // that was read
-	end   int64       // of its last frame that was read
+	log   fs.FileInfo // the file that was read
+	end   int64       // of the last frame that was read
 
-	taken map[*shareFile]int // of a share: how many frames of each file are known
+	taken map[*shareFile]int // in a share: how many frames of each file were read
 }
 
 // itemMemory is how many bytes about item records stay in memory for later.
 const itemMemory = 8 << 20
 
-// Items returns what's known of a group's items: the newest outcome of each that a class of device made.
-// Records that are damaged or can't be read are left out. What is recorded later may or may not show.
+// Items returns the known items of a group: the newest outcome of each that a class of device made. Records
+// that are damaged or can't be read are left out. Later records may or may not appear in the result.
 func (s *Store) Items(group stages.Digest, madeBy string) *Items {
 	s.itemMu.Lock()
 	id := itemGroup{group, madeBy}
@@ -65,8 +65,8 @@ func (g *knownGroup) update(s *Store) (items *Items, grown int64, err error) {
 	return g.items, g.items.bytes() - before, err
 }
 
-// readLog reads the frames that the log has beyond those known. A log that was rewritten meanwhile is another
-// file, of which nothing is known.
+// readLog reads the log's frames after the known ones. A log that was rewritten meanwhile is another file,
+// none of whose frames is known.
 func (g *knownGroup) readLog(s *Store) error {
 	log := s.log(itemFrame, g.group)
 	f, done, err := s.readKept(log.path)

@@ -13,18 +13,18 @@ type ItemRecord struct {
 	ItemOutcome
 }
 
-// An ItemOutcome is what a stage made of one item: for each output port, in the stage's order, the items that
-// came out: one each, except in stages that expand.
+// An ItemOutcome is the result of a stage for one item: for each output port, in the stage's order, its
+// items, of which there is one except in stages that expand.
 type ItemOutcome struct{ Ports [][]SubItem }
 
-// A SubItem is an item that came out of another.
+// A SubItem is an item that a stage made from another one.
 type SubItem struct {
 	Ref
-	ID string // what Expand calls it; "" otherwise
+	ID string // its id from Expand; "" in other stages
 }
 
 // Items are a growing list of outcomes of items, in the form of item records: some fifty bytes an outcome.
-// Those of a group are found by the items' keys. Items may be used concurrently.
+// The outcomes of a group are found by the items' keys. Items may be used concurrently.
 type Items struct {
 	mu      sync.Mutex // guards what follows
 	objects objectTable
@@ -46,7 +46,7 @@ func (v *Items) Add(o ItemOutcome) (row int) {
 	return v.rows.n - 1
 }
 
-// At returns the outcome in a row. Its objects may have gone: see [Store.Check].
+// At returns the outcome in a row. Its objects may be missing: see [Store.Check].
 func (v *Items) At(row int) ItemOutcome {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -71,8 +71,8 @@ func (v *Items) Find(key stages.Digest) int {
 	return -1
 }
 
-// take adds the outcomes of a frame's payload if a class of device made them: all or, when it's malformed,
-// none.
+// take adds the outcomes of a frame's payload if a class of device made them: all of them or, if the payload
+// is malformed, none.
 func (v *Items) take(payload []byte, madeBy string) {
 	by, _, items, err := decodeItems(payload)
 	if err != nil || by != madeBy {
@@ -86,8 +86,8 @@ func (v *Items) take(payload []byte, madeBy string) {
 	}
 }
 
-// RecordItems stores outcomes of a group's items, whose payloads are already put. All are made by the same
-// class of device.
+// RecordItems stores outcomes of a group's items, whose payloads have been put before. The same class of
+// device has made all of them.
 func (s *Store) RecordItems(group stages.Digest, madeBy string, rs []ItemRecord) error {
 	if len(rs) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func encodeItems(madeBy string, rs []ItemRecord) []byte {
 	return append(t.appendObjects(appendText(nil, madeBy)), items...)
 }
 
-// decodeItems reads what encodeItems wrote, without the digests of inline payloads.
+// decodeItems decodes the result of encodeItems, without the digests of inline payloads.
 func decodeItems(payload []byte) (madeBy string, objects []ObjectRef, items []ItemRecord, err error) {
 	d := &decoder{b: payload}
 	madeBy = d.string()
@@ -143,7 +143,7 @@ func (t *objectTable) appendPorts(b []byte, ports [][]SubItem) []byte {
 	return b
 }
 
-// ports decodes what appendPorts wrote, each ref by a function. Inline payloads share the input's memory.
+// ports decodes the result of appendPorts, each ref by a function. Inline payloads share the input's memory.
 func (t *objectTable) ports(d *decoder, ref func(*decoder) Ref) [][]SubItem {
 	ports := make([][]SubItem, d.count(1))
 	for p := range ports {

@@ -22,7 +22,7 @@ type keyLog struct {
 	unwritten sync.Once
 }
 
-// get returns the value last remembered under key. It must not be changed.
+// get returns the value last remembered under key. The caller must not change it.
 func (l *keyLog) get(key stages.Digest) ([]byte, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,7 +31,8 @@ func (l *keyLog) get(key stages.Digest) ([]byte, bool) {
 	return v, ok
 }
 
-// set remembers val under key, in a store opened for reading until that is closed. It writes only news.
+// set remembers val under key, in a store opened for reading until it is closed. It writes only a changed
+// value.
 func (l *keyLog) set(key stages.Digest, val []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +56,7 @@ func (l *keyLog) flush() error {
 	return l.write()
 }
 
-// write appends what is pending. That this fails is worth a warning only. The caller holds mu.
+// write appends the pending frames. It only warns if that fails. The caller holds mu.
 func (l *keyLog) write() error {
 	if len(l.pending) == 0 {
 		return nil
@@ -87,8 +88,8 @@ func (l *keyLog) load() {
 // checked against the thing itself. The slice must not be changed.
 func (s *Store) Memo(key stages.Digest) ([]byte, bool) { return s.memos.get(key) }
 
-// SetMemo remembers val under key. It writes only news. What can't be written is remembered as long as the
-// store is open.
+// SetMemo remembers val under key. It writes only a changed value. A value that can't be written is
+// remembered as long as the store is open.
 func (s *Store) SetMemo(key stages.Digest, val []byte) error {
 	if err := s.layer.setMemo(key, val); err != nil {
 		return err

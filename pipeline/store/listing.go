@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A Listing is the ordered items of one output port of a cell, or its one value. In memory it has the form it
-// has on disk, a few bytes an item in addition to the digests and ids, since there may be one for every image
-// of a data set. It may be read concurrently once it's complete.
+// A Listing is the ordered items of one output port of a cell, or its one value. It has the same form in
+// memory as on disk, a few bytes an item in addition to the digests and ids, since there may be one for every
+// image of a data set. It may be read concurrently once it's complete.
 type Listing struct {
 	Facts stages.Facts // they hold for all items
 
@@ -28,14 +28,14 @@ type Listing struct {
 type Entry struct {
 	Ref
 
-	// Parent is the position of the item that this one was made from, among the cell's first item port
-	// (Expand). ID and Origin name an item that gets no name from there. They're zero in a listing without
-	// that part.
+	// Parent is the position of the item from which this one was made, among those of the cell's first item
+	// port (Expand). ID and Origin name an item that gets no name from that one. They're zero in a listing
+	// without that part.
 	Parent     int32
 	ID, Origin string
 }
 
-// Parts are what a listing holds of its items apart from where their payloads are.
+// Parts are the parts of a listing in addition to the places of its payloads.
 type Parts byte
 
 const (
@@ -85,7 +85,7 @@ func (l *Listing) Append(e Entry) {
 // Len returns the number of items.
 func (l *Listing) Len() int { return l.refs.n }
 
-// HasParents reports whether items name what they were made from.
+// HasParents reports whether items name the items from which they were made.
 func (l *Listing) HasParents() bool { return l.parts&Parents != 0 }
 
 // At returns item i.
@@ -120,8 +120,8 @@ func (l *Listing) eachRef(fn func(r Ref)) {
 	l.refs.each(func(d *decoder) { fn(l.objects.summed(d)) })
 }
 
-// digest returns the digest that names what a consumer of a listing gets: the facts and the ordered payload
-// digests. Ids and places don't matter.
+// digest returns the digest of a consumer's view of a listing: the facts and the ordered payload digests. It
+// doesn't depend on ids and places.
 func (l *Listing) digest() stages.Digest {
 	h := listingHash(l.Facts, l.Len())
 	l.eachRef(func(r Ref) { h.Write(r.Digest[:]) })
@@ -143,7 +143,7 @@ func listingHash(facts stages.Facts, items int) hash.Hash {
 	return h
 }
 
-// dropped returns l without the places of its payloads, except for those in the record itself.
+// dropped returns l without the places of its payloads, except those of payloads in the record itself.
 func (l *Listing) dropped() *Listing {
 	d := *l
 	d.objects, d.refs = objectTable{}, column{spill: l.refs.spill}
@@ -169,7 +169,7 @@ func (l *Listing) encode() [][]byte {
 	return [][]byte{b, l.refs.bytes(), l.parents.bytes(), l.ids.bytes(), l.origins.bytes()}
 }
 
-// decodeListing reads what encode wrote. The listing shares b's memory.
+// decodeListing decodes the result of encode. The listing shares b's memory.
 func decodeListing(b []byte) (*Listing, error) {
 	d := &decoder{b: b}
 	head := d.bytes(2)

@@ -65,7 +65,7 @@ func (s *Store) openLog(path string) (l openLog, err error) {
 	return l, nil
 }
 
-// closeLogs closes all logs; what's appended later opens its log again. The caller holds logMu.
+// closeLogs closes all logs; a later append opens its log again. The caller holds logMu.
 func (s *Store) closeLogs() (err error) {
 	for _, l := range s.appending {
 		err = errors.Join(err, l.file.Close())
@@ -92,8 +92,8 @@ func readOpenLog(f *os.File, off int64, kind frameKind, fn frameFunc) (logScan, 
 	return scanFile(f, off, info.Size(), kind, fn)
 }
 
-// rewriteLog replaces a log by its frames but those at some places. A process that appends meanwhile loses
-// nothing: what came before the replacement is copied, and after it appendLog notices.
+// rewriteLog replaces a log by its frames except those at some places. A process that appends meanwhile loses
+// nothing: frames from before the replacement are copied, and afterwards appendLog notices it.
 func (s *Store) rewriteLog(log logFile, drop map[place]bool) error {
 	old, err := s.read(log.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,10 +138,10 @@ const buckets = 256
 type logFile struct {
 	path   string
 	kind   frameKind
-	bucket byte // what its keys begin with, where a kind has a log for each byte
+	bucket byte // the first byte of its keys, if the kind has a log for each byte
 }
 
-// inBuckets are the folders of the kinds that have a log for each byte that keys begin with.
+// inBuckets are the folders of the kinds that have a log for each first byte of keys.
 var inBuckets = map[frameKind]string{actionFrame: "actions", itemFrame: "items"}
 
 // log returns the log that has the frames of a key.

@@ -22,13 +22,13 @@ type MergeReport struct {
 	Items, ItemsKnown     int // records of items
 	Objects               int
 	Bytes                 int64    // of objects
-	Refused               []string // records that can't be had, each with its file and the reason
+	Refused               []string // records that weren't added, each with its file and the reason
 }
 
-// Merge adds what another store holds, as one does with a stranger's: an object must have the bytes of its
-// name, a record must be whole and lead to objects that do, or it's refused. What is here already stays, and
-// so does all of the other store. Facts and digests of files aren't taken: they are about the machine that
-// noted them. That a result is what its key asks for can't be seen; that is believed.
+// Merge adds the contents of another store, which it doesn't trust: it refuses an object whose bytes don't
+// have the digest in its name, and a record that isn't whole or refers to such an object. What this store has
+// stays, and the other store isn't changed. Memos and digests of files aren't added, since they are about the
+// machine that recorded them. Merge can't check that a result is that of its key, and trusts it.
 //
 // Interrupted at any moment and called again, it adds the rest.
 func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
@@ -41,7 +41,7 @@ func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
 			return m.MergeReport, fmt.Errorf("store %q is the store itself", other.dir)
 		}
 	}
-	logs, err := other.logs(itemFrame, actionFrame) // items first: an action may end the work on them
+	logs, err := other.logs(itemFrame, actionFrame) // items first: a run reads none once the action is there
 	if err != nil {
 		return m.MergeReport, err
 	}
@@ -59,7 +59,7 @@ func (s *Store) Merge(ctx context.Context, other *Store) (MergeReport, error) {
 	return m.MergeReport, err
 }
 
-// add adds up what was added.
+// add adds the counts of another report.
 func (r *MergeReport) add(o MergeReport) {
 	r.Actions, r.ActionsKnown = r.Actions+o.Actions, r.ActionsKnown+o.ActionsKnown
 	r.Items, r.ItemsKnown = r.Items+o.Items, r.ItemsKnown+o.ItemsKnown
@@ -67,13 +67,13 @@ func (r *MergeReport) add(o MergeReport) {
 	r.Refused = append(r.Refused, o.Refused...)
 }
 
-// A merging adds to a store what another one or a share holds.
+// A merging adds the contents of another store, or of a share, to a store.
 type merging struct {
 	MergeReport
 	s       *Store
 	open    func(p ObjectRef) (objectBytes, error) // an object of the other side
 	ctx     context.Context
-	objects map[ObjectRef]error // what became of them: nil if they are here now
+	objects map[ObjectRef]error // why they weren't added: nil if they are here now
 	combine *combining          // of the objects of shares; nil for those of a store
 	added   bool                // not all was here before the merge began
 }
@@ -101,11 +101,11 @@ func (m *merging) log(other *Store, file logFile) error {
 	return err
 }
 
-// A knownFrames has the digests of the frames that a log of the store has, of item records by what they say.
-// The value is true for those that were there before the merge.
+// A knownFrames has the digests of the frames in a log of the store; for item records those of their outcomes
+// (see outcomesDigest). The value is true for frames that were there before the merge.
 type knownFrames map[stages.Digest]bool
 
-// knownFrames reads of a log the frames of some keys: all of actions, and the item records whose objects are
+// knownFrames reads the frames of some keys from a log: all actions, and the item records whose objects are
 // here.
 func (s *Store) knownFrames(file logFile, some func(key stages.Digest) bool) (knownFrames, error) {
 	known := knownFrames{}
@@ -133,7 +133,8 @@ func frameDigest(key stages.Digest, payload []byte) stages.Digest {
 	return stages.Sum(append(bytes.Clone(key[:]), payload...))
 }
 
-// outcomesDigest returns the digest of what an item record says, wherever the payloads are.
+// outcomesDigest returns the digest of an item record's outcomes, which doesn't depend on the places of
+// payloads.
 func outcomesDigest(group stages.Digest, madeBy string, items []ItemRecord) stages.Digest {
 	var t objectTable
 	b := appendText(bytes.Clone(group[:]), madeBy)
@@ -152,8 +153,8 @@ func outcomesDigest(group stages.Digest, madeBy string, items []ItemRecord) stag
 	return stages.Sum(b)
 }
 
-// outcomes adds an item record of a file, unless it's known or can't be had, and what it refers to. An error
-// ends the merge.
+// outcomes adds an item record of a file and the objects to which it refers, unless the record is known or is
+// refused. An error ends the merge.
 func (m *merging) outcomes(name string, file logFile, off int64, group stages.Digest, payload []byte,
 	known knownFrames) error {
 	if m.ctx.Err() != nil {
@@ -258,7 +259,7 @@ func (m *merging) has(key stages.Digest, madeBy string) bool {
 	return true
 }
 
-// object makes sure that an object is here. The reason why it can't be had is refused.
+// object makes sure that an object is here. If it can't be added, refused is the reason.
 func (m *merging) object(p ObjectRef) (refused, err error) {
 	refused, known := m.objects[p]
 	if known || m.s.Check(p) == nil {
@@ -276,8 +277,8 @@ func (m *merging) object(p ObjectRef) (refused, err error) {
 	return refused, nil
 }
 
-// copyObject copies an object. It appears when all its bytes are found to be those of its name; if they
-// aren't, that's refused.
+// copyObject copies an object. It appears only if the digest of all its bytes is its name; otherwise refused
+// is the reason.
 func (m *merging) copyObject(p ObjectRef) (refused, err error) {
 	f, e := m.open(p)
 	if e != nil {

@@ -28,7 +28,7 @@ type ObjectRef struct {
 	Size   int64         `json:"size"`
 }
 
-// A Ref is the place of a payload: the record itself, an object or, where its bytes weren't kept, nowhere.
+// A Ref is the place of a payload: the record itself, an object or, if its bytes weren't kept, nowhere.
 type Ref struct {
 	Digest stages.Digest // SHA-256 of the payload
 	Object ObjectRef     // zero when the payload isn't in an object
@@ -40,14 +40,14 @@ type Ref struct {
 // Kept reports whether the payload's bytes are somewhere.
 func (r Ref) Kept() bool { return r.Inline != nil || r.Object != ObjectRef{} }
 
-// Dropped returns r without its bytes: what a record says of a payload under "store: none". Payloads in the
+// Dropped returns r without the place of its bytes, as a record has it under "store: none". Payloads in the
 // record itself stay.
 func (r Ref) Dropped() Ref {
 	r.Object, r.Off = ObjectRef{}, 0
 	return r
 }
 
-// A Miss is the reason why something recorded can't be had. It's never worth more than computing again.
+// A Miss is the reason why something recorded can't be read. At worst it is computed again.
 type Miss struct{ Reason string }
 
 func (m *Miss) Error() string { return m.Reason }
@@ -90,7 +90,7 @@ func (s *Store) Put(payloads [][]byte) ([]Ref, error) {
 	return refs, nil
 }
 
-// putObject writes pieces as one object unless that's there. A file of the wrong size is replaced.
+// putObject writes pieces as one object unless it exists. A file of the wrong size is replaced.
 func (s *Store) putObject(pieces [][]byte) (object ObjectRef, err error) {
 	h := sha256.New()
 	for _, b := range pieces {
@@ -126,7 +126,7 @@ func (s *Store) Load(r Ref) ([]byte, error) {
 	return b, nil
 }
 
-// readObject reads and checks the bytes of an object that r refers to, and no more.
+// readObject reads and checks only the bytes of the object to which r refers.
 func (s *Store) readObject(r Ref) ([]byte, error) {
 	if r.Off < 0 || r.Len < 0 || r.Off > r.Object.Size-r.Len {
 		return nil, miss("the record of payload %s is altered", r.Digest.Short())
@@ -155,8 +155,8 @@ type objectBytes struct {
 	close func() error
 }
 
-// objectMiss returns why an object can't be had whose file has a size or can't be read, nil if it's sound by
-// that.
+// objectMiss returns why an object can't be read, given the size of its file or the error of finding it; nil
+// if these show no damage.
 func objectMiss(object ObjectRef, size int64, err error) *Miss {
 	switch name := object.Digest.Short(); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -187,7 +187,7 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 	}
 	gone := errors.Is(err, fs.ErrNotExist)
 	if known, _ := s.known(r.Object); gone && known != nil {
-		m = known // another reader has set it aside: then that's the reason
+		m = known // another reader has set it aside, with this reason
 	}
 	s.remember(r.Object, m)
 	if gone || s.opts.ReadOnly {
@@ -204,14 +204,14 @@ func (s *Store) distrust(r Ref) ([]byte, error) {
 	return nil, m
 }
 
-// Check returns nil if the object is there with its size, else why not. It looks once: the answer is
-// remembered until the object is put or found damaged. A share doesn't look: it believes that what a
-// record of its wave's store names is there until it can't be loaded, since all shares would look at all
-// objects.
+// Check returns nil if the object exists and has its size, or else the reason. It looks at the disk once: the
+// answer is remembered until the object is put or found damaged. A share doesn't look, since otherwise all
+// shares would look at all objects: it assumes that an object that a record names exists, until loading it
+// fails.
 func (s *Store) Check(object ObjectRef) *Miss {
 	m, known := s.known(object)
 	if !known {
-		if !s.believes {
+		if !s.trusts {
 			size, err := s.size(s.objectPath(object.Digest))
 			m = objectMiss(object, size, err)
 		}
@@ -220,8 +220,8 @@ func (s *Store) Check(object ObjectRef) *Miss {
 	return m
 }
 
-// rememberFirst is remember for a look at the disk: what a writer or a reader found meanwhile is newer. It
-// returns what holds.
+// rememberFirst is remember for a look at the disk: the finding of a writer or a reader in the meantime is
+// newer, and stays. It returns what is remembered then.
 func (s *Store) rememberFirst(object ObjectRef, m *Miss) *Miss {
 	s.lookMu.Lock()
 	defer s.lookMu.Unlock()
@@ -232,7 +232,7 @@ func (s *Store) rememberFirst(object ObjectRef, m *Miss) *Miss {
 	return m
 }
 
-// known returns what's known of an object.
+// known returns what is remembered of an object.
 func (s *Store) known(object ObjectRef) (m *Miss, known bool) {
 	s.lookMu.Lock()
 	defer s.lookMu.Unlock()
@@ -240,7 +240,7 @@ func (s *Store) known(object ObjectRef) (m *Miss, known bool) {
 	return m, known
 }
 
-// remember keeps what's known of an object: m, or nil when it's there.
+// remember remembers why an object is missing; m is nil if it exists.
 func (s *Store) remember(object ObjectRef, m *Miss) {
 	s.lookMu.Lock()
 	defer s.lookMu.Unlock()
@@ -286,7 +286,7 @@ func (s *Store) eachObject(fn func(objectFile) error) error {
 			}
 			if o.FileInfo, err = f.Info(); err != nil || !o.Mode().IsRegular() ||
 				o.temporary() && !strings.HasPrefix(f.Name(), tempPrefix) {
-				continue // gone meanwhile, or not ours
+				continue // removed meanwhile, or not the store's
 			}
 			if err := fn(o); err != nil {
 				return err

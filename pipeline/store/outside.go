@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A fileState is a file's stamp, and the digest of the bytes that were then in it.
+// A fileState is a file's stamp, and the digest of the file's bytes at that time.
 type fileState struct {
 	stages.Stamp
 	digest stages.Digest
@@ -17,20 +17,20 @@ type fileState struct {
 
 // FileDigest returns the SHA-256 of an outside file. It reads the file only if size, times or inode are new,
 // or if it changed so recently that these may not show it. The file must be a regular one, or a link to one.
-// A share believes what the store noted of it, unseen: to look at every file of a data set is for one
-// machine.
+// A share returns the digest that the store remembers without looking at the file, since otherwise all shares
+// would look at every file of a data set.
 func (s *Store) FileDigest(path string) (stages.Digest, error) {
-	return s.fileDigest(path, s.believes)
+	return s.fileDigest(path, s.trusts)
 }
 
-// fileDigest is FileDigest. With believe it doesn't look at a file of which a digest is remembered.
-func (s *Store) fileDigest(path string, believe bool) (none stages.Digest, err error) {
+// fileDigest is FileDigest. With trust it doesn't look at a file whose digest is remembered.
+func (s *Store) fileDigest(path string, trust bool) (none stages.Digest, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return none, err
 	}
 	key := stages.Sum([]byte(abs))
-	if b, ok := s.files.get(key); ok && believe {
+	if b, ok := s.files.get(key); ok && trust {
 		if known, err := decodeState(b); err == nil {
 			return known.digest, nil
 		}
@@ -59,7 +59,7 @@ func (s *Store) fileDigest(path string, believe bool) (none stages.Digest, err e
 		}
 		if !settled {
 			if known, err := decodeState(b); err == nil && known.digest != d {
-				return d, s.files.set(key, nil) // shares would believe what was noted
+				return d, s.files.set(key, nil) // shares would trust the remembered digest
 			}
 			return d, nil
 		}
@@ -68,8 +68,8 @@ func (s *Store) fileDigest(path string, believe bool) (none stages.Digest, err e
 	return none, fmt.Errorf("%q changes while it's read", path)
 }
 
-// KnowsFile reports whether a digest was remembered of an outside file, be it of the bytes that are there now
-// or not. It doesn't look at the file.
+// KnowsFile reports whether a digest of an outside file is remembered, even if the file has changed since. It
+// doesn't look at the file.
 func (s *Store) KnowsFile(path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -79,11 +79,11 @@ func (s *Store) KnowsFile(path string) bool {
 	return ok
 }
 
-// FileUnchanged returns an error unless the file still has the digest that FileDigest returned. What was made
-// from a file that changed meanwhile is worth nothing.
+// FileUnchanged returns an error unless the file still has the digest that FileDigest returned. Results from
+// a file that changed meanwhile are worthless.
 func (s *Store) FileUnchanged(path string, digest stages.Digest) error {
 	now, err := s.fileDigest(path, false)
-	if err == nil && now != digest && s.believes {
+	if err == nil && now != digest && s.trusts {
 		const text = "%q isn't what the store noted of it: run --share close, or a run of all, notes it anew"
 		return fmt.Errorf(text, path)
 	}

@@ -158,7 +158,7 @@ func TestShareBelievesNotes(t *testing.T) {
 	share := openShare(t, dir, Options{})
 	defer share.Close()
 	if digestOf(t, share, path) != one {
-		t.Error("a share doesn't believe what is noted")
+		t.Error("a share doesn't trust the remembered digest")
 	}
 	if err := share.FileUnchanged(path, one); err == nil || !strings.Contains(err.Error(), "--share close") {
 		t.Errorf("a share that meets another file: %v", err)
@@ -171,6 +171,6 @@ func TestShareBelievesNotes(t *testing.T) {
 	next := openShare(t, dir, Options{})
 	defer next.Close()
 	if digestOf(t, next, path) != two {
-		t.Error("a share believes what was noted of an earlier file")
+		t.Error("a share trusts the digest of an earlier file")
 	}
 }

@@ -62,8 +62,8 @@ func (t *objectTable) appendRef(b []byte, r Ref) []byte {
 	return append(appendUint(b, uint64(r.Len)), r.Digest[:]...)
 }
 
-// ref decodes what appendRef wrote, without the digest of an inline payload. Inline bytes share the input's
-// memory.
+// ref decodes the result of appendRef, without the digest of an inline payload. Inline bytes share the
+// input's memory.
 func (t *objectTable) ref(d *decoder) (r Ref) {
 	switch tag := d.uint(); tag {
 	case tagInline:
@@ -87,7 +87,7 @@ func (t *objectTable) ref(d *decoder) (r Ref) {
 	return r
 }
 
-// summed is ref with every digest.
+// summed is ref with the digest of an inline payload, too.
 func (t *objectTable) summed(d *decoder) Ref {
 	r := t.ref(d)
 	if r.Inline != nil {

@@ -47,22 +47,22 @@ type ShareEnd struct {
 	Ended   int64  `json:"ended"` // by the host's clock, in Unix seconds
 }
 
-// Outcomes of a share. That of one that failed is the first line of its error.
+// Outcomes of a share. The outcome of a failed share is the first line of its error.
 const (
 	ShareOK      = "ok"
 	ShareDrained = "drained"
 )
 
-// shareSync is how much later than a write the disk has it at the latest.
+// shareSync is the longest time between a write and its sync to the disk.
 const shareSync = 15 * time.Second
 
-// A share is the layer of a share's store. Item records, memos and objects go to its file. Actions, and the
-// digests of outside files, are about its items only: they are forgotten when the store is closed.
+// A share is the layer of a share's store. It writes item records, memos and objects to its file. Actions,
+// and the digests of outside files, are about its items only: they are dropped when the store is closed.
 type share struct {
 	base    folder
 	own     *shareFile
 	extract *shareFile   // of what all shares read; nil for none
-	earlier []*shareFile // attempts at the same share, oldest first
+	earlier []*shareFile // attempts at the same share, in no order
 
 	writing sync.Mutex // held while the file is written; guards what follows
 	timer   *time.Timer
@@ -74,18 +74,18 @@ type share struct {
 	actions  map[stages.Digest][]byte // records, the newest of a key
 }
 
-// OpenShare opens the store of a share over the store in dir, which is read as its index file has it, and
-// believed: all shares would look at all files of the data set, and at all objects. What is put or recorded
-// goes to a new file. It is found again by this store, and by the next attempt at the same share. end notes
-// how the share ended, ShareOK, ShareDrained or the first line of an error, when the store is closed; without
-// it the file says nothing of its end, as after a kill.
+// OpenShare opens the store of a share over the store in dir. The share reads that store as its index file
+// describes it, and trusts it without looking at the disk, since otherwise all shares would look at all files
+// of the data set and at all objects. It writes a new file, which this store and the next attempt at the same
+// share read. end sets the outcome that is written when the store is closed: ShareOK, ShareDrained or the
+// first line of an error. Without a call of end the file has no outcome, as after a kill.
 func OpenShare(dir string, name ShareName, o Options) (s *Store, end func(outcome string), err error) {
 	o.ReadOnly = true
 	if s, err = openAsIndexed(dir, o); err != nil {
 		return nil, nil, err
 	}
 	l := &share{base: folder{s}, actions: map[stages.Digest][]byte{}}
-	s.layer, s.believes, s.kept = l, true, &keptFiles{open: map[string]*keptFile{}}
+	s.layer, s.trusts, s.kept = l, true, &keptFiles{open: map[string]*keptFile{}}
 	if err = l.openOthers(name); err == nil {
 		host, _ := os.Hostname() // for people
 		err = l.create(ShareStart{shareFormat, name.Experiment, name.Share, name.Shares, host, name.Job,
@@ -111,16 +111,17 @@ func (l *share) openOthers(name ShareName) (err error) {
 		if f.share != name.Share || f.shares != name.Shares {
 			continue
 		}
-		if j, err := f.read(); err != nil {
+		if file, err := f.read(); err != nil {
 			s.warn("share %s can't be read: %v", f.name, err)
 		} else {
-			l.earlier = append(l.earlier, j)
+			l.earlier = append(l.earlier, file)
 		}
 	}
 	return err
 }
 
-// files returns where the share finds items and objects above the store, oldest first.
+// files returns the files in which the share finds items and objects in addition to the store: the extract
+// first, its own last.
 func (l *share) files() (all []*shareFile) {
 	if l.extract != nil {
 		all = append(all, l.extract)
@@ -160,7 +161,7 @@ func (l *share) note(n any) error {
 	return l.write(noteFrame, stages.Digest{}, payload)
 }
 
-// append keeps an action in memory, where its frame has no place.
+// append keeps an action in memory, and writes any other record to the file.
 func (l *share) append(kind frameKind, key stages.Digest, payload []byte) (off int64, n int, err error) {
 	if kind == actionFrame {
 		l.actionMu.Lock()
@@ -174,7 +175,8 @@ func (l *share) append(kind frameKind, key stages.Digest, payload []byte) (off i
 	return off, frameLen + len(payload), l.write(kind, key, payload)
 }
 
-// setMemo writes news that falls to this share: all shares learn about the same things, and one notes each.
+// setMemo writes a memo if its value is new and its key belongs to this share: all shares have the same
+// memos, and one of them writes each.
 func (l *share) setMemo(key stages.Digest, val []byte) error {
 	old, known := l.base.s.memos.get(key)
 	start := l.own.start
@@ -201,8 +203,9 @@ func (l *share) action(h Hit) (Action, error) {
 	return l.base.action(h)
 }
 
-// put writes an object unless it is known to be in this share or below it. That of an earlier attempt may go
-// with its file, when a merge has combined it with others.
+// put writes an object unless it is known to be in this share's file, in the extract or in the store. An
+// object of an earlier attempt is written again: it may be removed with its file, when a merge has combined
+// it with others.
 func (l *share) put(o ObjectRef, pieces [][]byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -214,7 +217,7 @@ func (l *share) put(o ObjectRef, pieces [][]byte) error {
 	return l.write(objectFrame, o.Digest, size, pieces...)
 }
 
-// open checks an object of the extract: a damaged one is read where it was copied from.
+// open checks an object of the extract: if the copy is damaged, it reads the original.
 func (l *share) open(o ObjectRef) (objectBytes, error) {
 	for _, f := range slices.Backward(l.files()) {
 		if b, err := f.open(o); err == nil && (f != l.extract || f.sound(o)) {
@@ -224,7 +227,7 @@ func (l *share) open(o ObjectRef) (objectBytes, error) {
 	return l.base.open(o)
 }
 
-// readItems reads the log of the store once, unless the extract has what that has.
+// readItems reads the log of the store once, unless the extract has the group's records.
 func (l *share) readItems(g *knownGroup) (err error) {
 	if g.taken == nil {
 		g.taken = map[*shareFile]int{}
@@ -242,8 +245,8 @@ func (l *share) readItems(g *knownGroup) (err error) {
 	return err
 }
 
-// write writes a frame, and the pieces of an object after it. What a full disk takes of them is written over
-// by the next write. The caller holds l.writing.
+// write writes a frame, and the pieces of an object after it. If a full disk takes only a part of them, the
+// next write overwrites that part. The caller holds l.writing.
 func (l *share) write(kind frameKind, key stages.Digest, payload []byte, pieces ...[]byte) error {
 	if l.failed != nil {
 		return l.failed
@@ -269,7 +272,7 @@ func (l *share) write(kind frameKind, key stages.Digest, payload []byte, pieces 
 	return nil
 }
 
-// gather joins pieces that together are small to one.
+// gather joins pieces into one if they are small together.
 func gather(pieces [][]byte) [][]byte {
 	size := 0
 	for _, b := range pieces {
@@ -281,7 +284,7 @@ func gather(pieces [][]byte) [][]byte {
 	return [][]byte{slices.Concat(pieces...)}
 }
 
-// sync hands to the disk what was written.
+// sync writes the file's bytes through to the disk.
 func (l *share) sync() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -295,7 +298,7 @@ func (l *share) sync() error {
 	return l.failed
 }
 
-// end notes how the share ended.
+// end sets the outcome of the share.
 func (l *share) end(outcome string) {
 	l.writing.Lock()
 	defer l.writing.Unlock()

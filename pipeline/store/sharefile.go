@@ -62,7 +62,7 @@ func newShareFile(found foundShare, f *os.File) *shareFile {
 		groups:  map[stages.Digest][]span{}, memos: map[stages.Digest][]byte{}}
 }
 
-// read reads the frames of a share, without the objects. The file stays open.
+// read reads the frames of a share, but not the bytes of objects. The file stays open.
 func (found foundShare) read() (*shareFile, error) {
 	file, err := found.openFile()
 	if err != nil {
@@ -82,8 +82,8 @@ func (found foundShare) read() (*shareFile, error) {
 	return f, nil
 }
 
-// next takes the frame at the end of what is known, and returns its length with that of its object: 0 if it
-// isn't whole. b is where to read it, if it is small.
+// next reads the frame after the last known one, and returns its length and that of its object together, or 0
+// if the frame isn't whole. b is a buffer for small frames.
 func (f *shareFile) next(size int64, b []byte) (int64, error) {
 	left := size - f.end
 	b, err := readAt(f.file, f.end, b[:min(left, int64(len(b)))])
@@ -131,10 +131,10 @@ func readAt(f io.ReaderAt, off int64, b []byte) ([]byte, error) {
 	return b[:k], err
 }
 
-// zero reports whether b is room that nothing was written to.
+// zero reports whether b is all zeros, as space in a file to which nothing was written.
 func zero(b []byte) bool { return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) }
 
-// add takes a whole frame, unless it isn't one of a share.
+// add adds a whole frame. It reports false for a frame that a share's file can't have.
 func (f *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at span) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,8 @@ func (f *shareFile) add(kind frameKind, key stages.Digest, payload []byte, at sp
 	return true
 }
 
-// eachItemFrame calls fn for the item frames of a group from a number on, and returns how many it has.
+// eachItemFrame calls fn for the item frames of a group from number from on, and returns how many frames the
+// group has.
 func (f *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int64, payload []byte) error) (
 	int, error) {
 	f.mu.RLock()
@@ -192,7 +193,7 @@ func (f *shareFile) eachItemFrame(group stages.Digest, from int, fn func(off int
 	return len(all), nil
 }
 
-// eachFrame calls fn for the item frames.
+// eachFrame calls fn for all item frames.
 func (f *shareFile) eachFrame(fn frameFunc) error {
 	for group := range f.groups {
 		if _, err := f.eachItemFrame(group, 0, func(off int64, payload []byte) error {
@@ -205,14 +206,14 @@ func (f *shareFile) eachFrame(fn frameFunc) error {
 	return nil
 }
 
-// records reports whether the file has item records of a group, be it only that there are none.
+// records reports whether the file has item records of a group, even if they only say that there are none.
 func (f *shareFile) records(group stages.Digest) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return len(f.groups[group]) > 0
 }
 
-// action returns the record of an action, nil for none: one that can't be read isn't there.
+// action returns the record of an action, or nil if there is none or it can't be read.
 func (f *shareFile) action(key stages.Digest) []byte {
 	at, ok := f.actions[key]
 	if !ok {
@@ -222,7 +223,7 @@ func (f *shareFile) action(key stages.Digest) []byte {
 	return payload
 }
 
-// has reports whether the file has an object.
+// has reports whether an object is in the file.
 func (f *shareFile) has(o ObjectRef) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -241,7 +242,7 @@ func (f *shareFile) open(o ObjectRef) (objectBytes, error) {
 	return objectBytes{io.NewSectionReader(f.file, off, o.Size), func() error { return nil }}, nil
 }
 
-// sound reports whether an object has the bytes of its name.
+// sound reports whether the digest of an object's bytes is its name.
 func (f *shareFile) sound(o ObjectRef) bool {
 	b, err := f.open(o)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 type SharesReport struct {
 	MergeReport
 	Shares  int // that were there
-	Removed int // of them: all they hold was in the store already
+	Removed int // of them, since all of their contents was in the store already
 
-	damaged []foundShare // which aren't in use
+	damaged []foundShare // that aren't in use
 }
 
-// shareInUse is how long a share without an end may wait for its next record. One that is silent for longer
-// is believed to be lost.
+// shareInUse is the longest time between two records of a share without an end. A share that has recorded
+// nothing for longer counts as lost.
 const shareInUse = 24 * time.Hour
 
-// MergeShares adds what the shares of this store hold, checked as Merge checks it, and hands it to the disk.
-// Unlike Merge it takes memos. It removes a share only if all of it is here already and nothing will be added
-// to it: so what one merge added, another one has found there. It may be called by two machines at once, and
-// again after any interruption.
+// MergeShares adds the contents of the shares of this store, checks them as Merge does, and syncs them to the
+// disk. Unlike Merge it adds memos. It removes a share only if all of it was in the store before this merge
+// and nothing will be added to the share: a second merge has then found what a first one added. Two machines
+// may call it at once, and it may be called again after any interruption.
 func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 	if s.opts.ReadOnly {
 		return r, errReadOnly
@@ -49,19 +49,19 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 		return r, err
 	}
 	r.Shares = len(shares)
-	r.MergeReport, err = s.mergeShares(ctx, shares, func(p *mergedShare) error {
-		for key, val := range p.file.memos {
+	r.MergeReport, err = s.mergeShares(ctx, shares, func(m *mergedShare) error {
+		for key, val := range m.file.memos {
 			if err := s.SetMemo(key, val); err != nil {
 				return err
 			}
 		}
-		over := p.over(now)
-		if over && len(p.to.Refused) > 0 {
-			r.damaged = append(r.damaged, p.file.foundShare)
+		over := m.over(now)
+		if over && len(m.to.Refused) > 0 {
+			r.damaged = append(r.damaged, m.file.foundShare)
 		}
-		goes := over && len(p.to.Refused) == 0 && !p.to.added
-		if (p.to.added || goes) && p.file.start != nil {
-			if err := s.RemoveExtract(p.file.start.Experiment); err != nil {
+		goes := over && len(m.to.Refused) == 0 && !m.to.added
+		if (m.to.added || goes) && m.file.start != nil {
+			if err := s.RemoveExtract(m.file.start.Experiment); err != nil {
 				return err
 			}
 		}
@@ -69,13 +69,13 @@ func (s *Store) MergeShares(ctx context.Context) (r SharesReport, err error) {
 			return nil
 		}
 		r.Removed++
-		return s.remove(p.file.path)
+		return s.remove(m.file.path)
 	})
 	return r, err
 }
 
-// MergeFiles is Merge for the file of a share, or a folder of such files, which stay. found is false if path
-// is neither.
+// MergeFiles is Merge for the file of a share, or a folder of such files, and removes none of them. found is
+// false if path is neither.
 func (s *Store) MergeFiles(ctx context.Context, path string) (r MergeReport, found bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,18 +108,19 @@ type mergedShare struct {
 	file   *shareFile
 	failed error // of reading it
 	to     *merging
-	groups []stages.Digest // sorted: those that are left
+	groups []stages.Digest // the remaining ones, sorted
 }
 
-// over reports whether nothing will be added to the share. One that this user can't read may be whole.
-func (p *mergedShare) over(now time.Time) bool {
-	if p.failed != nil {
-		return !errors.Is(p.failed, fs.ErrPermission)
+// over reports whether nothing will be added to the share. A share that this user can't read isn't over,
+// since it may be whole.
+func (m *mergedShare) over(now time.Time) bool {
+	if m.failed != nil {
+		return !errors.Is(m.failed, fs.ErrPermission)
 	}
-	return !p.file.info(now).InUse()
+	return !m.file.info(now).InUse()
 }
 
-// mergeShares adds shares to the store, and calls done for each when the disk has it.
+// mergeShares adds shares to the store, and calls done for each when its contents are on the disk.
 func (s *Store) mergeShares(ctx context.Context, shares []foundShare, done func(*mergedShare) error) (
 	r MergeReport, err error) {
 	for len(shares) > 0 && err == nil {
@@ -129,11 +130,11 @@ func (s *Store) mergeShares(ctx context.Context, shares []foundShare, done func(
 }
 
 // batchFrames is about how many frames of shares a merge has in memory at once, some 60 bytes each, so that
-// it takes as much for any number of images. Tests change it.
+// its memory doesn't depend on the number of images. Tests change it.
 var batchFrames = 4 << 20
 
-// mergeBatch is mergeShares for the first ones, about as many as may be open at once and as memory holds, and
-// returns the others. Each log is read once for them.
+// mergeBatch is mergeShares for the first shares, about as many as may be open at once and as fit in memory,
+// and returns the others. It reads each log once for the whole batch.
 func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeReport,
 	done func(*mergedShare) error) (others []foundShare, err error) {
 	var batch []*mergedShare
@@ -149,9 +150,9 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 	combine := newCombining(s, open)
 	defer func() {
 		r.add(MergeReport{Objects: combine.objects, Bytes: combine.bytes})
-		for _, p := range batch {
-			r.add(p.to.MergeReport)
-			p.file.close()
+		for _, m := range batch {
+			r.add(m.to.MergeReport)
+			m.file.close()
 		}
 	}()
 	frames := 0
@@ -193,8 +194,8 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 			return nil, err
 		}
 	}
-	for _, p := range batch {
-		if err := done(p); err != nil {
+	for _, m := range batch {
+		if err := done(m); err != nil {
 			return nil, err
 		}
 	}
@@ -204,8 +205,8 @@ func (s *Store) mergeBatch(ctx context.Context, shares []foundShare, r *MergeRep
 // mergeBucket adds the records that belong in one log.
 func (s *Store) mergeBucket(batch []*mergedShare, file logFile) error {
 	groups := map[stages.Digest]bool{}
-	for _, p := range batch {
-		for _, g := range p.groups {
+	for _, m := range batch {
+		for _, g := range m.groups {
 			if g[0] != file.bucket {
 				break
 			}
@@ -219,14 +220,14 @@ func (s *Store) mergeBucket(batch []*mergedShare, file logFile) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range batch {
-		for ; len(p.groups) > 0 && p.groups[0][0] == file.bucket; p.groups = p.groups[1:] {
-			group := p.groups[0]
-			_, err := p.file.eachItemFrame(group, 0, func(off int64, payload []byte) error {
-				return p.to.outcomes(p.file.name, file, off, group, payload, known)
+	for _, m := range batch {
+		for ; len(m.groups) > 0 && m.groups[0][0] == file.bucket; m.groups = m.groups[1:] {
+			group := m.groups[0]
+			_, err := m.file.eachItemFrame(group, 0, func(off int64, payload []byte) error {
+				return m.to.outcomes(m.file.name, file, off, group, payload, known)
 			})
-			if m, ok := errors.AsType[*Miss](err); ok {
-				p.to.refuse(p.file.name, "%v", m)
+			if damage, ok := errors.AsType[*Miss](err); ok {
+				m.to.refuse(m.file.name, "%v", damage)
 			} else if err != nil {
 				return err
 			}
@@ -242,7 +243,7 @@ type foundShare struct {
 	openFile      func() (*os.File, error)
 }
 
-// foundShare returns a file in a folder of shares.
+// foundShare describes a file in a folder of shares.
 func (s *Store) foundShare(dir, name string) foundShare {
 	f, _ := shareNamed(name)
 	f.path = filepath.Join(dir, name)
@@ -250,7 +251,7 @@ func (s *Store) foundShare(dir, name string) foundShare {
 	return f
 }
 
-// sharePattern makes the name of a share's file of the share, the number of shares and a random number.
+// sharePattern is the format of a share file's name: the share, the number of shares and a random number.
 const sharePattern = "%dof%d.%016x"
 
 func shareNamed(name string) (f foundShare, ok bool) {
@@ -260,10 +261,10 @@ func shareNamed(name string) (f foundShare, ok bool) {
 	return f, n == 3 && fmt.Sprintf(sharePattern, f.share, f.shares, id) == name
 }
 
-// shareDirs returns the folders that have shares: that of this version, and that of earlier ones.
+// shareDirs returns the folders that have shares: the folder of this version, and that of earlier versions.
 func (s *Store) shareDirs() []string { return []string{s.sharesDir(), filepath.Join(s.dir, "parts")} }
 
-// shareFiles lists the shares, whatever is in their place.
+// shareFiles lists the shares by the names of files, whose contents it doesn't look at.
 func (s *Store) shareFiles() (shares []foundShare, err error) {
 	for _, dir := range s.shareDirs() {
 		entries, e := s.entries(dir)
@@ -288,8 +289,8 @@ type ShareInfo struct {
 	Age           time.Duration // of its last record
 }
 
-// InUse reports whether it may still be written.
-func (p ShareInfo) InUse() bool { return p.End == nil && p.Age < shareInUse }
+// InUse reports whether the share may still be written.
+func (i ShareInfo) InUse() bool { return i.End == nil && i.Age < shareInUse }
 
 // Shares describes the shares, in the order of their names. Those that can't be read are left out, with a
 // warning. Ages are by the clock of the disk's server or, where nothing can be written, by this machine's.
@@ -330,7 +331,7 @@ func (s *Store) eachShare(fn func(f *shareFile) error) error {
 	return err
 }
 
-// diskTime returns what time it is by the clock that stamps files in shares/, which exists. It makes a file
+// diskTime returns the time by the clock that stamps files in shares/, a folder that exists. It makes a file
 // there, also in a store opened for reading, and removes it: a client of a file server then lists the folder
 // afresh.
 func (s *Store) diskTime() (now time.Time, err error) {

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// A spill is a file without a name that ends with the process. Columns put there what they don't hold in
-// memory, so that memory stays flat however many images there are. Where the file can't be written, all stays
-// in memory.
+// A spill is a file without a name, which ends with the process. Columns write to it what they don't hold in
+// memory, so that memory doesn't grow with the number of images. If the file can't be written, everything
+// stays in memory.
 type spill struct {
 	s    *Store
 	once sync.Once // opens file
@@ -17,7 +17,7 @@ type spill struct {
 	end  atomic.Int64
 }
 
-// put appends b, and returns its place if that worked.
+// put appends b, and returns its place; ok is false if b can't be written.
 func (p *spill) put(b []byte) (off int64, ok bool) {
 	if p == nil {
 		return 0, false
@@ -30,10 +30,10 @@ func (p *spill) put(b []byte) (off int64, ok bool) {
 	return off, err == nil
 }
 
-// open makes the file among the objects, so that one whose process was killed at this very moment is swept
-// like theirs.
+// open makes the file among the objects, so that it is collected as their temporary files are if the process
+// is killed before the file loses its name.
 func (p *spill) open() {
-	if p.s.opts.ReadOnly { // nothing is written there: this machine's own disk will do
+	if p.s.opts.ReadOnly { // nothing is written to the store: use this machine's own disk
 		if f, err := os.CreateTemp("", "runexp-spill-"); err == nil {
 			os.Remove(f.Name())
 			p.file = f
@@ -50,7 +50,7 @@ func (p *spill) open() {
 	}
 }
 
-// get returns n bytes that put wrote. It panics if the disk can't return them: no caller has another source.
+// get returns n bytes that put wrote. It panics if they can't be read: no caller has another source.
 func (p *spill) get(off int64, n int) []byte {
 	b := make([]byte, n)
 	if _, err := p.file.ReadAt(b, off); err != nil {

@@ -122,7 +122,7 @@ type Store struct {
 	spill        spill
 
 	layer    layer
-	believes bool       // what was noted of files and objects, without a look at them: in a share
+	trusts   bool       // the records of files and objects, without a look at the disk: in a share
 	kept     *keptFiles // nil in a store that closes what it reads at once
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// A sweep lists logs, and which of their frames go.
+// A sweep lists logs, and the frames to remove from them.
 type sweep []*sweptLog
 
 type sweptLog struct {
@@ -16,13 +16,13 @@ type sweptLog struct {
 	drop map[place]bool
 }
 
-// A place is that of the frame of a key in a log.
+// A place is the place of a key's frame in a log.
 type place struct {
 	key stages.Digest
 	off int64
 }
 
-// A record is what of a frame decides whether it stays.
+// A record has the fields of a frame that decide whether it stays.
 type record struct {
 	place
 	objects []ObjectRef // it refers to
@@ -49,7 +49,7 @@ func (l logFile) record(off int64, key stages.Digest, payload []byte) (r record,
 	return r, err
 }
 
-// sweepLog reads a log, of whose frames those go that stays refuses. A log that doesn't exist has none.
+// sweepLog reads a log, and lists the frames that stays refuses. A log that doesn't exist has none.
 func (s *Store) sweepLog(file logFile, stays func(r record, err error) bool) (log *sweptLog, err error) {
 	log = &sweptLog{logFile: file, drop: map[place]bool{}}
 	log.logScan, err = s.readLog(file, 0, func(off int64, key stages.Digest, payload []byte) {
@@ -63,7 +63,7 @@ func (s *Store) sweepLog(file logFile, stays func(r record, err error) bool) (lo
 	return log, s.writeErr(err)
 }
 
-// rewrite drops the frames. What another process appended since stays.
+// rewrite removes the listed frames. Frames that another process has appended since stay.
 func (w sweep) rewrite(s *Store) error {
 	for _, log := range w {
 		if err := s.rewriteLog(log.logFile, log.drop); err != nil {

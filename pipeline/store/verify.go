@@ -14,9 +14,9 @@ import (
 )
 
 // Verify reads everything: each object must have the bytes of its name, each record must be whole and lead
-// to objects that exist. What's damaged is set aside or dropped, so that it's a miss and the next Verify
-// finds nothing; a store opened for reading stays as it is. What a killed process left behind — temporary
-// files, the beginning of a record — is no problem. The problems begin with the name of a file of the store.
+// to objects that exist. It sets aside or drops whatever is damaged, so that it's a miss and the next Verify
+// finds nothing; a store opened for reading stays as it is. The remains of a killed process — temporary
+// files, the beginning of a record — are no problem. The problems begin with the name of a file of the store.
 func (s *Store) Verify(ctx context.Context) (problems []string, err error) {
 	v := newVerification(ctx, s)
 	if err := v.shares(); err != nil {
@@ -34,18 +34,18 @@ type verification struct {
 	problems []string
 	sizes    map[stages.Digest]int64 // of objects, or unsound
 	sweep    sweep                   // logs to mend
-	known    map[place]bool          // actions that can be had
+	known    map[place]bool          // actions that can be read
 	reindex  bool
 }
 
-// unsound stands for the size of an object that is damaged, or isn't what records say.
+// unsound replaces the size of an object that is damaged, or differs from what records say.
 const unsound = -1
 
 func newVerification(ctx context.Context, s *Store) *verification {
 	return &verification{s: s, ctx: ctx, sizes: map[stages.Digest]int64{}, known: map[place]bool{}}
 }
 
-// records checks and mends everything but objects, which were checked before, and returns all problems.
+// records checks and mends everything except objects, which were checked before, and returns all problems.
 func (v *verification) records() ([]string, error) {
 	logs, err := v.s.logs(actionFrame, itemFrame, memoFrame, statFrame)
 	for _, log := range logs {
@@ -64,8 +64,8 @@ func (v *verification) problem(path, format string, args ...any) {
 	v.problems = append(v.problems, file+": "+fmt.Sprintf(format, args...))
 }
 
-// shares adds what is sound in shares to the store, as every command that writes does. A damaged one that
-// isn't in use is then set aside.
+// shares adds the sound records of shares to the store, as a run does. It then sets aside damaged shares that
+// aren't in use.
 func (v *verification) shares() error {
 	if v.s.opts.ReadOnly {
 		return nil
@@ -174,8 +174,8 @@ func (v *verification) log(file logFile) error {
 	return nil
 }
 
-// index checks that the index is whole and names only actions that can be had. It's derived, so anything
-// wrong makes it anew.
+// index checks that the index is whole and names only actions that can be read. It's derived, so it is
+// rebuilt if anything is wrong.
 func (v *verification) index() {
 	path := v.s.indexPath()
 	b, err := v.s.readFile(path)
@@ -207,7 +207,7 @@ func (v *verification) index() {
 	}
 }
 
-// mend drops what can't be had from the records.
+// mend drops the records that can't be read, or whose objects can't.
 func (v *verification) mend() error {
 	if v.s.opts.ReadOnly {
 		return nil
