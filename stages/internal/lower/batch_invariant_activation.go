@@ -31,7 +31,7 @@ func (s invariant) exponential(gain, depth, width float32) bool {
 }
 
 // softplus emits max(x, 0) + log(1 + u), u = e^−|x|. For small u, w = 1 + u is rounded, and w − 1 is
-// the rest of u: log(1 + u) is u·log(w)/(w − 1), and u if w is 1.
+// the u that it contains: log(1 + u) is u·log(w)/(w − 1), and u if w is 1.
 func (s invariant) softplus() bool {
 	u := s.each("Exp", s.each("Neg", s.each("Abs", s.In(0))))
 	w := s.each("Add", u, s.number(1))

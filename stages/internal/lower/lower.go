@@ -43,7 +43,7 @@ const (
 	Backward                     // the graph up to the answer, and backward passes from there
 	Attention                    // the attention of a transformer's blocks, its derivatives and relevance
 	Comparison                   // a backward pass by rules that compare the images with a reference
-	ofReference                  // the part of a comparison that depends on the reference
+	ofReference                  // the part of a comparison that depends only on the reference
 )
 
 // A Source is a model from which programs are made.
@@ -94,7 +94,7 @@ type Request struct {
 	Audit      bool    // accounts for the relevance at every node of the first backward pass
 	Glance     Glance  // the output of an Attention program
 	Official   bool    // a Comparison uses the rules of the authors' code: see [relevance.Rescale]
-	// a Comparison computes the part that depends on the reference once, in a separate program
+	// a Comparison computes the part that depends only on the reference once, in a separate program
 	Once bool
 
 	// Provider computes the program; nil is the processor's.
