@@ -98,7 +98,8 @@ func (d *download) begun(f *os.File) (w wish) {
 	return w
 }
 
-// attempt downloads the rest of the file, or a piece of it, and reports whether it received any bytes.
+// attempt downloads the rest of the file, or a piece of it, and reports whether more of the file is here than
+// before.
 func (d *download) attempt(ctx context.Context) (further bool, err error) {
 	f, err := os.OpenFile(d.part, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -268,7 +269,8 @@ func (c *Cache) tooLarge() error {
 	return fmt.Errorf("the file has more than %d bytes, the most that are fetched", c.most)
 }
 
-// finish renames a complete file. told is the digest of the packed file that the server announced, or "".
+// finish renames a complete file. told is the digest of the received bytes, still packed, that the server
+// announced, or "".
 func (d *download) finish(f *os.File, h hash.Hash, told string) error {
 	is := hex.EncodeToString(h.Sum(nil))
 	if told != "" && told != is {

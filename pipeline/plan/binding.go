@@ -206,7 +206,7 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 	}
 }
 
-// unconnected reports an input without an edge, and suggests the stages that have one.
+// unconnected reports an input without an edge, and suggests the outputs that fit it.
 func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port) {
 	var from []string
 	for _, s := range x.order[:slices.Index(x.order, b.decl)] {

@@ -137,7 +137,8 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 }
 
 // upstream moves an edge of items to the stage that made the items from sources: a property of an item
-// there holds for all items derived from it. It returns false if there is no such stage.
+// there holds for all items derived from it. It returns false, with a diagnostic, if that stage has no fitting
+// output.
 func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()

@@ -48,8 +48,8 @@ func cutKey(n *yamlNode, path string) (key, rest string, value *yamlNode) {
 	return key, rest, value
 }
 
-// set returns a copy of n with v at a path of keys, whose last one is key. Values on the path that aren't
-// maps become maps.
+// set returns a copy of n with v at a path of keys. Values on the path that aren't maps become maps. New keys
+// and maps have the place of key.
 func (n *yamlNode) set(key, v *yamlNode, path ...string) *yamlNode {
 	if len(path) == 0 {
 		return v
