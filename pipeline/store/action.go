@@ -12,21 +12,21 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// An Action is an executed cell: what went in and what came out. Its record is JSON on one line, so that a
-// person with grep can read it.
+// An Action is an executed cell: its inputs and its outputs. Its record is JSON on one line, so that a person
+// can read it with grep.
 type Action struct {
 	Key         stages.Digest `json:"key"`
 	At          int64         `json:"at"` // when it was recorded, in Unix nanoseconds; filled in by Record
 	Experiment  string        `json:"experiment"`
-	Cell        string        `json:"cell"`        // what it was executed for; other cells may share it
+	Cell        string        `json:"cell"`        // the cell that was executed; others may share the action
 	Definition  stages.Digest `json:"definition"`  // what was asked
 	MadeBy      string        `json:"made_by"`     // class of device, at most 255 bytes
-	Ingredients []Ingredient  `json:"ingredients"` // what the key was made from, in clear and in order
+	Ingredients []Ingredient  `json:"ingredients"` // from which the key was made, in clear and in order
 	Outputs     []Output      `json:"outputs"`     // in the order of the stage's output ports
 	Objects     []ObjectRef   `json:"packs"`       // everything the outputs need; filled in by Record
 }
 
-// An Ingredient is one thing that a key was made from. In a record it's a list of two texts.
+// An Ingredient is one of the parts from which a key was made. In a record it is a list of two texts.
 type Ingredient struct{ Name, Value string }
 
 func (i Ingredient) MarshalJSON() ([]byte, error) { return json.Marshal([2]string{i.Name, i.Value}) }
@@ -55,8 +55,8 @@ func (a *Action) name() string {
 	return a.Experiment + ": " + a.Cell
 }
 
-// Record stores an executed cell: objects first, the action after what it refers to, the index last. listings
-// are those of a.Outputs; their payloads are already put.
+// Record stores an executed cell: first objects, then the action, which refers to them, last the index.
+// listings are the listings of a.Outputs; their payloads have been put before.
 func (s *Store) Record(a Action, listings []*Listing) error {
 	a.MadeBy = strings.ToValidUTF8(a.MadeBy, "?") // as JSON will have it
 	if len(a.MadeBy) > math.MaxUint8 {
@@ -113,10 +113,10 @@ func (s *Store) putListing(o *Output, l *Listing, needed *objectTable) error {
 	return err
 }
 
-// Action reads the record that a hit leads to. The error is a [*Miss].
+// Action reads the record of a hit. The error is a [*Miss].
 func (s *Store) Action(h Hit) (Action, error) { return s.layer.action(h) }
 
-// decode decodes the record of an action if it is the one that the hit leads to.
+// decode decodes the record of an action if it is the hit's.
 func (h Hit) decode(key stages.Digest, payload []byte) (a Action, ok bool) {
 	if key != h.key {
 		return a, false
@@ -125,7 +125,7 @@ func (h Hit) decode(key stages.Digest, payload []byte) (a Action, ok bool) {
 	return a, err == nil && h.describes(&a)
 }
 
-// describes reports whether a came out as h says.
+// describes reports whether a has the class of device and the outputs of h.
 func (h Hit) describes(a *Action) bool {
 	other := Hit{h.key, appendEntry(nil, a, 0, 0)}
 	return bytes.Equal(h.madeBy(), other.madeBy()) && bytes.Equal(h.outputs(), other.outputs())

@@ -8,7 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// errMalformed says that bytes which passed their checksum don't decode: they were written by something else.
+// errMalformed is the error of bytes that passed their checksum and don't decode: another program wrote them.
 var errMalformed = errors.New("malformed record")
 
 func appendUint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }
@@ -17,7 +17,7 @@ func appendText[T string | []byte](b []byte, s T) []byte {
 	return append(appendUint(b, uint64(len(s))), s...)
 }
 
-// A decoder reads what the append functions wrote. After the first error every read returns zero.
+// A decoder decodes the results of the append functions. After the first error every read returns zero.
 type decoder struct {
 	b   []byte
 	bad bool
@@ -49,8 +49,8 @@ func (d *decoder) size() int64 {
 	return int64(v)
 }
 
-// count reads the number of things that follow, each of at least unit bytes, so that a lying number can't
-// make the caller allocate more than the input holds.
+// count reads the number of values that follow, each of at least unit bytes, so that a wrong number can't
+// make the caller allocate more than the length of the input.
 func (d *decoder) count(unit int) int {
 	v := d.uint()
 	if v > uint64(len(d.b)/unit) {
@@ -71,7 +71,7 @@ func (d *decoder) bytes(n int) []byte {
 	return v
 }
 
-// text returns what appendText wrote. It shares the input's memory, and is never nil.
+// text decodes the result of appendText. It shares the input's memory, and is never nil.
 func (d *decoder) text() []byte {
 	if b := d.bytes(d.count(1)); b != nil {
 		return b

@@ -16,14 +16,14 @@ import (
 )
 
 // Every file of the store is opened here. Nothing below the store's folder is reached through a link: a link
-// may lead to other people's files, and the store appends, replaces and removes. What stands in the place of
-// one of its folders or files and isn't one — a link, a pipe, a folder where a file should be — is damage:
-// readers have a miss, and a writer sets it aside.
+// may lead to other people's files, and the store appends, replaces and removes. Anything else in the place
+// of one of its folders or files — a link, a pipe, a folder in the place of a file — is damage: readers have
+// a miss, and a writer sets it aside.
 
-// errForeign is the cause of an error about what stands in the place of a folder or file of the store.
+// errForeign is the cause of an error about something else in the place of a folder or file of the store.
 var errForeign = errors.New("the store didn't put it there")
 
-// foreign is the error for what stands at path.
+// foreign is the error of something else at path.
 func foreign(path string, mode fs.FileMode) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%v: %w", stages.Kind(mode), errForeign)}
 }
@@ -41,7 +41,7 @@ func (s *Store) lstat(path string, kind func(fs.FileMode) bool) (fs.FileInfo, er
 }
 
 // realFolder returns nil if dir, below the store's folder, exists and is no link, and nothing between them
-// is. What was found real is remembered.
+// is. It remembers folders that it has found real.
 func (s *Store) realFolder(dir string) error {
 	if len(dir) <= len(s.dir) {
 		return nil
@@ -99,7 +99,7 @@ func (s *Store) size(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// entries lists a folder of the store. One that doesn't exist has none, nor has what stands in its place.
+// entries lists a folder of the store. It returns none if the folder doesn't exist or isn't one.
 func (s *Store) entries(dir string) ([]fs.DirEntry, error) {
 	err := s.realFolder(dir)
 	var list []fs.DirEntry
@@ -147,12 +147,12 @@ func hashBytes(ctx context.Context, r io.Reader) (d stages.Digest, size int64, e
 	return d, size, context.Cause(ctx)
 }
 
-// A stop is the error of a hook: the process is to be thought dead from here on, so nothing is cleaned up.
+// A stop is the error of a hook: it stands for the end of the process, so nothing is cleaned up.
 type stop struct{ error }
 
 func (e stop) Unwrap() error { return e.error }
 
-// A tear asks, as the error of a hook before a write, that the kill happens after so many bytes of it.
+// A tear, as the error of a hook before a write, has the kill happen after this many bytes of the write.
 type tear int
 
 func (t tear) Error() string { return fmt.Sprintf("killed after %d bytes", int(t)) }
@@ -181,7 +181,7 @@ func (s *Store) write(f *os.File, b []byte) error {
 	return s.at("written")
 }
 
-// open opens path for writing. It makes its folder if need be, and sets aside what stands in the way.
+// open opens path for writing. It makes the folder if needed, and sets aside anything else in its place.
 func (s *Store) open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	for try := 1; ; try++ {
 		if err := s.at("open"); err != nil {
@@ -296,7 +296,7 @@ func (s *Store) remove(path string) error {
 	return s.writeErr(s.fs.RemoveAll(path))
 }
 
-// makeWay sets aside what stands in the place of the file path or of a folder above it.
+// makeWay sets aside anything else in the place of the file path or of a folder above it.
 func (s *Store) makeWay(path string) error {
 	rel, err := filepath.Rel(s.dir, path)
 	if err != nil {
@@ -320,7 +320,7 @@ func (s *Store) makeWay(path string) error {
 	return nil
 }
 
-// setAside moves what is damaged to damaged/ under a name, where a person can look at it until the store is
+// setAside moves a damaged file to damaged/ under a name, where a person can look at it until the store is
 // collected.
 func (s *Store) setAside(path, name string) error {
 	if err := s.realFolder(filepath.Dir(path)); err != nil {
@@ -343,8 +343,8 @@ func (s *Store) setAside(path, name string) error {
 	return s.writeErr(s.fs.Rename(path, filepath.Join(dir, name)))
 }
 
-// makeFolder makes a folder in the store. It is open to whom the store is, whatever the umask of who makes
-// it: in a store that a group shares, others must be able to remove what stands in it.
+// makeFolder makes a folder in the store, with the store's permissions, whatever the user's umask is: in a
+// store that a group shares, others must be able to remove files from it.
 func (s *Store) makeFolder(dir string) error {
 	var made []string // of the folders above, too
 	for at := dir; len(at) > len(s.dir); at = filepath.Dir(at) {

@@ -9,7 +9,7 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// Info counts what a store holds.
+// Info has the counts of a store's contents.
 type Info struct {
 	Dir         string
 	Objects     int
@@ -19,13 +19,13 @@ type Info struct {
 	RecordBytes int64 // logs, index, memos and extracts
 	Damaged     int   // objects set aside because of wrong bytes
 	Shares      int   // that aren't removed yet
-	SharesInUse int   // of them: they may run
-	ShareItems  int   // items that they record, be they in the store or not
+	SharesInUse int   // the ones that may still run
+	ShareItems  int   // items that shares record, in the store or not
 	ShareBytes  int64
 	Leftovers   int // temporary files of processes that were killed, or still run
 }
 
-// Info counts what's in the store.
+// Info counts the contents of the store.
 func (s *Store) Info() (Info, error) {
 	in := Info{Dir: s.dir}
 	s.indexMu.RLock()
@@ -86,8 +86,8 @@ func (s *Store) countItems(log logFile, n *int) error {
 }
 
 // CountItems returns how many items of the groups that ask accepts have a recorded outcome, by their group,
-// whatever made it, in the store or in shares. others counts those of other groups that only shares of an
-// experiment have. Records that are damaged or can't be read are left out.
+// from any class of device, in the store or in shares. others counts those of other groups that only shares
+// of an experiment have. Records that are damaged or can't be read are left out.
 func (s *Store) CountItems(experiment string, ask func(group stages.Digest) bool) (
 	counts map[stages.Digest]int, others int,
 ) {
@@ -136,7 +136,7 @@ func (s *Store) CountItems(experiment string, ask func(group stages.Digest) bool
 // itemKeys are the beginnings of items' keys, by their group.
 type itemKeys map[stages.Digest][]uint64
 
-// add adds those of an item record.
+// add adds the keys of an item record.
 func (k itemKeys) add(group stages.Digest, payload []byte) {
 	_, _, items, _ := decodeItems(payload)
 	for _, it := range items {
@@ -144,7 +144,7 @@ func (k itemKeys) add(group stages.Digest, payload []byte) {
 	}
 }
 
-// distinct returns those of a group, sorted.
+// distinct returns the distinct keys of a group, sorted.
 func (k itemKeys) distinct(group stages.Digest) []uint64 {
 	slices.Sort(k[group])
 	return slices.Compact(k[group])

@@ -11,7 +11,7 @@
 //	index    what a look-up of an action needs; derived from the logs of actions
 //	share    a store of one file, which one process writes over a store that it only reads
 //
-// The data takes this way:
+// The path of the data:
 //
 //	object.go     payloads become an object, and each a [Ref] to its place in it
 //	items.go      the outcomes of a chunk's items are recorded,
@@ -21,9 +21,9 @@
 //	index.go      a key is looked up and gives a [Hit], which leads to action, listings and objects
 //	keylog.go     memos, and the digests of outside files (outside.go), are remembered
 //	sweep.go      logs are read, and written again without some of their frames:
-//	verify.go     what is damaged is dropped
-//	gc.go         what nobody needs is dropped; info.go counts the rest
-//	merge.go      what another store holds is added
+//	verify.go     damaged records and objects are dropped
+//	gc.go         unused records and objects are dropped; info.go counts the rest
+//	merge.go      the contents of another store are added
 //	share.go      a job on a cluster writes a store of its own,
 //	sharefile.go  which is one file,
 //	extract.go    over copies of what all shares read;
@@ -49,10 +49,11 @@
 //	shares/extract-01…  copies of what shares read
 //	parts/              shares of earlier versions
 //
-// The law of this folder: objects appear under their name when they're complete, by rename; logs only grow, a
-// frame at a time; a frame is written after all that it refers to. So a process that's killed leaves either
-// a thing or nothing, and two processes may write at once without a lock. Whatever can't be read, or isn't
-// what its name or checksum promises, counts as never written: it is a [Miss], with the reason.
+// The invariants of this folder: objects appear under their name when they're complete, by rename; logs only
+// grow, a frame at a time; a frame is written after all objects to which it refers. So a process that is
+// killed leaves either a whole object or record or none, and two processes may write at once without a lock.
+// Anything that can't be read, or doesn't match its name or checksum, counts as never written: it is a
+// [Miss], with the reason.
 package store
 
 import (
@@ -103,7 +104,7 @@ type Store struct {
 	damageMu sync.RWMutex // read-locked while an object is put, locked while a damaged one is set aside
 
 	lookMu sync.Mutex
-	looked map[ObjectRef]*Miss // what's known: nil when the object is there
+	looked map[ObjectRef]*Miss // the remembered looks: nil if the object exists
 
 	maxLogs   int        // that are open at once
 	logMu     sync.Mutex // guards appending, and is held while appending to a log
@@ -121,9 +122,9 @@ type Store struct {
 	memos, files keyLog
 	spill        spill
 
-	layer    layer
-	trusts   bool       // the records of files and objects, without a look at the disk: in a share
-	kept     *keptFiles // nil in a store that closes what it reads at once
+	layer  layer
+	trusts bool       // the records of files and objects, without a look at the disk: in a share
+	kept   *keptFiles // nil in a store that closes what it reads at once
 }
 
 // ErrUnwritable is the cause of an error about a store whose disk is read-only, or whose folder is another
@@ -181,8 +182,8 @@ func openAsIndexed(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the use of the store. What was written is handed to the disk with one sync; a store that only
-// read doesn't touch the disk.
+// Close ends the use of the store. One sync writes everything through to the disk; a store that was only read
+// isn't synced.
 func (s *Store) Close() error {
 	s.spill.close()
 	err := errors.Join(s.files.flush(), s.closeIndex(), s.layer.close())

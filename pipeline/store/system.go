@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// A fileSystem has what the store asks of the disk by names, each a message to a file server, and what hands
-// bytes and names to the disk. Tests count its calls, and stand in for a server whose clients see each other
-// late.
+// A fileSystem has the operations on names, each of which is a message to a file server, and the syncs of
+// bytes and names. Tests count its calls, and imitate a server whose clients see each other's files late.
 type fileSystem interface {
 	OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error)
 	Lstat(path string) (fs.FileInfo, error)
@@ -36,7 +35,7 @@ func (osFiles) RemoveAll(path string) error                  { return os.RemoveA
 func (osFiles) Sync(f *os.File) error                        { return f.Sync() }
 func (osFiles) SyncAll(dir string) error                     { return syncAll(dir) }
 
-// syncFile hands the bytes of an open file to the disk.
+// syncFile syncs the bytes of an open file to the disk.
 func (s *Store) syncFile(f *os.File) error {
 	if err := s.at("sync"); err != nil {
 		return err
@@ -44,7 +43,7 @@ func (s *Store) syncFile(f *os.File) error {
 	return s.writeErr(s.fs.Sync(f))
 }
 
-// syncFolder hands the names in a folder to the disk, where file systems know of that.
+// syncFolder syncs the names in a folder to the disk, if the file system supports that.
 func (s *Store) syncFolder(dir string) error {
 	if err := s.at("sync"); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (s *Store) syncFolder(dir string) error {
 	return s.writeErr(err)
 }
 
-// syncStore hands to the disk all that was written.
+// syncStore syncs everything that was written to the disk.
 func (s *Store) syncStore() error {
 	if err := s.at("sync"); err != nil {
 		return err
