@@ -252,8 +252,8 @@ func filterOf(n onnx.Node) (filter, error) {
 	return f, nil
 }
 
-// weights sets row, which is zeros, to the weights of the input elements in element o of the output, which has
-// out elements.
+// weights sets row, which is zeros, to the weights of the input elements in element o of the output, which
+// has out elements.
 func (f filter) weights(row []float64, o, out int, scale float64) {
 	at := f.origin(o, len(row), out, scale)
 	stretch := 1.0
