@@ -39,7 +39,7 @@ func (r *run) loop(drain <-chan struct{}) {
 func (r *run) startOne() bool {
 	host := r.executor.FreeHost()
 	var onDevice *execute.Worker
-	if len(r.jobs) > 0 { // else there are no chunks to start
+	if r.schedule.WantsDevice() {
 		onDevice = r.executor.FreeDevice()
 	}
 	work, ok := r.schedule.Next(host != nil, onDevice != nil)

@@ -36,6 +36,7 @@ publish: [table]
 // TestChangedCompiler holds that a build that compiles some programs differently runs the cells of these
 // again and no others, that why names them, and that a build that changes nothing of them runs nothing.
 func TestChangedCompiler(t *testing.T) {
+	stagetest.InTurn(t, 1, 2) // coprime to the sample of the changes
 	runtimeOrSkip(t)
 	if testing.Short() {
 		t.Skip("it builds the command five times")

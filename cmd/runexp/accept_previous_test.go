@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/ort"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // previousBuild is the commit whose stores and review folders this build must find and reproduce.
@@ -215,6 +216,7 @@ func TestPreviousReview(t *testing.T) {
 // TestPreviousBinary builds the command at previousBuild and has it make a store and a folder on this
 // machine, with its ONNX Runtime: this build finds all of it, and makes the same from nothing.
 func TestPreviousBinary(t *testing.T) {
+	stagetest.InTurn(t, 0, 3)
 	w := newPreviousWorld(t)
 	tree, err := exec.Command("git", "-C", "../..", "archive", previousBuild).Output()
 	if err != nil {

@@ -109,10 +109,11 @@ func TestNewSuitsTheModel(t *testing.T) {
 func TestNewOnRealNets(t *testing.T) {
 	runtimeOrSkip(t)
 	data := stagetest.Shared(t, "data")
-	for _, tt := range []struct {
+	type realNet struct {
 		model, images string
 		want          []string
-	}{
+	}
+	for _, tt := range stagetest.Sample(t, 2, []realNet{
 		{"cifar10_mlperftiny_resnet8", "cifar10_test_png", []string{
 			"preset: raw\n", "layout: nhwc\n", "right on 181 of 200 images", "sample: 50\n",
 			"\n    grad-cam: ",
@@ -126,7 +127,7 @@ func TestNewOnRealNets(t *testing.T) {
 		{"cifar10_cct4_3x1", "cifar10_test_png", []string{
 			"\n    # transition-attention, tibav, attention-rollout, raw-attention: the attention ",
 		}},
-	} {
+	}) {
 		t.Run(tt.model, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.run(0, "new", "--model", filepath.Join(data, "models", tt.model+".onnx"), "--images",

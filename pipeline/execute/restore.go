@@ -145,6 +145,8 @@ func (w *Worker) executeAgain(l *resolve.Lost) (err error) {
 	switch {
 	case before.Times != l.Times:
 		return nil
+	case w.slot.Lost(): // while another worker restored
+		return stages.ErrDeviceLost
 	case before.Times == maxRestored:
 		return fmt.Errorf("%s: %w, and computing it again didn't help", n.Cell, l.Err)
 	}

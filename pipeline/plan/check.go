@@ -60,8 +60,9 @@ func overPorts(s *stages.Stage) (names []string) {
 	return names
 }
 
-// refusals returns the errors of the first that has any: Validate, Check, Lacks of a stage that it reads, Fits.
-// The outputs of a stage that doesn't exist are unknown, so cells that depend on one are only validated.
+// refusals returns the errors of the first that has any: Validate, Check, Lacks of a stage that it reads,
+// Fits. The outputs of a stage that doesn't exist are unknown, so cells that depend on one are only
+// validated.
 func (x *expander) refusals(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {

@@ -136,8 +136,8 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 	return out
 }
 
-// upstream moves an edge of items to the stage that made the items from sources: a property of an item
-// there holds for all items derived from it. It returns false, with a diagnostic, if that stage has no fitting
+// upstream moves an edge of items to the stage that made the items from sources: a property of an item there
+// holds for all items derived from it. It returns false, with a diagnostic, if that stage has no fitting
 // output.
 func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {

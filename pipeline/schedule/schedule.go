@@ -176,6 +176,11 @@ func (s *Schedule) Again(c *plan.Cell) {
 	}
 }
 
+// WantsDevice reports whether there is work for a slot of a device.
+func (s *Schedule) WantsDevice() bool {
+	return slices.ContainsFunc(s.begun, func(j *Job) bool { return j.Device })
+}
+
 // Next hands out the next piece of work for which a slot is free, on the host or on a device; ok is false
 // if there is none. Compiling comes first, then jobs that are begun, then new ones.
 func (s *Schedule) Next(host, device bool) (w Work, ok bool) {

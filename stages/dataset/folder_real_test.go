@@ -18,17 +18,18 @@ import (
 func TestFolderTopOne(t *testing.T) {
 	data := modeltest.Data(t)
 	at224 := picture.Size{H: 224, W: 224}
-	for _, tt := range []struct {
+	type topOne struct {
 		net, preset, images string
 		size                picture.Size
 		n, right            int
-	}{
+	}
+	for _, tt := range stagetest.Sample(t, 2, []topOne{
 		{"imagenet_vit_tiny_patch16_224", "half", "imagenet_val227", at224, 250, 205},
 		{"imagenet_mobilenet_v2_keras_1.0_224_dq", "half", "imagenet_val227", at224, 250, 194},
 		{"imagenet_squeezenet1.1_caffe_227", "caffe-bgr", "imagenet_val227", picture.Size{}, 250, 177},
 		{"cifar10_resnet20", "imagenet", "cifar10_test_png", picture.Size{}, 200, 186},
 		{"mnist_vnncomp_convnet_maxpool", "unit", "mnist_test", picture.Size{}, 100, 98},
-	} {
+	}) {
 		t.Run(tt.net, func(t *testing.T) {
 			r := stagetest.Run(t, dataset.Folder, &dataset.FolderParams{
 				Path: filepath.Join(data, "images", tt.images), Size: tt.size, Filter: "bicubic",

@@ -55,6 +55,15 @@ func Sample[T any](t testing.TB, k int, all []T) (some []T) {
 	return some
 }
 
+// InTurn skips a test that takes long unless it is turn i of k, by $TURN. With RUNEXP_FULL=1 it skips none.
+func InTurn(t testing.TB, i, k int) {
+	t.Helper()
+	turn, _ := strconv.Atoi(os.Getenv("TURN"))
+	if os.Getenv("RUNEXP_FULL") != "1" && turn%k != i {
+		t.Skipf("skipped; left out: %s, which runs in one of %d turns", t.Name(), k)
+	}
+}
+
 // SampleOf is [Sample] of cases with names.
 func SampleOf[V any](t testing.TB, k int, all map[string]V) map[string]V {
 	t.Helper()
