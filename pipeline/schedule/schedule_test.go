@@ -299,8 +299,14 @@ func TestChunks(t *testing.T) {
 		p.s.Returned(w)
 		jobs = append(jobs, w.Open)
 	}
+	if p.s.WantsDevice() {
+		t.Error("a device is wanted before a job has begun")
+	}
 	for _, j := range jobs {
 		p.s.Begin(j)
+	}
+	if !p.s.WantsDevice() {
+		t.Error("no device is wanted for a job that has begun")
 	}
 	for _, free := range []struct {
 		host, device bool
