@@ -12,7 +12,7 @@ type Piece struct {
 	job    *Job
 	calls  []int32
 	chunks [][]int32
-	Last   bool // it is the last of the job
+	Last   bool // no further piece of the job is left to start
 }
 
 // Pieces reports whether the chunks of an open job are to be started one by one, on slots of devices or in
@@ -79,7 +79,7 @@ func (w *Worker) Next(j *Job) Piece {
 // back.
 func (w *Worker) Run(p Piece) (committed, lost bool, err error) {
 	j := p.job
-	defer plan.Catch(&err) // the job is committed, or its other pieces go on
+	defer plan.Catch(&err) // a panic after the commit leaves committed as it is
 	func() {
 		defer plan.Catch(&err)
 		w.compute(j, p.calls, func() {

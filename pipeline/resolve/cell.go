@@ -16,9 +16,9 @@ type Cell struct {
 	depth int32 // the longest path from a cell without inputs
 	ports int   // up to the last wired output port
 
-	identity atomic.Pointer[key.Identity] // immutable values
+	identity atomic.Pointer[key.Identity] // an immutable value, replaced by update
 
-	mu      sync.Mutex // guards the outcome
+	mu      sync.Mutex // guards the outcome, and is held by update
 	outcome outcome
 }
 
@@ -96,7 +96,7 @@ func (n *Cell) Result(port int) stages.Digest {
 	return d
 }
 
-// Forget drops the loaded listings and ids of n, once nothing waits for them.
+// Forget drops the loaded listings of n, once nothing waits for them.
 func (n *Cell) Forget() {
 	n.mu.Lock()
 	n.outcome.listings = nil

@@ -105,9 +105,9 @@ func (r *Resolver) Of(e plan.Edge) *Cell { return r.Cells[e.From.Index] }
 
 // A Look is a resolver's findings about a cell.
 type Look struct {
-	Fresh  bool       // nobody has acted on it yet
-	Found  bool       // so does the cell
-	Reason string     // why it doesn't
+	Fresh  bool       // all inputs had results, and nobody has acted on the look yet
+	Found  bool       // the cell has results
+	Reason string     // why it has none
 	Before *store.Hit // stored results that aren't good enough
 	Err    error      // why the results can't be known; [ErrNotCompiled] if compiling would show them
 }
