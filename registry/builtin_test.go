@@ -184,6 +184,9 @@ func ports(t *testing.T, set *Set, s *stages.Stage) {
 					t.Errorf("%s %q names the stage %q, which isn't there", side, p.Name, other)
 				}
 			}
+			if p.Beside != "" && s.Input(p.Beside) == nil {
+				t.Errorf("%s %q is beside the input %q, which isn't there", side, p.Name, p.Beside)
+			}
 		}
 	}
 }

@@ -87,6 +87,8 @@ func inputDoc(p stages.Port) string {
 	switch {
 	case p.Else != "":
 		parts = append(parts, "unwired: taken from "+p.Else)
+	case p.Beside != "":
+		parts = append(parts, "unwired: taken from the stage that feeds "+p.Beside)
 	case p.Optional:
 		parts = append(parts, "optional")
 	}

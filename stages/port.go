@@ -84,8 +84,14 @@ type Port struct {
 
 	// Else names a stage that feeds this input if it isn't wired. That stage's inputs get the consumer's
 	// edges of the same name. Item edges are followed upstream to the stage that made the items from sources,
-	// so that one result holds for everything derived from an item.
+	// so that one result holds for everything derived from an item, unless Own is set: the stage then reads
+	// the items that the consumer reads.
 	Else string
+	Own  bool
+
+	// Beside names another input of the same stage. If this one isn't wired, it is fed by the cells that feed
+	// the other one, from their output of this port's type.
+	Beside string
 
 	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
 	// rewritten model refers to the original model. A reader of the port finds that payload in [Data.Base].

@@ -200,7 +200,7 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 	}
 	for k := range r.stage.Inputs {
 		p := &r.stage.Inputs[k]
-		if r.input[k] < 0 && p.Else == "" && (!p.Optional || k == r.stage.Primary()) {
+		if r.input[k] < 0 && p.Else == "" && p.Beside == "" && (!p.Optional || k == r.stage.Primary()) {
 			x.unconnected(b, r.stage, p)
 		}
 	}

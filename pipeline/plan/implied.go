@@ -12,7 +12,7 @@ import (
 )
 
 // impliedCells are the cells that an experiment doesn't write: cells that a port inserts before itself
-// (Via), and cells that fill an unwired port (Else). Cells with equal implementation, parameters and edges
+// (Via), and cells that feed an unwired port (Else). Ports beside one of these are fed by the same cells. Cells with equal implementation, parameters and edges
 // are one cell.
 type impliedCells struct {
 	cells map[string]*Cell
@@ -47,6 +47,26 @@ func (x *expander) complete(c consumer) {
 		}
 		c.cell.Inputs[k].Edges = x.imply(c, p, edges, wired)
 	}
+	for k := range wired {
+		if p := &c.cell.Stage.Inputs[k]; p.Beside != "" && len(wired[k].Edges) == 0 {
+			c.cell.Inputs[k].Edges = x.beside(c, p)
+		}
+	}
+}
+
+// beside returns the edges of an input from the cells that feed the input named by its Beside.
+func (x *expander) beside(c consumer, p *stages.Port) []Edge {
+	edges := slices.Clone(c.cell.Inputs[portNamed(c.cell.Stage.Inputs, p.Beside)].Edges)
+	for i, e := range edges {
+		at := portOfType(e.From.Stage.Outputs, p.Type)
+		if at < 0 {
+			x.report(c.decl.key, "wire it", "the input %q of %s isn't connected, and %s, which feeds %q, has "+
+				"no output of the type %s", p.Name, c.cell.Stage.Name, e.From.Step.Name, p.Beside, p.Type.Name)
+			return nil
+		}
+		edges[i].Port = at
+	}
+	return edges
 }
 
 // A combo is the edges of an implied cell, and its place among the implied cells of an input.
@@ -136,11 +156,11 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 	return out
 }
 
-// upstream moves an edge of items to the stage that made the items from sources: a property of an item there
-// holds for all items derived from it. It returns false, with a diagnostic, if that stage has no fitting
-// output.
+// upstream moves an edge of items to the stage that made the items from sources, unless p asks for its own
+// items: a property of an item there holds for all items derived from it. It returns false, with a diagnostic,
+// if that stage has no fitting output.
 func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
-	for q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
+	for !p.Own && q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()
 		if k < 0 || len(e.From.Inputs[k].Edges) == 0 {
 			break
