@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -98,18 +97,21 @@ func frameOf(t *testing.T, s *stages.Stage) string {
 			in = append(in, p.Name)
 		}
 	}
-	measures := measuresOf(s)
+	scores := scoreTexts(s)
 	for _, p := range s.Outputs {
 		text := p.Name
-		if m := measures[p.Name]; m != "" {
+		if m := scores[p.Name]; m != "" {
 			text += ", " + m
 		}
 		out = append(out, text)
 	}
+	for _, a := range s.Definition.Aspects() {
+		list(a.Name, []string{a.Text})
+	}
 	list("inputs", in)
 	list("optional inputs", optional)
 	list("outputs", out)
-	if s.Seeded {
+	if s.Seeded && s.Definition.Randomness == "" {
 		list("random", []string{"by the experiment's seed"})
 	}
 	list("passes for an item", []string{s.Passes.String()})
@@ -127,57 +129,6 @@ func fenced(doc string) string {
 		paragraphs = append(paragraphs, p)
 	}
 	return strings.Join(paragraphs, "\n\n")
-}
-
-// measuresOf tells which scores are better on the ports of a stage, and the range of scores, under its
-// defaults and with curves as their ports' names say.
-func measuresOf(s *stages.Stage) map[string]string {
-	if s.Facts == nil {
-		return nil
-	}
-	in := map[string]stages.Facts{}
-	for _, p := range s.Inputs {
-		f := stages.Facts{"responses": "probability,logit,correct", "order": "morf", "direction": "lower",
-			"height": "64", "width": "64", "grid": "2", "step_pixels": "64", "imputation": "noisy-linear"}
-		switch p.Name {
-		case "insertion":
-			f["order"], f["direction"] = "insertion", "higher"
-		case "deletion":
-			f["order"] = "deletion"
-		case "lerf":
-			f["order"], f["direction"] = "lerf", "higher"
-		case "outputs":
-			f["responses"] = "morf,lerf"
-		}
-		in[p.Name] = f
-	}
-	facts, err := s.Facts(s.NewParams(), in)
-	for _, responses := range []string{"bytes", "sic,aic"} { // of perturb/pic, and of score/pic
-		if err != nil {
-			in["curves"] = stages.Facts{"order": "information", "responses": responses}
-			facts, err = s.Facts(s.NewParams(), in)
-		}
-	}
-	if err != nil {
-		return nil
-	}
-	texts := map[string]string{}
-	for port, f := range facts {
-		if _, ok := f["low"]; !ok {
-			continue
-		}
-		m := stages.MeasureOf(f)
-		text := "no direction"
-		if m.Direction != stages.None {
-			text = string(m.Direction) + " is better"
-		}
-		number := func(x float64) string {
-			return strings.NewReplacer("+Inf", "∞", "-Inf", "−∞", "-", "−").Replace(
-				strconv.FormatFloat(x, 'g', -1, 64))
-		}
-		texts[port] = fmt.Sprintf("%s, %s … %s", text, number(m.Low), number(m.High))
-	}
-	return texts
 }
 
 // sourceOf returns the file that declares a stage.
@@ -220,7 +171,11 @@ func TestPagesHaveProse(t *testing.T) {
 			names = append(names, s.Name)
 			text := after[s.Name]
 			for _, paragraph := range []string{"Formula", "Tells", "Misleads"} {
-				if !strings.Contains(text, "\n**"+paragraph+".** ") {
+				has := strings.Contains(text, "\n**"+paragraph+".** ")
+				if framed := paragraph == "Formula" && s.Definition.Formula != ""; has && framed {
+					t.Errorf("docs/%s.md: the frame of %s has its formula: the paragraph stands twice", page,
+						s.Name)
+				} else if !has && !framed {
 					t.Errorf("docs/%s.md: %s lacks the paragraph **%s.**", page, s.Name, paragraph)
 				}
 			}

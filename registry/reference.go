@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"text/template"
+	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -63,7 +64,7 @@ var describeText string
 
 // describePage fills the reference page of a stage, with tabs between columns.
 var describePage = template.Must(template.New("describe").Funcs(template.FuncMap{
-	"inputDoc": inputDoc, "kind": parameter.kind, "standard": parameter.written,
+	"inputDoc": inputDoc, "kind": parameter.kind, "standard": parameter.written, "wrapped": wrapped,
 }).Parse(describeText))
 
 // Describe writes the reference page of a stage: its description, its ports, its parameters with defaults
@@ -76,7 +77,29 @@ func Describe(w io.Writer, s *stages.Stage) error {
 		*stages.Stage
 		Title, Prose, Relation string
 		Parameters             []parameter
-	}{s, title, strings.TrimSpace(prose), relations[s.Relation], parameters(s)})
+		Scores                 map[string]string
+	}{s, title, strings.TrimSpace(prose), relations[s.Relation], parameters(s), scoreTexts(s)})
+}
+
+// wrapped breaks the text of a second column into lines of at most 80 letters.
+func wrapped(text string) string {
+	var b strings.Builder
+	n := 0
+	for _, word := range strings.Fields(text) {
+		letters := utf8.RuneCountInString(word)
+		switch {
+		case n == 0:
+		case n+1+letters > 80:
+			b.WriteString("\n  \t")
+			n = 0
+		default:
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(word)
+		n += letters
+	}
+	return b.String()
 }
 
 func inputDoc(p stages.Port) string {

@@ -1,7 +1,8 @@
 // Package registry is the table of contents: [Builtin] (builtin.go) lists every stage of the program in a
 // [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
-// reference text and the README's table (reference.go), the list of a documentation page (guide.go) and the
-// JSON schema of the experiment language (schema.go); references.go finds the publications that they cite.
+// reference text and the README's table (reference.go, scores.go), the list of a documentation page
+// (guide.go) and the JSON schema of the experiment language (schema.go); references.go finds the publications
+// that they cite.
 // It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
 // measures how a model is fed (measure.go), and gives the command access to functions of families
 // (tools.go).

@@ -11,8 +11,8 @@
 //   - An [Env] is the environment of a running stage: its inputs, its random numbers, its device (env.go),
 //     and the order and labels of ids (order.go). Its labels may be of other classes than its model
 //     (classes.go).
-//   - [Deviation] compares the results of two devices (deviation.go), and a [Variant] documents where
-//     paper and official code differ (variant.go).
+//   - [Deviation] compares the results of two devices (deviation.go), a [Definition] describes a metric
+//     (definition.go), and a [Variant] documents where paper and official code differ (variant.go).
 //   - Files are opened safely (file.go), recognised when they are the wrong ones (mistaken.go), and stamped,
 //     so that an unchanged file isn't read again (stamp.go, stamp_*.go). nearest.go suggests a name for a
 //     mistyped one.
@@ -84,6 +84,9 @@ type Def[P any] struct {
 	Inputs   []Port
 	Outputs  []Port
 	Defaults P
+
+	// Definition describes a metric, for the reference. It doesn't affect results.
+	Definition Definition
 
 	// Variants lists the differences between paper and official code in the computation of this stage, for
 	// the reference. It doesn't affect results.
