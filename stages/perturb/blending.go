@@ -31,6 +31,18 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 	return program.Stage(d)
 }
 
+// ofBlends completes the definition of the curves of images that are blended with a substrate.
+func ofBlends(d stages.Definition) stages.Definition {
+	d.Unit = cmp.Or(d.Unit, "a pixel with all its channels, or by unit a region or a segment")
+	d.Response = "probability, logit and correctness of the explained class"
+	d.Aggregation = "none: a value for each point, of which scores are made"
+	d.Randomness = cmp.Or(d.Randomness, "by the experiment's seed: for the image with substrate: random, "+
+		"for the map with ties: random")
+	d.Undefined = cmp.Or(d.Undefined, "for a map with a value that isn't a number, and with ties: index for "+
+		"one whose units are all equal")
+	return d
+}
+
 // curveRun runs curves on the same maps. Images that several of them need are computed once: insertion
 // into a substrate has the images of removal in the reverse order, and deletion is removal of the most
 // relevant units.

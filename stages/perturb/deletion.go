@@ -12,6 +12,12 @@ var Deletion = blending(stages.Def[DeletionParams]{
 
 A curve starts at the image and ends at the substrate, by default zero after
 normalisation. Petsiuk, Das and Saenko, "RISE", BMVC 2018.`,
+	Definition: ofBlends(stages.Definition{
+		Formula: "f(xₖ), k = 0 … L, with xₖ = x·(1 − mₖ) + s·mₖ: the substrate s at the units mₖ that " +
+			"are most relevant",
+		Operator:  "replacement by the substrate, by default zero after normalisation",
+		Reference: "the image, the first point",
+	}),
 	Version:  1,
 	Defaults: DeletionParams{defaults("zero")},
 })

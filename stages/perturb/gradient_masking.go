@@ -57,6 +57,18 @@ looks.
 
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
+	Definition: stages.Definition{
+		Formula: "at each of T steps 1/(T + 1) of the elements become 0, those with the largest " +
+			"|x·∂f/∂x| (morf) or the smallest (lerf); impact = Σ over images of |x·∂f/∂x| along LeRF − " +
+			"along MoRF",
+		Unit:        "an element of the image: a channel of a pixel",
+		Operator:    "0 after normalisation",
+		Response:    "the explained class's logit f and its gradient",
+		Reference:   "the opposite order",
+		Aggregation: "sums over the images of a sequence",
+		Randomness:  "none",
+		Undefined:   "never",
+	},
 	Version: 3,
 	// the order of the derivatives decides which elements a step masks, and so which image the next step
 	// sees

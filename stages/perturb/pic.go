@@ -40,6 +40,20 @@ triangles of Delaunay's triangulation. The information in an image is the size o
 lossless WebP form, by libwebp at quality 100: other releases make other sizes. Curves
 go from the random pixels alone to the image.
 Kapishnikov et al., ICCV 2019.`,
+	Definition: stages.Definition{
+		Formula: "f and the length in bytes of images that show the pixels at or above a quantile of " +
+			"a, at each threshold",
+		Unit: "a pixel with all its channels",
+		Operator: "the shown pixels stay, the others are interpolated linearly within Delaunay's " +
+			"triangles",
+		Response: "probability, logit and correctness of the explained class, and the size of the " +
+			"lossless WebP form",
+		Reference:   "the start, which shows random pixels alone, and the image",
+		Aggregation: "none: a value for each point, of which score/pic is made",
+		Randomness: "the random pixels, by the experiment's seed, the same for all images; with ties: " +
+			"random the order of equal pixels, by the map",
+		Undefined: "for a map with a value that isn't a number, and with ties: index for a constant one",
+	},
 	Version:  1,
 	Passes:   stages.Passes{Forward: "thresholds"},
 	Relation: stages.Each,

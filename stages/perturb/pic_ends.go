@@ -26,6 +26,19 @@ The response to the image, and to the image of which a few random pixels are sho
 the others interpolated, with the sizes of both: once an image, whatever the number of
 maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al., ICCV
 2019.`,
+	Definition: stages.Definition{
+		Formula: "f and the length in bytes of the image that shows random pixels alone, and of the " +
+			"whole image",
+		Unit: "a pixel with all its channels",
+		Operator: "the shown pixels stay, the others are interpolated linearly within Delaunay's " +
+			"triangles",
+		Response: "probability, logit and correctness of the explained class, and the size of the " +
+			"lossless WebP form",
+		Reference:   "the image",
+		Aggregation: "none: the two ends of the curves of perturb/pic",
+		Randomness:  "the random pixels, by the experiment's seed, the same for all images",
+		Undefined:   "never",
+	},
 	Version:  1,
 	Passes:   stages.Passes{Forward: "2"},
 	Relation: stages.Each,

@@ -48,6 +48,18 @@ Noisy linear imputation: a removed pixel is the weighted mean of its neighbours,
 or not, plus a little noise, so that it shows nothing of the shape of what was removed.
 The noise of a pixel depends on the experiment's seed and the image alone. Rong et al.,
 "A Consistent and Efficient Evaluation Strategy for Attribution Methods", ICML 2022.`,
+	Definition: stages.Definition{
+		Formula: "f(xₖ), with each removed pixel the mean of its neighbours, weighted 1/6 at edges " +
+			"and 1/12 at corners, plus noise",
+		Unit:        "a pixel with all its channels",
+		Operator:    "noisy linear imputation",
+		Response:    "probability, logit and correctness of the explained class",
+		Reference:   "the image, the first point",
+		Aggregation: "none: a value for each point, of which score/road and others are made",
+		Randomness: "the noise, by the experiment's seed and the image; the order of equal pixels, by " +
+			"the map, or of all with order: random",
+		Undefined: "for a map with a value that isn't a number, and with ties: index for a constant one",
+	},
 	Version:  1,
 	Passes:   stages.Passes{Forward: "points"},
 	Relation: stages.Each,

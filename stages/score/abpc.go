@@ -20,9 +20,13 @@ var ABPC = stages.New(stages.Def[ABPCParams]{
 	Doc: `area between the perturbation curves
 
 The mean over all L+1 points of how far the curve that removes the least relevant pixels
-first runs above the one that removes the most relevant ones first:
-1/(L+1) Σ (f(x_k of LeRF) − f(x_k of MoRF)). Larger is better; a map that says nothing
-about the order scores about 0. Samek et al., TNNLS 2017.`,
+first runs above the one that removes the most relevant ones first. A map that says
+nothing about the order scores about 0. Samek et al., TNNLS 2017.`,
+	Definition: ofCurves(stages.Definition{
+		Formula:     "1/(L+1)·Σₖ (f(xₖ by LeRF) − f(xₖ by MoRF)), k = 0 … L",
+		Reference:   "the curve of the opposite order",
+		Aggregation: "the mean over all points, the image itself included",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   morfLerf(),

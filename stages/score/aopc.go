@@ -19,10 +19,15 @@ var AOPC = stages.New(stages.Def[AOPCParams]{
 	Name: "score/aopc",
 	Doc: `area over the perturbation curve
 
-The mean over all L+1 points of a curve, the first included, of how far the response
-has fallen: 1/(L+1) Σ (f(x_0) − f(x_k)). Large is better if relevant pixels are removed
-first, small if they are removed last. The number of points is that of the curve: areas
-over curves with other steps are other scores. Samek et al., TNNLS 2017, equation 12.`,
+The mean over all L+1 points of a curve, the first included, of how far the response has
+fallen. Large is better if relevant pixels are removed first, small if they are removed
+last. The number of points is that of the curve: areas over curves with other steps are
+other scores. Samek et al., TNNLS 2017, equation 12.`,
+	Definition: ofCurves(stages.Definition{
+		Formula:     "1/(L+1)·Σₖ (f(x₀) − f(xₖ)), k = 0 … L",
+		Reference:   "the response to the image, f(x₀)",
+		Aggregation: "the mean over all points, the image itself included",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,

@@ -22,6 +22,11 @@ By the trapezoidal rule, over the share of pixels that are replaced, and divided
 range of shares that the curve covers: the mean height of the curve. Whether a large or
 a small area is better is a property of the curves: small if relevant pixels are
 removed first, large if they are removed last or inserted first.`,
+	Definition: ofCurves(stages.Definition{
+		Formula:     "∫ f dq / (q_L − q₀) over the share q of replaced units, by the trapezoidal rule",
+		Reference:   "none",
+		Aggregation: "the area over the range of shares: the curve's mean height",
+	}),
 	Version:  2,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "perturbation curves"}},

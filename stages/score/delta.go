@@ -28,6 +28,11 @@ response: top-1 the mean over images is the accuracy before minus the accuracy a
 for the class that the curves take as correct: wire labels to the stage that makes them
 for the original label. Large is better if relevant pixels are removed first, small if
 they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
+	Definition: ofCurves(stages.Definition{
+		Formula:     "f(x) − f(x without a share of its units)",
+		Reference:   "the response to the image",
+		Aggregation: "one point of the curve",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,

@@ -19,8 +19,12 @@ var EnergyPointing = localisation(stages.Def[EnergyPointingParams]{
 
 Relevance inside the boxes divided by all relevance. A pixel is inside if its centre is
 in one of the boxes. chance is the boxes' share of the image, the score of a constant
-map. Undefined for boxes that hold no pixel or all, and for a map without relevance.
-Wang et al., "Score-CAM", CVPR workshops 2020.`,
+map. Wang et al., "Score-CAM", CVPR workshops 2020.`,
+	Definition: located(stages.Definition{
+		Formula:     "Σ over pixels in the boxes of a⁺ / Σ of a⁺",
+		Reference:   "the object's boxes",
+		Aggregation: "a quotient of sums over pixels",
+	}),
 	Version: 2,
 	Inputs: []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},

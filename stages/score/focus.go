@@ -25,6 +25,17 @@ Positive relevance in the quadrants of the explained class divided by all positi
 relevance of the mosaic, after summing channels and upsampling smaller maps to the
 mosaic bilinearly. 1 is best; a constant map scores 1/2, which is the fact "baseline".
 mosaic/focus makes the masks. Arias-Duart et al., FUZZ-IEEE 2022.`,
+	Definition: stages.Definition{
+		Formula:     "Σ over the quadrants of the class of a⁺ / Σ of a⁺",
+		Unit:        "a pixel of the mosaic; smaller maps are enlarged bilinearly",
+		Operator:    "none; the image is a mosaic of two images of the class and two others",
+		Response:    "none besides the map",
+		Reference:   "the quadrants of the explained class",
+		Aggregation: "a quotient of sums over pixels",
+		Randomness:  "none, besides that of the mosaics",
+		Undefined: "for a map without positive relevance (variant: quantus has 0), and for one with a " +
+			"value that isn't finite",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -43,6 +43,24 @@ the product. A constant map has a robustness of −1 and a total of 0.
 
 Maps and their masked ones are of mosaics.positives (mosaic/gae), masked by
 perturb/gradient-masking. Vukadin et al., 2024, section 3.2.`,
+	Definition: stages.Definition{
+		Formula: "faithfulness LC_F = Σ sign(I)·A / Σ A with the impact I of " +
+			"perturb/gradient-masking; robustness LC_R = 1 − 2·d(dᴬ, dᵒ) with dᴬₜ = d(A, A_MoRF,ₜ) − d(A, " +
+			"A_LeRF,ₜ), dᵒₜ = (o_LeRF,ₜ − o_MoRF,ₜ)/o₀ and d(u, v) = ‖u − v‖₁/(‖u‖₁ + ‖v‖₁); consistency " +
+			"LC = max((LC_F + LC_R)/2, 0); contrastiveness C = max(Σ A_mosaic·S / Σ A_mosaic, 0) with the " +
+			"scoring map S; total = LC·C; A is a⁺ over its largest value",
+		Unit: "an element of the image: a channel of a pixel",
+		Operator: "elements become 0 after normalisation, by their impact; images become quadrants of " +
+			"a mosaic",
+		Response: "the explained class's logit o, and the method's maps of the masked images and of " +
+			"the mosaic",
+		Reference:   "the map of the unmasked image, and the opposite order; the scoring map",
+		Aggregation: "sums over elements and steps; the product of two parts",
+		Randomness:  "none, besides that of the mosaics",
+		Undefined: "each part where a denominator is 0: a map without positive relevance, an unmasked " +
+			"output of 0, outputs and maps that don't differ between the orders; never with variant: " +
+			"official, which adds 1e-9; and for a map with a value that isn't finite",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -34,6 +34,19 @@ differences of output and similarity are, the more robust is the method.
     with: {of: "${of}", curve: "${curve}"}
 
 Vukadin et al., 2024, equations 13 and 14 and figure 2.`,
+	Definition: stages.Definition{
+		Formula: "oₜ/o₀, or 1 − d(A, Aₜ), along one sequence of masked images, or by LeRF minus by " +
+			"MoRF; d and A as in score/gae",
+		Unit:        "an element of the image: a channel of a pixel",
+		Operator:    "elements become 0 after normalisation, by their impact",
+		Response:    "the explained class's logit o, or the method's map of the masked image",
+		Reference:   "the unmasked image's",
+		Aggregation: "none: a curve",
+		Randomness:  "none",
+		Undefined: "points where a denominator is 0: maps without positive relevance, an unmasked " +
+			"output of 0; never with variant: official, which adds 1e-9; and maps with a value that isn't " +
+			"finite",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

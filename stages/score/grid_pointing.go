@@ -25,6 +25,17 @@ Positive relevance inside the cell divided by all positive relevance of the grid
 after summing channels and upsampling smaller maps to the grid bilinearly. 1 is best;
 a constant map scores 1/n² on grids of n×n cells, which is the fact "baseline".
 mosaic/grid makes the cells. Rao, Böhle and Schiele, CVPR 2022.`,
+	Definition: stages.Definition{
+		Formula:     "Σ over the explained cell of a⁺ / Σ of a⁺",
+		Unit:        "a pixel of the grid; smaller maps are enlarged bilinearly",
+		Operator:    "none; the image is a grid of n×n images",
+		Response:    "none besides the map",
+		Reference:   "the explained cell",
+		Aggregation: "a quotient of sums over pixels",
+		Randomness:  "none, besides that of the grids",
+		Undefined: "for a map without positive relevance (variant: official has 0), and for one with a " +
+			"value that isn't finite",
+	},
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -24,9 +24,14 @@ var IoU = localisation(stages.Def[IoUParams]{
 Intersection over union of the object and the pixels that threshold chooses, at least
 one. Where equal pixels compete for the last places, the mean over all choices counts.
 chance is the mean over equally many pixels drawn at random; with thresholds area and
-quantile it's the score of a constant map. Pixels that the mask ignores are left out.
-Undefined for a mask without object or without background, and for a map without
-relevance.`,
+quantile it's the score of a constant map. Pixels that the mask ignores are left out.`,
+	Definition: located(stages.Definition{
+		Formula: "|T ∩ M| / |T ∪ M|, with the object M and the most relevant pixels T: as many as M " +
+			"has, a share of the image, or those that reach the mean",
+		Reference: "the object's mask or boxes",
+		Aggregation: "a quotient of counts; where equal pixels compete for the last places, its mean over " +
+			"all choices",
+	}),
 	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9},

@@ -24,14 +24,25 @@ var Lipschitz = stages.New(stages.Def[LipschitzParams]{
 	Name: "score/lipschitz",
 	Doc: `change of maps with the image: local Lipschitz estimate
 
-The largest ‖a(x′) − a(x)‖₂ / ‖x′ − x‖₂ over the draws x′ of an image x, collapsed by
-over; the measure names their number. a is the map after summing channels, divided by
-its largest magnitude unless normalise is none. Images are pixel values from 0 to 1;
-perturb/noise makes the draws, whose distribution and size belong to the definition, and
-their maps explain the original's class. 0 for a constant map. Undefined without draws,
-for a draw that equals the image, and for a map of zeros unless normalise is none.
-Alvarez-Melis and Jaakkola, "On the Robustness of Interpretability Methods", 2018, as
-equation 10 of Vukadin et al., 2024, has it.`,
+The largest change of the map, by the change of the image, over the draws that over
+collapses; the measure names their number. The channels of a map are summed.
+perturb/noise makes the draws, and their maps explain the original's class. 0 for a
+constant map. Alvarez-Melis and Jaakkola, "On the Robustness of Interpretability
+Methods", 2018, as equation 10 of Vukadin et al., 2024, has it.`,
+	Definition: stages.Definition{
+		Formula: "max over draws x′ of ‖a(x′) − a(x)‖₂ / ‖x′ − x‖₂, a divided by its largest " +
+			"magnitude unless normalise is none, x in pixel values from 0 to 1",
+		Unit: "an image",
+		Operator: "noise on every value, of perturb/noise: its distribution and scale belong to the " +
+			"score",
+		Response:    "the method's map, of the original image's class",
+		Reference:   "the map of the image, and the image",
+		Aggregation: "the maximum over draws",
+		Randomness:  "the draws, by the experiment's seed, the image and the draw's name",
+		Undefined: "without draws, for a draw that equals the image (variant: official adds 1e-10 to " +
+			"the distance), for a map of zeros unless normalise is none, and for a map with a value that " +
+			"isn't finite",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

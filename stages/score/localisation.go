@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,4 +142,12 @@ func share(mask []uint8) float64 {
 		return math.NaN()
 	}
 	return float64(n) / float64(len(mask))
+}
+
+// located completes the definition of a metric of relevance on an object.
+func located(d stages.Definition) stages.Definition {
+	d.Unit, d.Operator, d.Response, d.Randomness = "a pixel", "none", "none besides the map", "none"
+	d.Undefined = cmp.Or(d.Undefined, "where the object has no pixel or all") + ", for a map without " +
+		"relevance, and for one with a value that isn't finite"
+	return d
 }

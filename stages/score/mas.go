@@ -28,6 +28,20 @@ between the share of the response and the share of the map's total reached so fa
 order of steps is that of the authors' code. Walker et al., IJCAI 2024, equations 4 to
 6. A constant map has no order and therefore no score, unless its curves follow a
 random order (ties: random).`,
+	Definition: stages.Definition{
+		Formula: "area of min-max(clip(MR ∓ |DR − MR|)), − for insertion and + for deletion; MR is f, " +
+			"scaled so that the substrate has 0 and the image 1, clipped and made monotone; DR is the " +
+			"share of the map's total that is inserted, or left",
+		Unit:        "a pixel, in steps of as many as the curves have",
+		Operator:    "that of the curves: replacement by a substrate",
+		Response:    "the explained class's probability",
+		Reference:   "the share of the map's total that the same pixels have",
+		Aggregation: "areas by the trapezoidal rule; difference = insertion − deletion",
+		Randomness:  "none, besides that of the curves",
+		Undefined: "where image and substrate have one response, the map's total is 0 or isn't a " +
+			"number, or the clipped curve is constant (½ with variant: official), and where a curve is: " +
+			"the map has no order",
+	},
 	Version:  3,
 	Relation: stages.Each,
 	Inputs: []stages.Port{
@@ -151,6 +165,18 @@ response, monotone from 0 to 1, which the paper also calls the curve of RISE; th
 density response, the share of the map's total that is inserted or left; and the
 penalty, their distance. A curve of score/mas that is undefined is undefined here, at
 all its points. Walker et al., IJCAI 2024, equations 1 to 5.`,
+	Definition: stages.Definition{
+		Formula:     "MR, DR, |DR − MR|, or the curve min-max(clip(MR ∓ |DR − MR|)) of score/mas",
+		Unit:        "a pixel, in steps of as many as the curves have",
+		Operator:    "that of the curves: replacement by a substrate",
+		Response:    "the explained class's probability",
+		Reference:   "the share of the map's total that the same pixels have",
+		Aggregation: "none: a curve",
+		Randomness:  "none, besides that of the curves",
+		Undefined: "response: where image and substrate have one response; score: where score/mas is; " +
+			"both where the map has no order; density and penalty: beyond the first point where the map's " +
+			"total is 0 or isn't a number",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   MAS.Inputs,

@@ -25,10 +25,14 @@ var MassAccuracy = stages.New(stages.Def[MassAccuracyParams]{
 	Name: "score/mass-accuracy",
 	Doc: `share of the relevance on the object
 
-Relevance inside the mask divided by all relevance: 1 if all of it is on the object,
-the object's share of the image for a constant map. Pixels that the mask ignores are
-left out. Undefined for a mask without object or without background, on which all maps
-are equal, and for a map without relevance. Arras et al., Information Fusion 2022.`,
+Relevance inside the mask divided by all relevance: 1 if all of it is on the object, the
+object's share of the image for a constant map. Pixels that the mask ignores are left
+out. Arras et al., Information Fusion 2022.`,
+	Definition: located(stages.Definition{
+		Formula:     "Σ over the object of a⁺ / Σ of a⁺, or of |a|",
+		Reference:   "the object's mask",
+		Aggregation: "a quotient of sums over pixels",
+	}),
 	Version:  3,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

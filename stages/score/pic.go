@@ -28,6 +28,19 @@ image: the size of its compressed form. Both are normalised so that the start is
 the whole image 1. SIC takes the class's probability as response, AIC whether the
 prediction is correct. Larger is better; a constant map, all of whose pixels are shown
 at once, has the area ½. Kapishnikov et al., ICCV 2019.`,
+	Definition: stages.Definition{
+		Formula: "area of g(h): h is an image's size in bytes, g its response, both scaled so that " +
+			"the start has 0 and the image 1; g is made monotone",
+		Unit:        "a pixel",
+		Operator:    "the shown pixels stay, the others are interpolated linearly between them",
+		Response:    "the explained class's probability (sic), or whether the prediction is correct (aic)",
+		Reference:   "the start, which shows random pixels alone, and the image",
+		Aggregation: "the area at 1001 shares of the information, by the trapezoidal rule",
+		Randomness:  "none, besides the random pixels of the curves",
+		Undefined: "with filters, where the response to the image is less than confidence, or the start " +
+			"has a response or a size as large as the image's; without, where both ends have one size, " +
+			"or, unless variant is official, one response; and where the curve is",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -23,6 +23,18 @@ The median or the mean of the images' curves at each share of the information, o
 images whose curve is defined. With the mean its area is the mean of the areas; with the
 median, which the authors report, it is another number, and has one value for all
 images. Collapsed axes are pooled. Kapishnikov et al., ICCV 2019.`,
+	Definition: stages.Definition{
+		Formula: "the median, or the mean, over images of the curves of score/pic at each of 1001 " +
+			"shares, and its area",
+		Unit:      "a pixel",
+		Operator:  "the shown pixels stay, the others are interpolated linearly between them",
+		Response:  "the explained class's probability (sic), or whether the prediction is correct (aic)",
+		Reference: "the start, which shows random pixels alone, and the image",
+		Aggregation: "over the images whose curve is defined, then the area by the trapezoidal rule: one " +
+			"score for all",
+		Randomness: "none, besides the random pixels of the curves",
+		Undefined:  "where no image has a curve",
+	},
 	Version:  1,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "curves", Type: stages.Curves, Doc: "the curves of score/pic"}},

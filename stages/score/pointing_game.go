@@ -21,8 +21,14 @@ var PointingGame = localisation(stages.Def[PointingGameParams]{
 1 for a hit, otherwise 0; of several most relevant pixels, the share that hits. A pixel
 hits if its centre is at most tolerance pixels from that of one of the object's. chance
 is the share of the image that would hit, the score of a constant map. Pixels that the
-mask ignores are left out. Undefined where no pixel or every pixel would hit, and for a
-map without relevance. Zhang et al., ECCV 2016.`,
+mask ignores are left out. Zhang et al., ECCV 2016.`,
+	Definition: located(stages.Definition{
+		Formula: "1 if the pixel with the largest a⁺ is on the object, or at most tolerance pixels " +
+			"from it, else 0",
+		Reference:   "the object's mask or boxes",
+		Aggregation: "one pixel; of several with the largest value, the share that hits",
+		Undefined:   "where no pixel or every pixel would hit",
+	}),
 	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: PointingGameParams{LocalisationParams: LocalisationParams{metric.Positive}},

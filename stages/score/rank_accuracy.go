@@ -21,8 +21,13 @@ Of the K most relevant pixels, where K is the object's number of pixels, the sha
 the object: |top K ∩ object| / K. Where equal pixels compete for the last places, the
 mean over all choices counts. chance is the object's share of the image, which is that
 of mass accuracy too, and the score of a constant map. Pixels that the mask ignores are
-left out. Undefined for a mask without object or without background, and for a map
-without relevance. Arras et al., Information Fusion 2022.`,
+left out. Arras et al., Information Fusion 2022.`,
+	Definition: located(stages.Definition{
+		Formula:   "|T ∩ M| / K, with the object M of K pixels and the K most relevant pixels T",
+		Reference: "the object's mask or boxes",
+		Aggregation: "a quotient of counts; where equal pixels compete for the last places, its mean over " +
+			"all choices",
+	}),
 	Version:  2,
 	Inputs:   maskOrBoxes(),
 	Defaults: RankAccuracyParams{LocalisationParams{metric.Positive}},

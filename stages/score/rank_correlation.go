@@ -16,10 +16,19 @@ var RankCorrelation = agreement(stages.Def[RankCorrelationParams]{
 	Doc: `agreement of the order of two maps' pixels: Spearman's ρ
 
 1 for the same order, −1 for the opposite one, about 0 for maps that have nothing to do
-with each other; equal pixels share the mean of their ranks. Undefined if one of the two
-maps is constant, or has a pixel that is undefined. Adebayo et al.,
-"Sanity Checks for Saliency Maps", NeurIPS 2018, compare magnitudes and signed values.
-Spearman 1904.`,
+with each other. Adebayo et al., "Sanity Checks for Saliency Maps", NeurIPS 2018,
+compare magnitudes and signed values. Spearman 1904.`,
+	Definition: stages.Definition{
+		Formula: "Spearman's ρ over pixels of two maps: the correlation of their ranks, equal pixels " +
+			"sharing the mean of theirs",
+		Unit:        "a pixel",
+		Operator:    "that of the other map's making: randomised weights, another class, a draw",
+		Response:    "the method's maps",
+		Reference:   "the other map",
+		Aggregation: "one correlation over all pixels",
+		Randomness:  "none, besides that of the maps",
+		Undefined:   "where a map is constant, or has a value that isn't a number",
+	},
 	Variants: []stages.Variant{{
 		Item: "values", Default: "values: magnitude",
 		Differs: "the paper's appendix also has signed values (values: signed)",

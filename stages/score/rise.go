@@ -25,6 +25,17 @@ The area under the curve of the class's probability while the most relevant pixe
 are inserted into a blurred image (insertion, larger is better) or deleted from the
 image (deletion, smaller is better), and the difference of the two.
 Petsiuk et al., BMVC 2018.`,
+	Definition: stages.Definition{
+		Formula: "insertion: ∫ f dq while the most relevant units enter the substrate; deletion: ∫ f " +
+			"dq while they leave the image; difference = insertion − deletion",
+		Unit:        "that of the curves: a pixel, a region or a segment",
+		Operator:    "that of the curves: replacement by a substrate",
+		Response:    "the explained class's probability",
+		Reference:   "none; with variant: official the substrate's and the image's response become 0 and 1",
+		Aggregation: "areas by the trapezoidal rule, steps taken as equal",
+		Randomness:  "none, besides that of the curves",
+		Undefined:   "where a curve is: the map has no order",
+	},
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

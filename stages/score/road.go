@@ -25,6 +25,17 @@ original image (a share of 0) excluded: the mean over images is the accuracy tha
 paper plots, for response: top-1, averaged over its shares. morf is better when small,
 lerf when large; combined is half the difference of the two, as in pytorch-grad-cam.
 Rong et al., ICML 2022.`,
+	Definition: stages.Definition{
+		Formula: "morf and lerf: 1/K·Σₖ f(xₖ) over the K shares that are removed; combined = (lerf − " +
+			"morf)/2",
+		Unit:        "a pixel",
+		Operator:    "that of the curves: noisy linear imputation",
+		Response:    "whether the prediction is correct, or by response the class's probability or logit",
+		Reference:   "the opposite order, for combined",
+		Aggregation: "the mean over shares, without the image itself",
+		Randomness:  "none, besides the noise of the curves",
+		Undefined:   "where a curve is: the map has no order",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   morfLerf(),

@@ -93,3 +93,14 @@ func stepOf(facts stages.Facts) (int, error) {
 	}
 	return n, nil
 }
+
+// ofCurves completes the definition of a score of perturbation curves, which decide on unit and operator.
+func ofCurves(d stages.Definition) stages.Definition {
+	d.Unit = "that of the curves: a pixel, a region or a segment"
+	d.Operator = "that of the curves: replacement by a substrate, or imputation"
+	d.Response = "by response, the explained class's probability or logit, or whether the prediction is " +
+		"correct"
+	d.Randomness = "none, besides that of the curves"
+	d.Undefined = "where a curve is: the map has no order"
+	return d
+}

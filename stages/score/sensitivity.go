@@ -22,12 +22,24 @@ var Sensitivity = stages.New(stages.Def[SensitivityParams]{
 	Name: "score/sensitivity",
 	Doc: `change of maps with the image: max- and average sensitivity
 
-The largest and the mean ‖a(x′) − a(x)‖₂ / ‖a(x)‖₂ over the draws x′ of an image x,
-collapsed by over; the measures name their number. a is the map after summing channels.
-perturb/noise makes the draws, by default uniform within ±scale, and their maps explain
-the original's class. 0 for a constant map. Undefined without draws, and for a map of
-zeros. Yeh et al. 2019, definition 3, who don't divide (relative: false); Bhatt et
-al. 2020 have the mean.`,
+The largest and the mean change of the map, in shares of its norm, over the draws that
+over collapses; the measures name their number. The channels of a map are summed.
+perturb/noise makes the draws, and their maps explain the original's class. 0 for a
+constant map. Yeh et al. 2019, definition 3, who don't divide (relative: false); Bhatt
+et al. 2020 have the mean.`,
+	Definition: stages.Definition{
+		Formula: "max and mean over draws x′ of ‖a(x′) − a(x)‖₂ / ‖a(x)‖₂; relative: false doesn't " +
+			"divide",
+		Unit: "an image",
+		Operator: "noise on every value, of perturb/noise: its distribution and scale belong to the " +
+			"score",
+		Response:    "the method's map, of the original image's class",
+		Reference:   "the map of the image",
+		Aggregation: "the maximum over draws, and their mean",
+		Randomness:  "the draws, by the experiment's seed, the image and the draw's name",
+		Undefined: "without draws, for a map of zeros unless relative is false (variant: official " +
+			"divides by 1), and for a map with a value that isn't finite",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -34,13 +34,23 @@ var SSIM = agreement(stages.Def[SSIMParams]{
 	Name: "score/ssim",
 	Doc: `structural similarity of two maps
 
-The mean over all places where the window is inside the maps of (2 μx μy + c₁)(2 σxy + c₂)
-/ ((μx² + μy² + c₁)(σx² + σy² + c₂)), with c = (k L)² and the range L of normalised
-values: 1, or 2 for signed values divided by their largest magnitude. 1 for equal maps.
-The defaults are those of Wang et al., IEEE TIP 2004, which scikit-image calls
-gaussian_weights=True, sigma=1.5, use_sample_covariance=False; its own defaults are
-window: uniform, size: 7, covariance: sample. Undefined for a map of zeros, and with
-min-max for a constant one. A window larger than the maps is an error.`,
+1 for equal maps. The defaults are those of Wang et al., IEEE TIP 2004, which
+scikit-image calls gaussian_weights=True, sigma=1.5, use_sample_covariance=False; its
+own defaults are window: uniform, size: 7, covariance: sample. A window larger than the
+maps is an error.`,
+	Definition: stages.Definition{
+		Formula: "the mean over windows inside the maps of (2μₓμᵧ + c₁)(2σₓᵧ + c₂) / ((μₓ² + μᵧ² + " +
+			"c₁)(σₓ² + σᵧ² + c₂)), c = (kL)², with maps divided by their largest magnitude and L their " +
+			"range: 1, or 2 for signed values",
+		Unit:        "a window of size×size pixels",
+		Operator:    "that of the other map's making: randomised weights, another class, a draw",
+		Response:    "the method's maps",
+		Reference:   "the other map",
+		Aggregation: "the mean over windows",
+		Randomness:  "none, besides that of the maps",
+		Undefined: "for a map of zeros, with normalise: min-max for a constant one, and for one with a " +
+			"value that isn't finite",
+	},
 	Variants: []stages.Variant{{
 		Item: "window", Default: "window: gaussian, size: 11, sigma: 1.5",
 		Differs: "scikit-image's default is a uniform window of 7 pixels with the covariance of a sample",

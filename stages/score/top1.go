@@ -25,6 +25,16 @@ the most probable one is the prediction, so that of an image with an item for ea
 several labels one item at most is right; dataset/select chooses those whose own
 probability reaches 0.5, at_least: 0.5, given targets and probability of a model/predict
 with target: label. A label outside the model's classes is an error.`,
+	Definition: stages.Definition{
+		Formula:     "1 if argmax f(x) is the label, else 0",
+		Unit:        "an image",
+		Operator:    "none",
+		Response:    "the predicted class",
+		Reference:   "the label",
+		Aggregation: "one prediction; the mean over images is the accuracy",
+		Randomness:  "none",
+		Undefined:   "never",
+	},
 	Version:  2,
 	Relation: stages.Each,
 	Inputs: []stages.Port{

@@ -61,6 +61,17 @@ ranks agree over the images: 1 if all give the same order, 0 as by chance. Each
 combination of the other collapsed axes, such as metrics, has an α of its own. An image
 without a score of some method is left out, for all methods; a method without any score
 is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analysis, 2004.`,
+	Definition: stages.Definition{
+		Formula: "Krippendorff's α = 1 − Dₒ/Dₑ of the methods' ranks, raters being images; Dₒ and Dₑ " +
+			"are mean distances (r − r′)² within a method and over all",
+		Unit:        "the rank of a method in an image",
+		Operator:    "none",
+		Response:    "the scores of a metric",
+		Reference:   "the disagreement by chance, Dₑ",
+		Aggregation: "one α over the images that have a score of every method",
+		Randomness:  "none",
+		Undefined:   "for fewer than two such images, and where all ranks are equal",
+	},
 	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
