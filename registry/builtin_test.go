@@ -211,6 +211,26 @@ func defaults(t *testing.T, s *stages.Stage) {
 	}
 }
 
+// A parameter that a stage may declare belongs to an input of maps, and some stage declares it.
+func TestDeclaredParameters(t *testing.T) {
+	all := Builtin().Family("")
+	for _, s := range all {
+		for _, f := range stages.Fields(s.NewParams()) {
+			if f.Declared == "" {
+				continue
+			}
+			known := func(o *stages.Stage) bool {
+				return o.Declares != nil && slices.Contains(f.Choices, o.Declares(o.NewParams(), nil)[f.Name])
+			}
+			if p := s.Input(f.Declared); p == nil || p.Type.Name != stages.Maps.Name {
+				t.Errorf("%s: %s is declared on the input %q, which has no maps", s.Name, f.Name, f.Declared)
+			} else if !slices.ContainsFunc(all, known) {
+				t.Errorf("%s: no stage declares %s", s.Name, f.Name)
+			}
+		}
+	}
+}
+
 // A parameter that names axes declares it, with the input that they are collapsed on: check then refuses axes
 // that over doesn't collapse. Claims name them inside a text, and refuse those themselves.
 func TestAxesAreKnownAsSuch(t *testing.T) {

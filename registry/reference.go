@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding"
 	"fmt"
@@ -75,10 +76,10 @@ func Describe(w io.Writer, s *stages.Stage) error {
 	title, prose, _ := strings.Cut(s.Doc, "\n")
 	return describePage.Execute(t, struct {
 		*stages.Stage
-		Title, Prose, Relation string
-		Parameters             []parameter
-		Scores                 map[string]string
-	}{s, title, strings.TrimSpace(prose), relations[s.Relation], parameters(s), scoreTexts(s)})
+		Title, Prose, Relation, Declared string
+		Parameters                       []parameter
+		Scores                           map[string]string
+	}{s, title, strings.TrimSpace(prose), relations[s.Relation], declares(s), parameters(s), scoreTexts(s)})
 }
 
 // wrapped breaks the text of a second column into lines of at most 80 letters.
@@ -100,6 +101,26 @@ func wrapped(text string) string {
 		n += letters
 	}
 	return b.String()
+}
+
+// declares lists what a stage declares by default, or that it passes on what another one does: "map
+// contribution, output logit".
+func declares(s *stages.Stage) string {
+	if s.Declares == nil {
+		return ""
+	}
+	in := map[string]stages.Declared{}
+	for _, p := range s.Inputs {
+		if !p.Optional {
+			in[p.Name] = stages.Declared{"the same as": "on the port " + p.Name}
+		}
+	}
+	var parts []string
+	d := s.Declares(s.NewParams(), in)
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		parts = append(parts, name+" "+d[name])
+	}
+	return cmp.Or(strings.Join(parts, ", "), "by default nothing")
 }
 
 func inputDoc(p stages.Port) string {

@@ -110,6 +110,11 @@ type Def[P any] struct {
 	// [Env.SetFacts] instead while they run.
 	Facts func(p P, in map[string]Facts) (map[string]Facts, error)
 
+	// Declares returns what is known of the results before the stage is run, and that parameters of their
+	// readers may be taken from: see [Field]. in has an element for every wired input port, what the stage
+	// there declares. It enters keys as the value of those parameters, and no other.
+	Declares func(p P, in map[string]Declared) Declared
+
 	// Program returns the digest of the compiled program that Run would execute. It enters the keys in
 	// addition to Version, so that a change of the compiler re-runs exactly the cells whose program changed.
 	// It may read only [Env.Value] inputs and which ports are wired; its result is cached under these, the
@@ -126,6 +131,13 @@ type Def[P any] struct {
 	// Hooks are functions that describe the results before the stage is run.
 	Hooks func(p P) Hooks
 }
+
+// Declared are properties by which the results of a stage are read, such as that the values of a map are
+// gradients: names of parameters of readers, and their values.
+type Declared map[string]string
+
+// AsDeclared is the value of a parameter that is replaced by what a stage declares.
+const AsDeclared = "declared"
 
 // Hooks are functions that few stages have, given their parameters; the others are nil. None affects results.
 type Hooks struct {
@@ -242,6 +254,9 @@ func New[P any](d Def[P]) Stage {
 	})
 	s.Facts = given(d.Facts != nil, func(params any, in map[string]Facts) (map[string]Facts, error) {
 		return d.Facts(of(params), in)
+	})
+	s.Declares = given(d.Declares != nil, func(params any, in map[string]Declared) Declared {
+		return d.Declares(of(params), in)
 	})
 	s.Program = given(d.Program != nil, func(ctx context.Context, params any, e *Env) (Digest, error) {
 		return d.Program(ctx, of(params), e)

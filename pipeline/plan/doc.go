@@ -17,7 +17,7 @@
 //	expand      each stage: its axes, its combinations of ids, its cells
 //	relation    sets of combinations, and the join of those of several inputs
 //	binding     the implementation of a step, for each choice, and the assignments of its parameters
-//	inputs      the upstream cells of each input of a cell, and their ports
+//	inputs      the upstream cells of each input of a cell, their ports, and what they declare
 //	decode      parameters from the tree into the implementation's struct
 //	check       errors of a whole cell: Validate, Check, Fits, parameters that name axes
 //	implied     the stages that ports insert (Via, Else)

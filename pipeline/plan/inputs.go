@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -159,4 +161,67 @@ func portNamed(ports []stages.Port, name string) int {
 
 func portOfType(ports []stages.Port, t stages.Type) int {
 	return slices.IndexFunc(ports, func(p stages.Port) bool { return p.Type.Name == t.Name })
+}
+
+// takeDeclared replaces the value "declared" of a cell's parameters by what the stages on their inputs
+// declare. It returns false, with a diagnostic, where they declare nothing that the parameter accepts.
+func (x *expander) takeDeclared(m *cellBuild) (good bool) {
+	v := reflect.ValueOf(m.cell.Params).Elem()
+	good = true
+	for i := range m.params.fields {
+		f := &m.params.fields[i]
+		k := portNamed(m.stage.Inputs, f.Declared)
+		if k < 0 || v.FieldByIndex(f.Index).String() != stages.AsDeclared {
+			continue
+		}
+		edges := m.cell.Inputs[k].Edges
+		if len(edges) == 0 || slices.ContainsFunc(edges, func(e Edge) bool { return x.standIns[e.From.Stage] }) {
+			return false // reported already
+		}
+		value, err := declaredValue(f, edges)
+		if err != nil {
+			others := slices.DeleteFunc(slices.Clone(f.Choices),
+				func(choice string) bool { return choice == stages.AsDeclared })
+			hint := fmt.Sprintf("if you know it, write %s: %s", f.Name, strings.Join(others, " or "))
+			x.refused(m, &stages.FieldError{Field: f.Name, Err: err, Hint: hint})
+			good = false
+			continue
+		}
+		v.FieldByIndex(f.Index).SetString(value)
+	}
+	return good
+}
+
+// declaredValue returns the value of a parameter that all stages on an input declare.
+func declaredValue(f *paramField, edges []Edge) (string, error) {
+	first := edges[0].From
+	value := first.declares()[f.Name]
+	for _, e := range edges[1:] {
+		if other := e.From.declares()[f.Name]; other != value {
+			return "", fmt.Errorf("%s is %q for %s and %q for %s", f.Name, value, first, other, e.From)
+		}
+	}
+	switch {
+	case value == "":
+		return "", fmt.Errorf("%s is to be what %s declares, which with these parameters declares none", f.Name,
+			first.Stage.Name)
+	case !slices.Contains(f.Choices, value):
+		return "", fmt.Errorf("%s is to be what %s declares, and %q is none of %s", f.Name, first.Stage.Name,
+			value, strings.Join(f.Choices, ", "))
+	}
+	return value, nil
+}
+
+// declares returns what the stage of a cell declares.
+func (c *Cell) declares() stages.Declared {
+	if c.Stage.Declares == nil {
+		return nil
+	}
+	in := map[string]stages.Declared{}
+	for k := range c.Inputs {
+		if edges := c.Inputs[k].Edges; len(edges) > 0 {
+			in[c.Stage.Inputs[k].Name] = edges[0].From.declares()
+		}
+	}
+	return c.Stage.Declares(c.Params, in)
 }

@@ -41,6 +41,9 @@ Integration", IJCAI 2021.`,
 			"image of class 0 has a map of zeros",
 		Golden: "ig_family",
 	}},
+	Declares: func(p AGIParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, "")
+	},
 	Defaults: AGIParams{Common: probable().Common, Variant: "paper", Classes: 15, Steps: 15, Step: 0.05},
 })
 

@@ -19,6 +19,14 @@ func (c Common) checkCompared(baseline string, wired func(string) bool) error {
 	return nil
 }
 
+// compares returns what a method declares that compares images with a baseline.
+func (c Common) compares(baseline string, in map[string]stages.Declared) stages.Declared {
+	if _, wired := in["baselines"]; wired {
+		baseline = "images"
+	}
+	return c.declares(contributionMap, baseline)
+}
+
 // baselines are the normalised images that items are compared with: one per item, or one for all items.
 type baselines [][]float32
 

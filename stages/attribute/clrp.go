@@ -29,6 +29,9 @@ func (p CLRPParams) Validate() error {
 	return p.refuseTwo(p.Relevant)
 }
 
+// declares returns nothing: the relevance is of a class compared with the others, and so of no output.
+func (p CLRPParams) declares() stages.Declared { return nil }
+
 // oneClass refuses a target that is a difference of classes already.
 func (c Common) oneClass() error {
 	if e, err := program.ParseExpression(c.Target); err == nil && e.Compares() {

@@ -89,6 +89,27 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 	return t, nil
 }
 
+// The quantities of maps that methods declare as "map": a gradient is per unit of the normalised image, a
+// contribution is a part of the explained output.
+const (
+	gradientMap     = "gradient"
+	contributionMap = "contribution"
+)
+
+// declares returns what a method declares whose values are a quantity of the explained output, in comparison
+// with a reference unless that is "". Pixels of an inner layer's map aren't the image's, and magnitudes have
+// lost their signs: such maps are neither.
+func (c Common) declares(quantity, reference string) stages.Declared {
+	if c.Layer != "input" || c.Reduce != metric.Sum && c.Reduce != metric.None {
+		return nil
+	}
+	d := stages.Declared{"map": quantity, "output": c.Output}
+	if reference != "" {
+		d["reference"] = reference
+	}
+	return d
+}
+
 // response returns the explained output, given a row of the model's outputs.
 func (c Common) response(n *program.Net, row []float32, t program.Target) float64 {
 	if c.Output == "probability" {

@@ -34,5 +34,8 @@ of the forward pass; pools pass them to their maximum. Zeiler and
 Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
 	Version:   2,
 	Tolerance: kinks,
-	Defaults:  DeconvolutionParams{tapped()},
+	Declares: func(p DeconvolutionParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(gradientMap, "")
+	},
+	Defaults: DeconvolutionParams{tapped()},
 })

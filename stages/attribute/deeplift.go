@@ -46,6 +46,9 @@ port completeness has what sums to more than the difference of the outputs, abov
 			"mixes up in pools, isn't followed",
 		Golden: "captum",
 	}},
+	Declares: func(p DeepLIFTParams, in map[string]stages.Declared) stages.Declared {
+		return p.compares(p.Baseline, in)
+	},
 	Defaults: DeepLIFTParams{Tapped: tapped(), Variant: "paper", Baseline: "zero"},
 })
 

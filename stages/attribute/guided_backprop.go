@@ -66,5 +66,11 @@ workshop.`,
 			"nn.ReLU alone and so leaves ReLU6 as it is",
 		Golden: "captum",
 	}},
+	Declares: func(p GuidedBackpropParams, _ map[string]stages.Declared) stages.Declared {
+		if p.Abs {
+			return nil
+		}
+		return p.declares(gradientMap, "")
+	},
 	Defaults: GuidedBackpropParams{Tapped: tapped()},
 })

@@ -39,6 +39,9 @@ algorithm 1.`,
 			"does in float32; its experiments take 50 steps, fraction 0.5 and max_distance 1",
 		Golden: "ig_family",
 	}},
+	Declares: func(p GuidedIGParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, p.Baseline)
+	},
 	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25,
 		MaxDistance: 0.02, Baseline: "zero"},
 })

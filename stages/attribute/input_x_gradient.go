@@ -19,7 +19,10 @@ Just a Black Box: Learning Important Features Through Propagating Activation
 Differences", 2016.`,
 	Version:   2,
 	Tolerance: kinks,
-	Defaults:  InputXGradientParams{tapped()},
+	Declares: func(p InputXGradientParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, "zero")
+	},
+	Defaults: InputXGradientParams{tapped()},
 })
 
 func (p InputXGradientParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

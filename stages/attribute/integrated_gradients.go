@@ -44,6 +44,9 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 			"ends (linspace-mean)",
 		Golden: "captum, ig_family",
 	}},
+	Declares: func(p IntegratedGradientsParams, in map[string]stages.Declared) stages.Declared {
+		return p.compares(p.Baseline, in)
+	},
 	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre",
 		Baseline: "zero"},
 })

@@ -37,6 +37,9 @@ code of MAS computes it.`,
 			"a single derivative counts, that at the baseline",
 		Golden: "ig_family",
 	}},
+	Declares: func(p LeftIGParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, "")
+	},
 	Defaults: LeftIGParams{Tapped: tapped(), Steps: 50, Alpha: 0.9, Baseline: "zero"},
 })
 

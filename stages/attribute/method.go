@@ -46,7 +46,11 @@ func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 
 // conservingMethod declares a method that propagates relevance by rules that conserve its sum, except for
 // biases and stabilisers. Its port conservation has the share that arrives.
-func conservingMethod[P propagationParams](d stages.Def[P]) stages.Stage {
+func conservingMethod[P interface {
+	propagationParams
+	declares() stages.Declared
+}](d stages.Def[P]) stages.Stage {
+	d.Declares = func(p P, _ map[string]stages.Declared) stages.Declared { return p.declares() }
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "conservation", Type: stages.Scores,
 		Doc: "the sum of the relevance that arrives, as a share of the initial relevance; undefined where " +

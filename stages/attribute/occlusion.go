@@ -53,6 +53,12 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 			"the image (even sizes) or centres them at multiples of the stride (odd sizes)",
 		Golden: "gridpg_difull_dipart",
 	}},
+	Declares: func(p OcclusionParams, _ map[string]stages.Declared) stages.Declared {
+		if p.Variant == "paper" { // a fall counts for each pixel of its window
+			return p.declares(contributionMap, "")
+		}
+		return p.declares(contributionMap, p.Baseline)
+	},
 	Defaults: OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(8),
 		Stride: picture.Square(4), Baseline: "zero"},
 })

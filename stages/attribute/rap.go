@@ -50,7 +50,10 @@ half with the whole sum, as the authors' code does, so that sums double there.`,
 	Version:   1,
 	Tolerance: quotientTolerance,
 	Variants:  rapVariants(),
-	Defaults:  RAPParams{Tapped: tapped(), Variant: "official"},
+	Declares: func(p RAPParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, "")
+	},
+	Defaults: RAPParams{Tapped: tapped(), Variant: "official"},
 })
 
 func (p RAPParams) propagation(n *program.Net) propagation {

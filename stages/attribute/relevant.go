@@ -58,6 +58,14 @@ func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LR
 // its magnitude.
 const cancelled = 1e-6
 
+// declares returns what the methods declare: relevance is a part of the output if it starts as that.
+func (p Relevant) declares() stages.Declared {
+	if p.Start != "logit" {
+		return nil
+	}
+	return p.Common.declares(contributionMap, "")
+}
+
 // start returns the initial relevance.
 func (p Relevant) start() lower.Start {
 	if p.Start == "logit" {

@@ -29,6 +29,12 @@ ICLR 2014 workshop, section 3.`,
 			"code of MAS the magnitude of the signed sum (abs: false, reduce: abs-sum)",
 		Golden: "captum",
 	}},
+	Declares: func(p SaliencyParams, _ map[string]stages.Declared) stages.Declared {
+		if p.Abs {
+			return nil
+		}
+		return p.declares(gradientMap, "")
+	},
 	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
 })
 

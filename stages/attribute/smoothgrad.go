@@ -44,6 +44,12 @@ workshop.`,
 			"PAIR averages squares when it is asked for magnitudes (mean: square)",
 		Golden: "captum",
 	}},
+	Declares: func(p SmoothGradParams, _ map[string]stages.Declared) stages.Declared {
+		if p.Mean != "derivative" {
+			return nil
+		}
+		return p.declares(gradientMap, "")
+	},
 	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"},
 		Mean: "derivative"},
 })

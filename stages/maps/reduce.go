@@ -28,6 +28,12 @@ Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. 
 		Differs: "papers and codes reduce in different ways: the code of MAS takes abs-sum, Rao et al. sum " +
 			"(of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
 	}},
+	Declares: func(p ReduceParams, in map[string]stages.Declared) stages.Declared {
+		if p.How != metric.Sum {
+			return nil
+		}
+		return in["maps"]
+	},
 	Defaults: ReduceParams{How: metric.Sum},
 	Run: func(ctx context.Context, p ReduceParams, e *stages.Env) error {
 		return each(ctx, e, 0, func(_ int, f field) (field, error) { return f.reduced(p.How), nil })

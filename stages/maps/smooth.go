@@ -47,6 +47,7 @@ there, and about as much of the layer is 17 and 9.`,
 		Differs: "the paper doesn't say what lies beyond the border, and has published no code of this",
 		Golden:  "smoothing",
 	}},
+	Declares: func(_ SmoothParams, in map[string]stages.Declared) stages.Declared { return in["maps"] },
 	Defaults: SmoothParams{Kernel: 129, Padding: "reflect"},
 	Run: func(ctx context.Context, p SmoothParams, e *stages.Env) error {
 		kernel := p.weights()
