@@ -89,6 +89,7 @@ func Builtin() *Set {
 		perturb.Region,
 		perturb.Road,
 		perturb.Segments,
+		perturb.Subset,
 		report.AggAtt,
 		report.Boxplot,
 		report.CriticalDifference,

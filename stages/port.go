@@ -42,6 +42,14 @@ var (
 	Ranks = Type{"ranks", true, FormTensor}
 	// u8 [C,H,W], the step at which an element of the normalised image is removed, from 1; 0 for never.
 	Removals = Type{"removals", true, FormTensor}
+	// u8 [R, ⌈M/8⌉], R subsets of the M units that are numbered on the port segments: bit k of a row, counted
+	// from the highest bit of its first byte, is set if unit k is replaced.
+	Subsets = Type{"subsets", true, FormTensor}
+	// f64 [responses, R+2]: of the image, of the image with each of R subsets replaced, and of the image
+	// replaced wholly. The fact "responses" names the first axis.
+	Responses = Type{"responses", true, FormTensor}
+	// f32 [C,H,W], the normalised image minus what replaces it.
+	Differences = Type{"differences", true, FormTensor}
 	// f64 [responses, points], NaN where undefined; the fact "responses" names the first axis. The fact
 	// "shares" lists the fraction of the pixels replaced at each point, "0,0.1,0.5"; without it steps have
 	// equal size.

@@ -191,6 +191,7 @@ func (p Passes) String() string {
 var PassQuantities = map[string]string{
 	"channels":   "channels of the layer",
 	"points":     "points of the curve, by default steps + 1",
+	"rows":       "subsets of the image's units, by default 100",
 	"rivals":     "false classes that paths lead to",
 	"thresholds": "thresholds of the curve, less those that choose the same pixels",
 	"windows":    "windows that cover the image",

@@ -93,11 +93,24 @@ func (p Params) randomRanks(e *stages.Env, i, height, width int) (r ranks, err e
 	if p.Unit == "pixel" {
 		return ranks{places(height * width), height * width}, nil
 	}
-	u := metric.Regions(height, width, p.Region)
-	if p.Unit == "segment" {
-		if u, err = metric.Segments(e.In("segments", i), height, width); err != nil {
-			return r, fmt.Errorf("port segments: %w", err)
-		}
+	u, err := p.unitsOf(e, i, height, width)
+	if err != nil {
+		return r, err
 	}
 	return ranks{metric.Spread(u, places(u.Count)), u.Count}, nil
+}
+
+// unitsOf returns the units of item i.
+func (p Params) unitsOf(e *stages.Env, i, height, width int) (metric.Units, error) {
+	switch p.Unit {
+	case "region":
+		return metric.Regions(height, width, p.Region), nil
+	case "segment":
+		u, err := metric.Segments(e.In("segments", i), height, width)
+		if err != nil {
+			err = fmt.Errorf("port segments: %w", err)
+		}
+		return u, err
+	}
+	return metric.Regions(height, width, 1), nil
 }

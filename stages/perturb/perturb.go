@@ -8,6 +8,8 @@
 // they have in common. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
 // the segments of images.
 //
+// subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them.
+//
 // pic.go shows the most relevant pixels and measures the information in the image, pic_ends.go does so for
 // the ends of its curves, and partial_image.go makes the images for both.
 //
@@ -36,7 +38,7 @@ import (
 
 // Params are the parameters common to the stages that blend images with a substrate.
 type Params struct {
-	Substrate string    `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, or the images on the port substrates" choices:"blur|zero|black|mean|random|channel-mean|images"`
+	Substrate string    `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, that of each channel of the region or segment, or the images on the port substrates" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images"`
 	Kernel    int       `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64   `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
 	Step      int       `yaml:"step" doc:"pixels, regions or segments replaced per step; 0: see steps" min:"0"`
@@ -78,6 +80,10 @@ func (p Params) check(wired func(string) bool) error {
 	if (p.Substrate == "images") != wired("substrates") {
 		return stages.BadField("substrate", "substrate is %s: it is images where the port substrates is "+
 			"wired, and only there", p.Substrate)
+	}
+	if p.Substrate == "segment-mean" && p.Unit == "pixel" {
+		return stages.BadField("substrate", "substrate is segment-mean, but the mean of a pixel is the pixel: "+
+			"unit is region or segment")
 	}
 	if (p.Unit == "segment") != wired("segments") {
 		return stages.BadField("unit", "unit is %s: it is segment where the port segments is wired, and "+

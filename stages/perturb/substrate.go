@@ -3,6 +3,7 @@ package perturb
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -13,10 +14,12 @@ type substrate struct {
 	kind   string
 	net    *program.Net
 	kernel []float64 // the blur kernel along one axis; the kernel is separable
+	of     Params    // which say what the units are
+	draw   int       // of the noise, from 0
 }
 
 func newSubstrate(p Params, n *program.Net) substrate {
-	s := substrate{kind: p.Substrate, net: n}
+	s := substrate{kind: p.Substrate, net: n, of: p}
 	if s.kind == "blur" {
 		s.kernel = kernel(p.Kernel, p.Sigma)
 	}
@@ -46,7 +49,11 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 			dst[k] = float32(sum / float64(len(s.net.Mean)))
 		}
 	case "random":
-		r := e.Rand("substrate", i)
+		purpose := "substrate"
+		if s.draw > 0 {
+			purpose += " " + strconv.Itoa(s.draw)
+		}
+		r := e.Rand(purpose, i)
 		for k := range dst {
 			dst[k] = r.Float32()
 		}
@@ -60,6 +67,17 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 				dst[c*n+k] = float32(sum / float64(n))
 			}
 		}
+	case "segment-mean":
+		u, err := s.of.unitsOf(e, i, s.net.Height, s.net.Width)
+		if err != nil {
+			return err
+		}
+		for c := range s.net.Channels {
+			mean := u.Mean(doubles(x[c*n : (c+1)*n]))
+			for k, unit := range u.Of {
+				dst[c*n+k] = float32(mean[unit])
+			}
+		}
 	case "images":
 		t, err := stages.DecodeTensor(e.In("substrates", i))
 		if err == nil {
@@ -70,6 +88,14 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 		}
 	}
 	return nil
+}
+
+func doubles(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
 }
 
 // kernel returns the blur kernel of the MAS and RISE code along one axis: a unit impulse in the middle of

@@ -59,6 +59,15 @@ func (u Units) Mean(values []float64) []float64 {
 	return sum
 }
 
+// Sum returns the sum of the pixels' values in each unit.
+func (u Units) Sum(values []float64) []float64 {
+	sum := make([]float64, u.Count)
+	for i, k := range u.Of {
+		sum[k] += values[i]
+	}
+	return sum
+}
+
 // Spread gives each pixel what its unit has.
 func Spread[T any](u Units, of []T) []T {
 	out := make([]T, len(u.Of))
