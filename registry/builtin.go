@@ -44,6 +44,7 @@ func Builtin() *Set {
 		attribute.LayerCAM,
 		attribute.LeftIG,
 		attribute.Occlusion,
+		attribute.PartitionSHAP,
 		attribute.RAP,
 		attribute.RISE,
 		attribute.Random,

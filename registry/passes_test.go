@@ -116,6 +116,8 @@ func TestPasses(t *testing.T) {
 		{"attribute/vargrad", "vgg", 4, func(p any) { p.(*attribute.VarGradParams).Samples = 8 }, nil},
 		{"attribute/rise", "vgg", 4, func(p any) { p.(*attribute.RISEParams).Masks = 16 }, nil},
 		{"attribute/occlusion", "vgg", 2, nil, map[string]int{"windows": 15 * 15}},
+		{"attribute/partition-shap", "vgg", 10,
+			func(p any) { p.(*attribute.PartitionSHAPParams).Evaluations = 60 }, nil},
 		{"attribute/score-cam", "vgg", 4, nil, map[string]int{"channels": 56}},
 		{"attribute/ablation-cam", "vgg", 3, nil, map[string]int{"channels": 56}},
 		{"attribute/attention-rollout", "vit", 4, nil, nil},

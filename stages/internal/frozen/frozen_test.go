@@ -138,6 +138,7 @@ func newWorld(t *testing.T) *world {
 		"dataset/folder":           {"path": photos},
 		"dataset/shapes":           {"count": count, "size": side},
 		"attribute/external":       {"path": maps},
+		"attribute/partition-shap": {"evaluations": 60},
 		"attribute/rise":           {"masks": 20},
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},

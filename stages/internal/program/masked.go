@@ -9,15 +9,24 @@ import (
 )
 
 // A Masked classifies one image under many masks: x·m + b·(1−m), with the image x, a baseline b and a mask m
-// [H,W] in every row, shared by the channels.
+// in every row: [H,W], shared by the channels, or [C,H,W].
 type Masked struct{ *Program }
 
-// Masked returns the program for up to batch masks at once.
+// Masked returns the program for up to batch masks [H,W] at once.
 func (n *Net) Masked(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
-	p, err := n.classifier(ctx, slot, "masked", batch, lower.Request{
+	return n.masked(ctx, slot, "masked", batch, 1)
+}
+
+// MaskedValues returns the program for up to batch masks [C,H,W] at once.
+func (n *Net) MaskedValues(ctx context.Context, slot stages.Slot, batch int) (Masked, error) {
+	return n.masked(ctx, slot, "masked values", batch, n.Channels)
+}
+
+func (n *Net) masked(ctx context.Context, slot stages.Slot, name string, batch, planes int) (Masked, error) {
+	p, err := n.classifier(ctx, slot, name, batch, lower.Request{
 		Inputs: func(s lower.Shapes) []lower.IO {
 			return []lower.IO{lower.In("image", s.ImageShape(1)...), lower.In("baseline", s.ImageShape(1)...),
-				lower.In("masks", s.Batch, 1, n.Height, n.Width)}
+				lower.In("masks", s.Batch, planes, n.Height, n.Width)}
 		},
 		Images: func(f *onnx.Fragment) string {
 			return blend(f, "runexp_baseline", "runexp_image", "runexp_masks")
