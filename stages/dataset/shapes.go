@@ -7,7 +7,7 @@
 // dataset/select (select.go) keeps images by criteria (select_criteria.go). The command describes folders
 // (content.go, nested.go) and samples them (sample.go). dataset/shapes draws a scene (shapes_scene.go) in
 // one of three domains (shapes_domain.go) on a canvas (shapes_canvas.go), in integer arithmetic
-// (shapes_integer.go).
+// (shapes_integer.go). dataset/units (units.go) draws images whose true attribution is known.
 package dataset
 
 import (

@@ -7,6 +7,7 @@
 // (head.go), and by the values that give the answers (match.go). One output becomes two classes (sides.go).
 //
 // model/predict runs it on images (predict.go); other stages derive another model from it (rewrite.go,
-// grids.go). The command inspects files (inspect.go, describe.go), tries methods on the model (trial.go),
-// and weighs hypotheses of how it is fed (feeds.go) by labelled images (accuracy.go, evidence.go).
+// grids.go). model/units makes nets whose true attribution is known (units.go). The command inspects files
+// (inspect.go, describe.go), tries methods on the model (trial.go), and weighs hypotheses of how it is fed
+// (feeds.go) by labelled images (accuracy.go, evidence.go).
 package model
