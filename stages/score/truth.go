@@ -71,10 +71,10 @@ last sees the map's scale: the least error of any multiple of the map is
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
 			s := agreementOf(a, t, p.Values == metric.Magnitude)
-			for port, x := range map[string]float64{"cosine": s.cosine, "sign": s.sign, "rank": s.rank,
-				"error": s.err} {
-				e.Put(port, i, stages.Scalar(x))
-			}
+			e.Put("cosine", i, stages.Scalar(s.cosine))
+			e.Put("sign", i, stages.Scalar(s.sign))
+			e.Put("rank", i, stages.Scalar(s.rank))
+			e.Put("error", i, stages.Scalar(s.err))
 			e.Done(1)
 		}
 		return nil
@@ -131,7 +131,8 @@ const negligible = 1e-6
 
 // agreementOf compares a map with the truth, value by value.
 func agreementOf(a, t []float64, magnitudes bool) truthScore {
-	s := truthScore{nan, nan, nan, nan}
+	undefined := math.NaN()
+	s := truthScore{undefined, undefined, undefined, undefined}
 	largest := 0.0
 	for i := range a {
 		if math.IsNaN(a[i]) || math.IsInf(a[i], 0) {
@@ -158,8 +159,9 @@ func agreementOf(a, t []float64, magnitudes bool) truthScore {
 	}
 	var both, aa, tt, far float64
 	for i := range a {
-		both += float64(a[i] * t[i])
-		aa += float64(a[i] * a[i])
+		x := a[i] / largest // whose square is neither infinite nor 0
+		both += float64(x * t[i])
+		aa += float64(x * x)
 		tt += float64(t[i] * t[i])
 		far += float64((a[i] - t[i]) * (a[i] - t[i]))
 	}
