@@ -129,6 +129,7 @@ func Builtin() *Set {
 		score.Sensitivity,
 		score.Top1,
 		score.Truth,
+		stats.Agreement,
 		stats.Consistency,
 		stats.Friedman,
 		stats.ICR,
