@@ -236,8 +236,8 @@ func TestEveryUserOfModels(t *testing.T) {
 	}
 	defer trial.Close()
 	for _, s := range Builtin().Family("") {
-		if port := s.Input("model"); port == nil || port.Optional {
-			continue
+		if port := s.Input("model"); port == nil || port.Optional || s.Name == "dataset/units" {
+			continue // dataset/units makes its images itself, for a model that isn't from a file
 		}
 		ran := false
 		probe := *s

@@ -29,6 +29,7 @@ var comparisons = []struct {
 		q.Statistic, q.Claims = "median", claimed
 	}},
 	{stats.Friedman, func(p any) { p.(*stats.FriedmanParams).Rank = "method" }},
+	{stats.Agreement, func(p any) { p.(*stats.AgreementParams).Rank = "method" }},
 	{stats.Consistency, func(p any) {
 		q := p.(*stats.ConsistencyParams)
 		q.Rank, q.Claims = "method", []string{"correlation > 0.5"}
@@ -73,6 +74,19 @@ func contest(scores [2][4][]float64, unit func(float64) float64, order []int) []
 	return cells
 }
 
+// contests gives a stage a contest on its port of scores, and on a second one that of the metrics exchanged.
+func contests(s stages.Stage, scores [2][4][]float64, unit func(float64) float64,
+	order []int) map[string][]stages.Data {
+	in := map[string][]stages.Data{}
+	for _, p := range s.Inputs {
+		if isScores(p) {
+			in[p.Name] = contest(scores, unit, order)
+			scores[0], scores[1] = scores[1], scores[0]
+		}
+	}
+	return in
+}
+
 // TestAnswersShowLabels holds that answers call every id by its label, and tell nothing else than without
 // labels.
 func TestAnswersShowLabels(t *testing.T) {
@@ -112,9 +126,8 @@ func TestAnswersShowLabels(t *testing.T) {
 		for _, c := range comparisons {
 			params := c.stage.NewParams()
 			c.params(params)
-			port := c.stage.Inputs[slices.IndexFunc(c.stage.Inputs, isScores)].Name
-			e, err := stagetest.Env(&c.stage, map[string][]stages.Data{
-				port: contest(counts, same, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})})
+			e, err := stagetest.Env(&c.stage,
+				contests(c.stage, counts, same, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,17 +200,15 @@ func TestTiesAreOfTheScores(t *testing.T) {
 			order[i] = i
 		}
 		for _, c := range comparisons {
-			port := c.stage.Inputs[slices.IndexFunc(c.stage.Inputs, isScores)].Name
 			params := c.stage.NewParams()
 			c.params(params)
 			compare := func(what string, unit func(float64) float64, order []int) {
 				t.Helper()
-				want := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
-					port: contest(counts, func(x float64) float64 { return x }, order)})
-				got := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
-					port: contest(counts, unit, order)})
+				want := stagetest.Run(t, c.stage, params,
+					contests(c.stage, counts, func(x float64) float64 { return x }, order))
+				got := stagetest.Run(t, c.stage, params, contests(c.stage, counts, unit, order))
 				for port, payloads := range want.Payloads {
-					if port != "answer" && port != "alpha" {
+					if port != "answer" && port != "alpha" && port != "agreement" {
 						sameNumbers(t, fmt.Sprintf("%s of %s in %s, %d images", port, c.stage.Name, what,
 							images),
 							payloads[0], got.Payloads[port][0])
@@ -209,12 +220,10 @@ func TestTiesAreOfTheScores(t *testing.T) {
 			}
 			shuffled := r.Perm(images)
 			reordered := func(x float64) float64 { return x / 7 }
-			want := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
-				port: contest(counts, reordered, order)})
-			got := stagetest.Run(t, c.stage, params, map[string][]stages.Data{
-				port: contest(counts, reordered, shuffled)})
+			want := stagetest.Run(t, c.stage, params, contests(c.stage, counts, reordered, order))
+			got := stagetest.Run(t, c.stage, params, contests(c.stage, counts, reordered, shuffled))
 			for port, payloads := range want.Payloads {
-				if port != "answer" && port != "alpha" {
+				if port != "answer" && port != "alpha" && port != "agreement" {
 					sameNumbers(t, port+" of "+c.stage.Name+" in another order of images", payloads[0],
 						got.Payloads[port][0])
 				}

@@ -28,11 +28,11 @@ func (p AgreementParams) Known(ids map[string][]string) error {
 // two settings. Its scores are those of a metric, and their items the nets on which it ranks.
 var Agreement = stages.New(stages.Def[AgreementParams]{
 	Name: "stats/agreement",
-	Doc: `agreement of a metric's ranking with another one: Spearman's ρ
+	Doc: `agreement of a metric's ranking with the truth
 
-The ranking of methods by their mean scores, and that by reference, such as score/truth
-on nets whose true attribution is known: one ρ for each combination of the other
-collapsed axes, such as nets, over the methods that both rank. Means are over the images
+Spearman's ρ between the ranking of methods by their mean scores and that by reference,
+such as score/truth on nets whose true attribution is known: one for each combination of
+the other collapsed axes, such as nets, over the methods that both rank. Means are over the images
 with a score of every method that has one, and better is better, larger or smaller. The
 ρ are items, so that report/leaderboard ranks metrics by them, over nets. Spearman 1904;
 Duan et al., ECCV 2024, compare rankings so.`,

@@ -143,6 +143,7 @@ func newWorld(t *testing.T) *world {
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
 		"fuse/rankings":            {"rank": "method"},
+		"stats/agreement":          {"rank": "method"},
 		"stats/consistency":        {"rank": "method"},
 		"stats/friedman":           {"rank": "method"},
 		"stats/icr":                {"rate": "method", "between": "metric"},
@@ -171,6 +172,8 @@ func newWorld(t *testing.T) *world {
 	for _, port := range w.stage(t, "dataset/shapes").Outputs {
 		w.given[port.Type] = shapes.data(port.Name)
 	}
+	w.params["dataset/units"] = map[string]any{"count": count}
+	w.ports["dataset/units model"] = w.value(t, "model/units")
 	w.given[stages.Model] = w.models["resnet"]
 	w.given[stages.Targets] = stagetest.Items(shapes.Facts["labels"], shapes.Payloads["labels"]...)
 	w.given[stages.Maps] = stagetest.Items(nil, drawnMaps()...)
@@ -230,7 +233,7 @@ func newWorld(t *testing.T) *world {
 	w.ports["mosaic/focus labels"] = stagetest.Items(nil, two...)
 	w.ports["mosaic/focus targets"] = w.ports["mosaic/focus labels"]
 	for _, port := range []string{"score/lipschitz draws", "score/sensitivity draws",
-		"score/rank-correlation other", "score/ssim other"} {
+		"score/rank-correlation other", "score/ssim other", "score/truth truth"} {
 		w.ports[port] = turned(w.given[stages.Maps], 1) // the first isn't the original
 	}
 	w.ports["score/lipschitz noisy"] = turned(w.given[stages.Images], 1)
@@ -284,7 +287,7 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 				in[port.Name] = append(in[port.Name],
 					stagetest.At(turned(d, k), "order", order, "step", strconv.Itoa(1+k%2)))
 			}
-		case i == 0 && compares(s):
+		case (i == 0 || port.Name == "reference") && compares(s):
 			for k, method := range []string{"a", "b", "c", "a", "b", "c"} {
 				coord := []string{"method", method}
 				if w.params[s.Name]["between"] != nil {
@@ -292,7 +295,7 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 				} else if k >= 3 {
 					break
 				}
-				in[port.Name] = append(in[port.Name], stagetest.At(turned(d, k), coord...))
+				in[port.Name] = append(in[port.Name], stagetest.At(turned(d, k+i), coord...))
 			}
 		default:
 			in[port.Name] = []stages.Data{d}
