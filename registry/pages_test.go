@@ -19,8 +19,11 @@ const frameEnd = "<!-- end -->\n"
 
 var frameBegin = regexp.MustCompile(`(?m)^<!-- made by make generate: (\S+) -->\n`)
 
-// contents is the name of the frame that lists a page's stages.
-const contents = "contents"
+// The names of the frames that list a page's stages, and metrics by their names.
+const (
+	contents    = "contents"
+	metricNames = "names"
+)
 
 // prose cuts a page into its head and what follows the frame of each name.
 func prose(t *testing.T, page string) (head string, after map[string]string) {
@@ -72,8 +75,29 @@ func made(t *testing.T, page, old string) string {
 		}
 	}
 	write(contents, table)
+	if page == "metrics" {
+		write(metricNames, namesTable())
+	}
 	for _, s := range set.guide(page) {
 		write(s.Name, frameOf(t, s))
+	}
+	return b.String()
+}
+
+// namesTable lists the metrics by their names, with links to the stages that make them.
+func namesTable() string {
+	var b strings.Builder
+	b.WriteString("| metric | here | elsewhere |\n|---|---|---|\n")
+	for _, m := range Metrics() {
+		here := madeBy.ReplaceAllStringFunc(m.Here, func(text string) string {
+			f := madeBy.FindStringSubmatch(text)
+			rest := strings.TrimPrefix(text, f[1])
+			if family, _, _ := strings.Cut(f[1], "/"); !slices.Contains(guides["metrics"], family) {
+				return f[1] + rest
+			}
+			return fmt.Sprintf("[%s](#%s)%s", f[1], strings.ReplaceAll(f[1], "/", ""), rest)
+		})
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Name, here, m.Elsewhere)
 	}
 	return b.String()
 }
@@ -166,7 +190,7 @@ func TestPagesHaveProse(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, after := prose(t, string(b))
-		names := []string{contents}
+		names := []string{contents, metricNames}
 		for _, s := range Builtin().guide(page) {
 			names = append(names, s.Name)
 			text := after[s.Name]

@@ -18,7 +18,7 @@ var topics = map[string]func(w io.Writer) error{
 		return err
 	},
 	"methods": func(w io.Writer) error { return listStages(w, "methods") },
-	"metrics": func(w io.Writer) error { return listStages(w, "metrics") },
+	"metrics": listMetrics,
 }
 
 // listStages writes a line for each stage on a page of docs/: its name, its purpose and its cost.
@@ -34,6 +34,20 @@ func listStages(w io.Writer, page string) error {
 	}
 	_, err := io.WriteString(w, more)
 	return err
+}
+
+// listMetrics writes a line for each stage on the page of metrics, and one for each metric by its name in the
+// field: what makes it here, and its names in other libraries.
+func listMetrics(w io.Writer) error {
+	if err := listStages(w, "metrics"); err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "\nmetric\there\telsewhere\n")
+	for _, m := range registry.Metrics() {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", m.Name, m.Here, m.Elsewhere)
+	}
+	return t.Flush()
 }
 
 // helpWords are the arguments that help accepts: verbs and topics.
