@@ -53,6 +53,10 @@ func measuresOf(s *stages.Stage, of func(port string) stages.Facts) map[string]s
 			facts, err = s.Facts(s.NewParams(), in)
 		}
 	}
+	if err != nil && in["subsets"] != nil {
+		in["subsets"]["draw"] = "single"
+		facts, err = s.Facts(s.NewParams(), in)
+	}
 	if err != nil {
 		return nil
 	}
@@ -79,6 +83,8 @@ func ordinary(port string) stages.Facts {
 		f["order"], f["direction"] = "lerf", "higher"
 	case "outputs":
 		f["responses"] = "morf,lerf"
+	case "subsets":
+		f["draw"], f["shares"] = "fixed", "0.1,0.5"
 	}
 	return f
 }

@@ -11,7 +11,7 @@
 // subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them.
 //
 // pic.go shows the most relevant pixels and measures the information in the image, pic_ends.go does so for
-// the ends of its curves, and partial_image.go makes the images for both.
+// the ends of its curves, and partial_image.go makes the images for both, which collector.go classifies in batches.
 //
 // Curves have these facts:
 //

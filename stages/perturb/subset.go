@@ -15,6 +15,7 @@ import (
 // SubsetParams are the parameters of [Subset]. A stage that implies it has those it needs, of the same names
 // and types.
 type SubsetParams struct {
+	Target    string    `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
 	Draw      string    `yaml:"draw" doc:"what a subset is: fixed, one of all with the same number of units; bernoulli, each unit with probability p; shapley, of a number drawn by the weights of the Shapley kernel; single, one unit after the other; permutation, the beginnings of random orders of all units" choices:"fixed|bernoulli|shapley|single|permutation"`
 	Samples   int       `yaml:"samples" doc:"how many subsets are drawn, of each size; permutation: how many orders" min:"1" max:"1000000"`
 	Sizes     []int     `yaml:"sizes" doc:"fixed: how many units a subset has; several sizes come one after the other" min:"1"`
@@ -36,6 +37,9 @@ func (p SubsetParams) params() Params {
 
 // Validate rejects kernels without a centre, and parameters that exclude each other.
 func (p SubsetParams) Validate() error {
+	if _, err := program.ParseExpression(p.Target); err != nil {
+		return stages.BadField("target", "target: %w", err)
+	}
 	switch {
 	case p.Kernel%2 == 0:
 		return stages.BadField("kernel", "kernel is %d: its side must be odd to have a centre", p.Kernel)
@@ -79,9 +83,13 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 		{Name: "differences", Type: stages.Differences,
 			Doc: "what a value of the normalised image loses when its unit is replaced, the first time"},
 	},
-	Defaults: SubsetParams{Draw: "fixed", Samples: 100, Sizes: []int{224}, P: 0.5, Paired: true, Repeats: 1,
-		Substrate: "black", Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
+	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100, Sizes: []int{224},
+		P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
+		if wired("targets") && p.Target != program.PredictedClass {
+			return stages.BadField("target", "target is %s, but the port targets is wired and names the class",
+				p.Target)
+		}
 		return p.params().check(wired)
 	},
 	Facts: func(p SubsetParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -261,8 +269,8 @@ func (p SubsetParams) fits(units int) error {
 		}
 	}
 	if bytes := float64(p.rows(units)) * math.Ceil(float64(units)/8); bytes > largest {
-		return stages.BadField("unit", "there are %d subsets of %d units, %.0f MB an image: give larger units",
-			p.rows(units), units, bytes/1e6)
+		return stages.BadField("unit", "there are %d subsets of %d units, %.0f MB an image: give larger "+
+			"units", p.rows(units), units, bytes/1e6)
 	}
 	return nil
 }

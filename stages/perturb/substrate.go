@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -58,26 +59,13 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 			dst[k] = r.Float32()
 		}
 	case "channel-mean":
-		for c := range s.net.Channels {
-			sum := 0.0
-			for _, v := range x[c*n : (c+1)*n] {
-				sum += float64(v)
-			}
-			for k := range n {
-				dst[c*n+k] = float32(sum / float64(n))
-			}
-		}
+		s.fillMeans(metric.Units{Of: make([]int32, n), Count: 1}, x, dst)
 	case "segment-mean":
 		u, err := s.of.unitsOf(e, i, s.net.Height, s.net.Width)
 		if err != nil {
 			return err
 		}
-		for c := range s.net.Channels {
-			mean := u.Mean(doubles(x[c*n : (c+1)*n]))
-			for k, unit := range u.Of {
-				dst[c*n+k] = float32(mean[unit])
-			}
-		}
+		s.fillMeans(u, x, dst)
 	case "images":
 		t, err := stages.DecodeTensor(e.In("substrates", i))
 		if err == nil {
@@ -90,12 +78,19 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 	return nil
 }
 
-func doubles(x []float32) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = float64(v)
+// fillMeans fills the channels of each unit with their mean over it.
+func (s substrate) fillMeans(u metric.Units, x, dst []float32) {
+	n := len(u.Of)
+	for c := range s.net.Channels {
+		values := make([]float64, n)
+		for k := range values {
+			values[k] = float64(x[c*n+k])
+		}
+		mean := u.Mean(values)
+		for k, unit := range u.Of {
+			dst[c*n+k] = float32(mean[unit])
+		}
 	}
-	return out
 }
 
 // kernel returns the blur kernel of the MAS and RISE code along one axis: a unit impulse in the middle of

@@ -46,6 +46,31 @@ func Segments(payload []byte, height, width int) (u Units, err error) {
 	return u, nil
 }
 
+// Numbered returns the units that the numbers on a payload of segments are of: every one from 0 up to the
+// largest is there.
+func Numbered(payload []byte) (u Units, height, width int, err error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return u, 0, 0, err
+	}
+	if t.DType != stages.U32 || len(t.Shape) != 2 || t.Len() == 0 {
+		return u, 0, 0, fmt.Errorf("units of type %s and shape %v aren't numbers of pixels", t.DType, t.Shape)
+	}
+	u.Of = make([]int32, t.Len())
+	seen := make([]bool, t.Len())
+	for i, l := range t.Uint32s() {
+		if int(l) >= len(seen) {
+			return u, 0, 0, fmt.Errorf("unit %d of %d pixels", l, len(seen))
+		}
+		u.Of[i], seen[l] = int32(l), true
+		u.Count = max(u.Count, int(l)+1)
+	}
+	if k := slices.Index(seen[:u.Count], false); k >= 0 {
+		return u, 0, 0, fmt.Errorf("no pixel is of unit %d of %d", k, u.Count)
+	}
+	return u, t.Shape[0], t.Shape[1], nil
+}
+
 // Mean returns the mean of the pixels' values in each unit. Units of equal size have the order of their sums.
 func (u Units) Mean(values []float64) []float64 {
 	sum, count := make([]float64, u.Count), make([]float64, u.Count)

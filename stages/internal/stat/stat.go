@@ -1,11 +1,10 @@
-// Package stat has the statistics that fuse and compare scores: ranks, Spearman's correlation and means
-// (stat.go); which numbers are equal, which is decided before the other functions treat ties (equal.go);
-// tests of paired scores (wilcoxon.go, sign.go, holm.go) with their effect size and power (effect.go,
-// power.go), and of many rankings (friedman.go, nemenyi.go); the fusion of many rankings into one,
-// metarank.go, and the methods with which it is compared, borda.go, kemeny.go, bradleyterry.go with
-// laplacian.go, and copeland.go, by the correlation of kendall.go; the agreement of raters,
-// krippendorff.go, and of metrics, icr.go. Sums are taken in the order of their terms: equal inputs give
-// equal bits.
+// Package stat has the statistics that fuse and compare scores: ranks, correlations and means (stat.go);
+// which numbers are equal, which is decided before the other functions treat ties (equal.go); tests of paired
+// scores (wilcoxon.go, sign.go, holm.go) with their effect size and power (effect.go, power.go), and of many
+// rankings (friedman.go, nemenyi.go); the fusion of many rankings into one, metarank.go, and the methods with
+// which it is compared, borda.go, kemeny.go, bradleyterry.go with laplacian.go, and copeland.go, by the
+// correlation of kendall.go; the agreement of raters, krippendorff.go, and of metrics, icr.go. Sums are taken
+// in the order of their terms: equal inputs give equal bits.
 package stat
 
 import (
@@ -56,6 +55,31 @@ func Spearman(x, y []float64) float64 {
 		return math.NaN()
 	}
 	return stat.Correlation(rx, ry, nil)
+}
+
+// Pearson returns Pearson's correlation r in [−1,1]. It is NaN if there are fewer than two pairs, if either
+// side is constant, or if a value isn't finite.
+func Pearson(x, y []float64) float64 {
+	n := float64(len(x))
+	if len(x) < 2 || len(x) != len(y) || constant(x) || constant(y) {
+		return math.NaN()
+	}
+	mx, my := 0.0, 0.0
+	for i := range x {
+		mx, my = mx+x[i], my+y[i]
+	}
+	mx, my = mx/n, my/n
+	xx, xy, yy := 0.0, 0.0, 0.0
+	for i := range x {
+		a, b := x[i]-mx, y[i]-my
+		xx, xy, yy = xx+float64(a*a), xy+float64(a*b), yy+float64(b*b)
+	}
+	return min(max(xy/(math.Sqrt(xx)*math.Sqrt(yy)), -1), 1)
+}
+
+// constant reports whether all values are the same, whose mean may be rounded to another.
+func constant(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v != x[0] })
 }
 
 // SpearmanOfCommon returns Spearman's ρ over the positions at which neither side is NaN, and how many these

@@ -1,0 +1,136 @@
+package score
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// InfidelityParams are the parameters of [Infidelity].
+type InfidelityParams struct {
+	Response string `yaml:"response" doc:"the response that changes: the class's logit or probability" choices:"logit|probability"`
+	Map      string `yaml:"map" doc:"what a value of the map is: a gradient, per unit of the normalised image, or a contribution to the response" choices:"gradient|contribution"`
+}
+
+func (p InfidelityParams) subset() SubsetParams { return SubsetParams{p.Response, metric.Signed} }
+
+// Infidelity is that of Yeh, Hsieh, Suggala, Inouye and Ravikumar, "On the (in)fidelity and sensitivity of
+// explanations", NeurIPS 2019, definition 2.1, and section 3 for the optimal scale.
+var Infidelity = subsetMetric(stages.Def[InfidelityParams]{
+	Name: "score/infidelity",
+	Doc: `squared error of the drop that a map predicts of subsets
+
+A gradient predicts Σ a·(x − x′) over all values of the replaced image x′, channel by
+channel (reduce: none of the method); a contribution predicts its sum over the subset. In
+Quantus squares of 4×4 pixels are replaced by black, one after the other:
+
+  subset:
+    uses: perturb/subset
+    in: {model: model, images: images}
+    with: {draw: single, unit: region, region: 4}
+  score: {uses: score/infidelity, in: {maps: maps, subsets: subset}, with: {map: contribution}}
+
+The error depends on the map's scale. The port scaled has it for the best multiple of the
+map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
+	Definition: ofSubsets(stages.Definition{
+		Formula: "the mean over subsets S of (u − Δ)², Δ = f(x) − f(x_S); u = Σ a·(x − x_S) over values of " +
+			"channels for map: gradient, Σ a over S for map: contribution; scaled: of β·u, β = Σ u·Δ / Σ u²",
+		Aggregation: "a mean of squares over the subsets of an image",
+		Undefined: "for a map or a response that isn't finite, and without subsets; scale and scaled also for a " +
+			"map that predicts 0 of every subset",
+	}),
+	Version: 1,
+	Inputs: append(subsetInputs(), stages.Port{Name: "differences", Type: stages.Differences, Beside: "subsets",
+		Doc: "the normalised image minus its substrate"}),
+	Outputs: []stages.Port{
+		{Name: "scores", Type: stages.Scores, Doc: "the error of the map as it is"},
+		{Name: "scaled", Type: stages.Scores, Doc: "the error of its best multiple"},
+		{Name: "scale", Type: stages.Scores, Doc: "the best factor, 1 for a map that sums to the drops"},
+	},
+	Variants: []stages.Variant{{
+		Item: "scale", Default: "ports scores and scaled",
+		Differs: "captum's normalize=True is the port scaled",
+		Golden:  "captum_infidelity",
+	}, {
+		Item: "squares", Default: "one at a time",
+		Differs: "Quantus leaves the squares before replaced, too, and can't run where a side isn't a multiple " +
+			"of the square",
+		Golden: "quantus_subsets",
+	}},
+	Defaults: InfidelityParams{Response: "logit", Map: "contribution"},
+	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		if r := in["differences"]["repeats"]; p.Map == "gradient" && r != "" && r != "1" {
+			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws of "+
+				"noise, of which the differences have the first: set repeats: 1 of perturb/subset", r)
+		}
+		m := stages.Measure{Direction: stages.Lower, High: math.Inf(1), Tolerance: 1e-2, ItemTolerance: 1e-1}
+		scale := stages.Measure{Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-2,
+			ItemTolerance: 1e-1}
+		return map[string]stages.Facts{"scores": m.Facts(nil), "scaled": m.Facts(nil),
+			"scale": scale.Facts(nil)}, nil
+	},
+}, func(p InfidelityParams, e *stages.Env, i int, s replaced, values []float64) error {
+	if p.Map == "gradient" {
+		var err error
+		if values, err = predicted(e.In("maps", i), e.In("differences", i)); err != nil {
+			return err
+		}
+	}
+	raw, scaled, scale := s.infidelity(values)
+	e.Put("scores", i, stages.Scalar(raw))
+	e.Put("scaled", i, stages.Scalar(scaled))
+	e.Put("scale", i, stages.Scalar(scale))
+	return nil
+})
+
+// predicted returns what a gradient predicts of each pixel's replacement: Σ_c a·(x − x′).
+func predicted(payload, differences []byte) ([]float64, error) {
+	a, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return nil, err
+	}
+	d, err := stages.DecodeTensor(differences)
+	if err != nil {
+		return nil, fmt.Errorf("port differences: %w", err)
+	}
+	shape := a.Shape
+	if len(shape) == 2 {
+		shape = append([]int{1}, shape...)
+	}
+	if len(d.Shape) != 3 || !slices.Equal(shape, d.Shape) {
+		return nil, stages.BadField("map", "a gradient of shape %v doesn't match an image of shape %v: "+
+			"set reduce: none of the method, which keeps the channels", a.Shape, d.Shape)
+	}
+	values := a.Float64s()
+	for k, v := range d.Float64s() {
+		values[k] *= v
+	}
+	return metric.Sum.Of(values, d.Shape[1]*d.Shape[2]), nil
+}
+
+// infidelity returns the error of what values predict, that of their best multiple, and the factor.
+func (s replaced) infidelity(values []float64) (raw, scaled, scale float64) {
+	of := s.units.Sum(values)
+	if !metric.Defined(values) || !metric.Defined(s.rows) || s.Count == 0 {
+		return math.NaN(), math.NaN(), math.NaN()
+	}
+	products, squares := 0.0, 0.0
+	predictions := make([]float64, s.Count)
+	for k, response := range s.rows {
+		u := s.Sum(k, of)
+		predictions[k] = u
+		products += float64(u * (s.image - response))
+		squares += float64(u * u)
+	}
+	scale = products / squares // NaN if all predictions are 0
+	for k, u := range predictions {
+		drop := s.image - s.rows[k]
+		raw += float64((u - drop) * (u - drop))
+		rest := float64(scale*u) - drop
+		scaled += float64(rest * rest)
+	}
+	return raw / float64(s.Count), scaled / float64(s.Count), scale
+}
