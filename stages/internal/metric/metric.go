@@ -1,9 +1,10 @@
 // Package metric has the arithmetic of the metrics, without files, ports and networks. A map becomes one
 // value per pixel (values.go, reduction.go) or per region (units.go); its pixels are ordered (values.go); a
 // metric reduces the responses along that order, a curve (response.go, shares.go), to a score (mas.go,
-// metric.go, removal.go, pic.go, gae.go), or compares the values with a mask (localisation.go, mass.go),
-// with the quadrants of a mosaic (mosaic.go), or with another map (ssim.go). subsets.go has
-// sets of regions, over which values are summed. enlarge.go resizes maps of layers.
+// metric.go, removal.go, pic.go, gae.go), or compares the values with a mask (localisation.go, mass.go,
+// ranking.go), with the quadrants of a mosaic (mosaic.go), or with another map (ssim.go), or measures by
+// themselves how compact they are (compactness.go, mst_c.go). subsets.go has sets of regions, over which
+// values are summed. enlarge.go resizes maps of layers.
 //
 // All numbers are float64, and sums are taken in the order of their terms: equal inputs give equal bits
 // everywhere.
