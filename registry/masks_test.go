@@ -75,9 +75,9 @@ func TestMasksThatDecideNothing(t *testing.T) {
 	}
 	half := slices.Clone(ignored)
 	half[3] = 1
-	for _, name := range []string{"score/mass-accuracy", "score/rank-accuracy", "score/pointing-game",
-		"score/iou",
-		"score/energy-pointing"} {
+	for _, name := range []string{"score/average-precision", "score/effective-heat-ratio",
+		"score/energy-pointing", "score/iou", "score/mass-accuracy", "score/pointing-game",
+		"score/rank-accuracy", "score/roc-auc", "score/top-k", "score/weighted-localisation"} {
 		s, _ := Builtin().Lookup(name)
 		if s.Input("masks") != nil {
 			for what, mask := range map[string][]uint8{"full": full, "empty": empty, "ignored": ignored,

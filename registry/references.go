@@ -42,7 +42,7 @@ var (
 	bibField = regexp.MustCompile(`(?m)^  ([a-z]+) = \{(.*)\},$`)
 	bibMark  = regexp.MustCompile(`\\.|[{}]`)
 
-	bibLetters = strings.NewReplacer(`{\v{s}}`, "š") // of first authors' names
+	bibLetters = strings.NewReplacer(`{\v{s}}`, "š", `{\"o}`, "ö") // of first authors' names
 )
 
 // parseReferences reads entries with one field a line.

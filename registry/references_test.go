@@ -117,7 +117,7 @@ func TestReferencesAreBibTeX(t *testing.T) {
 		if depth != 0 || strings.Contains(r.BibTeX, "  files =") || strings.Contains(r.BibTeX, "  terms =") {
 			t.Errorf("%s: %s", r.Key, r.BibTeX)
 		}
-		surname := strings.NewReplacer("-", "", "š", "s").Replace(strings.ToLower(r.Surname))
+		surname := strings.NewReplacer("-", "", "š", "s", "ö", "o").Replace(strings.ToLower(r.Surname))
 		if !strings.HasPrefix(r.Key, surname+r.Year) {
 			t.Errorf("%s isn't called by %s %s", r.Key, r.Surname, r.Year)
 		}

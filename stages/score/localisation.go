@@ -17,9 +17,15 @@ type LocalisationParams struct {
 	Values string `yaml:"values" doc:"the relevance that counts, after summing channels: its positive part, or its magnitude" choices:"positive|magnitude"`
 }
 
+// RankingParams are the parameters that the metrics of masks have in common which read the order of pixels,
+// signed by default.
+type RankingParams struct {
+	Values string `yaml:"values" doc:"what orders the pixels, after summing channels: the signed value, its positive part, or its magnitude" choices:"signed|positive|magnitude"`
+}
+
 // localisation declares a metric of relevance on an object. of returns the score of one map and its chance
-// level: the mean score of maps whose pixels are in random order. The map's values aren't negative, and
-// pixels that don't count aren't among them. Both are undefined where all or none of the others are on the
+// level: the mean score of maps whose pixels are in random order. Pixels that don't count aren't among the
+// map's values. Both are undefined where all or none of the others are on the
 // object, which reach, if it isn't nil, enlarges by so many pixels.
 func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) string, reach func(P) int,
 	of func(p P, values []float64, mask []uint8) (score, chance float64)) stages.Stage {
@@ -33,7 +39,19 @@ func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) strin
 			ItemTolerance: kinkJump}
 		return map[string]stages.Facts{"scores": m.Facts(nil), "chance": chance.Facts(nil)}, nil
 	}
-	d.Run = func(_ context.Context, p P, e *stages.Env) error {
+	d.Run = eachObject(values, reach, func(p P, v []float64, mask []uint8) []float64 {
+		x, chance := of(p, v, mask)
+		return []float64{x, chance}
+	})
+	return stages.New(d)
+}
+
+// eachObject returns the function that runs a metric of relevance on an object. of returns the numbers of one
+// map in the order of the output ports, the score first: where it is undefined the others are too, so that all
+// have a mean over the same images. values, reach and the arguments of of are those of localisation.
+func eachObject[P any](values func(P) string, reach func(P) int,
+	of func(p P, values []float64, mask []uint8) []float64) func(context.Context, P, *stages.Env) error {
+	return func(_ context.Context, p P, e *stages.Env) error {
 		for i := range e.Len() {
 			v, mask, height, width, err := relevanceAndObject(e, i, values(p))
 			if err != nil {
@@ -42,20 +60,21 @@ func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) strin
 			if reach != nil {
 				mask = metric.Grown(mask, height, width, reach(p))
 			}
-			x, chance := math.NaN(), math.NaN()
+			numbers := make([]float64, len(e.Stage.Outputs))
+			numbers[0] = math.NaN()
 			if counted, mask := metric.Counted(v, mask); metric.Decides(mask) && metric.Defined(v) {
-				x, chance = of(p, counted, mask)
+				numbers = of(p, counted, mask)
 			}
-			if math.IsNaN(x) {
-				chance = x // both have a mean over the same images
+			for k, port := range e.Stage.Outputs {
+				if math.IsNaN(numbers[0]) {
+					numbers[k] = numbers[0]
+				}
+				e.Put(port.Name, i, stages.Scalar(numbers[k]))
 			}
-			e.Put("scores", i, stages.Scalar(x))
-			e.Put("chance", i, stages.Scalar(chance))
 			e.Done(1)
 		}
 		return nil
 	}
-	return stages.New(d)
 }
 
 // maskOrBoxes are the inputs of a metric that takes the object's mask, or boxes around it.

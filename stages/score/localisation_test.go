@@ -24,6 +24,12 @@ var locators = []struct {
 	{PointingGame, nil, false},
 	{PointingGame, &PointingGameParams{LocalisationParams{"positive"}, 2}, false},
 	{EnergyPointing, nil, false},
+	{ROCAUC, &ROCAUCParams{RankingParams{"positive"}}, false},
+	{AveragePrecision, &AveragePrecisionParams{RankingParams{"positive"}}, false},
+	{TopK, &TopKParams{RankingParams{"positive"}, 20, 0}, false},
+	{TopK, &TopKParams{RankingParams{"positive"}, 1, 0.1}, false},
+	{EffectiveHeatRatio, nil, false},
+	{EffectiveHeatRatio, &EffectiveHeatRatioParams{LocalisationParams{"positive"}, 0, 5, "relevance"}, false},
 }
 
 // locate scores maps of height×width pixels on the same object, a box given by its edges.
@@ -89,6 +95,20 @@ func TestLocalisationByHand(t *testing.T) {
 		{PointingGame, &PointingGameParams{LocalisationParams{"magnitude"}, 0}, 0, 2. / 8},
 		// Grown by one pixel: 0, 1, 2 and 4, 5, of which 4 has magnitude 9.
 		{PointingGame, &PointingGameParams{LocalisationParams{"magnitude"}, 1}, 1, 5. / 8},
+		// 4, 3, 1, 1, 1, 0, 0, -9: of 12 pairs 4 wins 6, 1 wins 3 and ties with 2.
+		{ROCAUC, nil, 10. / 12, 1. / 2},
+		{ROCAUC, &ROCAUCParams{RankingParams{"magnitude"}}, (5 + 2 + 2./2) / 12, 1. / 2},
+		// 4 is found at 1 of 1, 1 at 2 of 5. Of the pixels that reach 4, 3, 1, 0 and −9, 1, 1, 3, 2 and 1 are
+		// new.
+		{AveragePrecision, nil, 1./2 + 1./2*2/5,
+			(1 + (1+1./7)/2 + 3*(1+4./7)/5 + 2*(1+6./7)/7 + (1+7./7)/8) / 8},
+		// One of the three ones, on the object once in three.
+		{TopK, &TopKParams{RankingParams{"signed"}, 3, 0}, (1 + 1./3) / 3, 2. / 8},
+		{TopK, &TopKParams{RankingParams{"magnitude"}, 3, 0.25}, 1. / 2, 2. / 8},
+		// By 4, the positive values are 1, ¾ and three times ¼. ¼ is the least and the median: of five pixels
+		// that reach it with 2.5 in all, those of the object have 1.25.
+		{EffectiveHeatRatio, &EffectiveHeatRatioParams{LocalisationParams{"positive"}, 0.1, 3, "pixels"},
+			(1.25/5/2 + 1.25/5 + 1./2) / 2, 2. / 8 * (2.5/5/2 + 2.5/5 + 1./2) / 2},
 		{EnergyPointing, nil, 5. / 10, 2. / 8},
 		{EnergyPointing, &EnergyPointingParams{LocalisationParams{"magnitude"}}, 5. / 19, 2. / 8},
 	} {
@@ -133,6 +153,9 @@ func TestLocalisationLaws(t *testing.T) {
 			worst := scores[1]
 			if l.stage.Name == PointingGame.Name {
 				worst = scores[2]
+			}
+			if l.stage.Name == AveragePrecision.Name {
+				worst -= 30. / 120 // the precision where all pixels are reached
 			}
 			if worst != 0 {
 				t.Errorf("a map outside the object scores %v, want 0", worst)
@@ -188,7 +211,8 @@ func TestLocalisationInputs(t *testing.T) {
 	m := stagetest.Items(nil, stages.NewTensor([]float32{1, 2, 0, 5}, 2, 2).Encode())
 	boxes := stagetest.Items(nil, stages.NewTensor([]float32{0, 0, 1, 1, 1, 1, 2, 2}, 2, 4).Encode())
 	mask := stagetest.Items(nil, stages.NewTensor([]uint8{1, 0, 0, 1}, 2, 2).Encode())
-	for _, s := range []stages.Stage{RankAccuracy, IoU, PointingGame} {
+	for _, s := range []stages.Stage{RankAccuracy, IoU, PointingGame, ROCAUC, AveragePrecision,
+		EffectiveHeatRatio} {
 		a := stagetest.Run(t, s, nil, map[string][]stages.Data{"maps": {m}, "masks": {mask}})
 		b := stagetest.Run(t, s, nil, map[string][]stages.Data{"maps": {m}, "boxes": {boxes}})
 		for _, port := range []string{"scores", "chance"} {
@@ -210,3 +234,29 @@ func TestLocalisationInputs(t *testing.T) {
 	flat := stagetest.Items(nil, stages.NewTensor([]float32{0, 0, 1}, 3).Encode())
 	fails(t, EnergyPointing, nil, map[string][]stages.Data{"maps": {m}, "boxes": {flat}}, "four edges a box")
 }
+
+// TestTimesChance checks by hand the two metrics that divide a share by the object's, and that they are
+// undefined where the share is.
+func TestTimesChance(t *testing.T) {
+	of := func(v ...float64) []byte { return stages.NewTensor(v, 2, 4).Encode() }
+	mask := stages.NewTensor([]uint8{1, 1, 0, 0, 0, 0, 0, stages.Ignored}, 2, 4).Encode()
+	in := map[string][]stages.Data{
+		"maps": {stagetest.Items(nil, of(4, 1, 3, 0, -9, 1, 1, 50), of(1, 1, 1, 1, 1, 1, 1, 0),
+			of(2, 2, 0, 0, 0, 0, 0, 0), of(0, 0, 0, 0, 0, 0, 0, 0))},
+		"masks": {stagetest.Items(nil, mask, mask, mask, mask)},
+	}
+	r := stagetest.Run(t, WeightedLocalisation, nil, in)
+	check(t, r, "scores", 1e-12, 5./10*7/2, 1, 7./2, nan)
+	check(t, r, "most", 1e-12, 7./2, 7./2, 7./2, nan)
+	r = stagetest.Run(t, TopK, &TopKParams{RankingParams{"signed"}, 2, 0}, in)
+	check(t, r, "scores", 1e-12, 1./2, 2./7, 1, nan)
+	check(t, r, "influence", 1e-12, 7./4, 1, 7./2, nan)
+	for k, x := range map[int]float64{6: 1. / 3 * 7 / 2, 7: nan, 1000: nan} {
+		r := stagetest.Run(t, TopK, &TopKParams{RankingParams{"signed"}, k, 0}, in)
+		if got := scalars(t, stagetest.Items(nil, r.Payloads["influence"]...))[0]; !equalOrNaN(got, x) {
+			t.Errorf("the %d most relevant of seven pixels: %v, want %v", k, got, x)
+		}
+	}
+}
+
+func equalOrNaN(a, b float64) bool { return math.Abs(a-b) <= 1e-12 || math.IsNaN(a) && math.IsNaN(b) }

@@ -84,7 +84,9 @@ func Exceeding(values []float64, share float64) (n int) {
 
 // Quantile returns the quantile q, in [0,1], of values in rising order, linearly interpolated between the two
 // next to it: NumPy's quantile.
-func Quantile(rising []float64, q float64) float64 { return interpolated(rising, q*float64(len(rising)-1)) }
+func Quantile(rising []float64, q float64) float64 {
+	return interpolated(rising, q*float64(len(rising)-1))
+}
 
 // interpolated returns the value at a place, from 0 on, between those of values in rising order.
 func interpolated(rising []float64, place float64) float64 {
