@@ -57,8 +57,10 @@ var (
 	// f64 [1], NaN where undefined.
 	Scores = Type{"scores", true, FormTensor}
 
-	Model     = Type{"model", false, FormFile}
-	TableType = Type{"table", false, FormTable}
+	Model = Type{"model", false, FormFile}
+	// u8 or f32 [n,3,H,W], images of one size that every item is compared with.
+	Background = Type{"background", false, FormTensor}
+	TableType  = Type{"table", false, FormTable}
 	// A table of an experiment's claims and their results. It is published as a table, but no stage accepts
 	// it as one.
 	Claims = Type{"claims", false, FormTable}

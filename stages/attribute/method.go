@@ -76,6 +76,14 @@ func comparisonMethod[P interface {
 		Doc: "the image that each image is compared with, of the same size; by default that of the " +
 			"parameter baseline",
 	})
+	return completeMethod(what, tolerance, d)
+}
+
+// completeMethod declares a method like [comparisonMethod], whatever its images are compared with.
+func completeMethod[P interface {
+	methodParams
+	unit() string // of the explained output
+}](what string, tolerance float64, d stages.Def[P]) stages.Stage {
 	d.Outputs = append(outputs(), stages.Port{
 		Name: "completeness", Type: stages.Scores,
 		Doc: "the sum of the attributions minus the difference of the outputs for image and " + what,

@@ -79,6 +79,9 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 		derivative = u.leave(f, derivative)
 	}
 	v := IO{"derivative" + number(k), u.shapes[k].LayerShape(u.batch)}
+	if u.Times != nil {
+		derivative = f.Op("Mul", []string{derivative, u.Times(f)})
+	}
 	if u.Sum != "" {
 		derivative = addUp(f, derivative, u.batch, u.Sum)
 		v.Shape = u.shapes[k].LayerShape(1)

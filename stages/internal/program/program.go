@@ -8,7 +8,7 @@
 // of stages.
 //
 // Files in that order: net, batch, pace; forward, curve, masked, values, gradient, anatomy, path,
-// deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go say
+// tangent, deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go say
 // which class is explained, layer.go finds layers by their names, layer_removed.go those that simplification
 // removed, and input_bounds.go has black and white at the input. probe.go runs a model of which nothing is
 // known yet, usage.go measures how programs use a device.

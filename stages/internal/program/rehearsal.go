@@ -187,6 +187,8 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	switch of {
 	case stages.Images:
 		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
+	case stages.Background:
+		return stages.NewTensor(make([]uint8, 2*3*h*w), 2, 3, h, w).Encode(), true
 	case stages.Masks:
 		return stages.NewTensor(make([]uint8, h*w), h, w).Encode(), true
 	case stages.Curves: // of their ends

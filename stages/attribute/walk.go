@@ -1,0 +1,61 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
+)
+
+// A walk visits points of paths, of images or of values of a layer, and takes response and derivative there.
+type walk struct {
+	Tapped
+	net   *program.Net
+	slope program.Slope
+}
+
+// A visit is the response and its derivative at point k of a path. The next visit overwrites the derivative.
+type visit struct {
+	k        int
+	response float64
+	gradient []float32
+}
+
+// walk returns a walk for paths of so many points.
+func (p Tapped) walk(ctx context.Context, e *stages.Env, n *program.Net, points int) (*walk, error) {
+	q, err := p.question(ctx, e, n, relevance.Derivative())
+	if err != nil {
+		return nil, err
+	}
+	s, err := n.Slope(ctx, e.Slot, q, n.Fit(points, e.Batch))
+	return &walk{p, n, s}, err
+}
+
+// along visits the points of a path in order, a batch at a time; write writes point k.
+func (w *walk) along(ctx context.Context, t program.Target, image []float32, points int,
+	write func(k int, dst []float32), take func(visit)) error {
+	for row := range w.slope.Batch {
+		w.slope.Set(row, t, image)
+	}
+	for first := 0; first < points; first += w.slope.Batch {
+		rows := min(w.slope.Batch, points-first)
+		for row := range rows {
+			write(first+row, w.slope.Value(row))
+		}
+		if err := w.slope.Run(ctx); err != nil {
+			return err
+		}
+		for row := range rows {
+			take(visit{first + row, w.response(w.net, w.slope.Row(row), t), w.slope.Gradient(row)})
+		}
+	}
+	return nil
+}
+
+// between writes the point of the straight line between two values that has gone a share of the way.
+func between(from, to []float32, share float64, dst []float32) {
+	for i, v := range from {
+		dst[i] = float32(float64(v) + float64(share*(float64(to[i])-float64(v))))
+	}
+}
