@@ -15,6 +15,7 @@ var unreferenced = map[string]string{
 	"attribute/constant": "a baseline",
 	"attribute/external": "another program's maps",
 	"attribute/random":   "a baseline",
+	"dataset/background": "a data set",
 	"dataset/folder":     "the data set is known by its files' names alone",
 	"dataset/mean":       "a mean",
 	"dataset/shapes":     "runexp's own",

@@ -82,7 +82,7 @@ func (p BlurIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) er
 			last = p.response(n, b.Row(len(some)-1), t)
 		}
 		values := doubles(b.Sum())
-		excess := sumOf(values) - (first - last)
+		excess := totalOf(values) - (first - last)
 		e.Put("completeness", i, stages.Scalar(excess))
 		warnIncomplete(e, i, excess, first, last, "more steps reduce the error")
 		putMap(e, i, p.reduced(values, n.Channels, n.Height, n.Width))

@@ -38,7 +38,9 @@ Intelligence 2021.`,
 	Seeded:    true,
 	Inputs: append(inputs(), stages.Port{
 		Name: "background", Type: stages.Background, Accepts: &stages.Images, Via: "dataset/background",
-		Doc: "the images of a data set with which each image is compared, of the model's size",
+		Optional: true, Else: "dataset/background", Own: true,
+		Doc: "the images of a data set with which each image is compared, of the model's size; by default " +
+			"the explained images themselves",
 	}),
 	Variants: []stages.Variant{{
 		Item: "draws", Default: "samples: 200, stratified",
@@ -85,7 +87,7 @@ func (p ExpectedGradientsParams) run(ctx context.Context, e *stages.Env, n *prog
 		if err != nil {
 			return err
 		}
-		e.Put("completeness", i, stages.Scalar(sumOf(values)-(response-mean)))
+		e.Put("completeness", i, stages.Scalar(totalOf(values)-(response-mean)))
 		putMap(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 	}
 	return nil

@@ -161,7 +161,7 @@ func samplesBySlope(responses []float64) []sample {
 	if shares == nil {
 		shares = slices.Repeat([]float64{1}, intervals)
 	}
-	total := sumOf(shares)
+	total := totalOf(shares)
 	counts, order, left := make([]int, intervals), make([]int, intervals), n
 	for k := range counts {
 		shares[k] *= float64(n) / total
@@ -196,7 +196,7 @@ func officialSamples(responses []float64) []sample {
 		shares = slices.Repeat([]float64{1}, n)
 	}
 	shares[0] = 0
-	total := sumOf(shares)
+	total := totalOf(shares)
 	counts, left := make([]int, n), n
 	var empty []int
 	for k := range counts {
@@ -231,7 +231,7 @@ func appendSamples(out []sample, from, width float64, count int) []sample {
 	return out
 }
 
-func sumOf(values []float64) (sum float64) {
+func totalOf(values []float64) (sum float64) {
 	for _, v := range values {
 		sum += v
 	}

@@ -35,7 +35,8 @@ masks and boxes of the kept images are passed on with them, unchanged. counts te
 many images each criterion loses; if none is left, that's an error.
 
 With maps, an image is dropped for all methods if one of its maps is zero everywhere, as
-by the authors' code of MAS (Walker et al., IJCAI 2024); another of its class takes its place.
+by the authors' code of MAS (Walker et al., "Attribution Quality Metrics with Magnitude
+Alignment", IJCAI 2024); another of its class takes its place.
 
   photos: {uses: dataset/folder, with: {path: imagenet-val, resize: 256, crop: 224}}
   sure:

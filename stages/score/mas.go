@@ -25,8 +25,8 @@ var MAS = stages.New(stages.Def[MASParams]{
 
 Like score/rise on the normalised curve, with a penalty at each point: the distance
 between the share of the response and the share of the map's total reached so far. The
-order of steps is that of the authors' code. Walker et al., IJCAI 2024, equations 4 to
-6. A constant map has no order and therefore no score, unless its curves follow a
+order of steps is that of the authors' code. Walker et al., "Attribution
+Quality Metrics with Magnitude Alignment", IJCAI 2024, equations 4 to 6. A constant map has no order and therefore no score, unless its curves follow a
 random order (ties: random).`,
 	Definition: stages.Definition{
 		Formula: "area of min-max(clip(MR ∓ |DR − MR|)), − for insertion and + for deletion; MR is f, " +
@@ -164,7 +164,8 @@ The curve whose area score/mas reports, or one of those that it is made of: the 
 response, monotone from 0 to 1, which the paper also calls the curve of RISE; the
 density response, the share of the map's total that is inserted or left; and the
 penalty, their distance. A curve of score/mas that is undefined is undefined here, at
-all its points. Walker et al., IJCAI 2024, equations 1 to 5.`,
+all its points. Walker et al., "Attribution Quality Metrics with Magnitude
+Alignment", IJCAI 2024, equations 1 to 5.`,
 	Definition: stages.Definition{
 		Formula:     "MR, DR, |DR − MR|, or the curve min-max(clip(MR ∓ |DR − MR|)) of score/mas",
 		Unit:        "a pixel, in steps of as many as the curves have",

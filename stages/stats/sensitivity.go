@@ -48,7 +48,8 @@ modification is the mean over points of the difference, as a magnitude; the sens
 is the mean of the distances over the modifications, in percent of the area under the
 curve of the maps as they are: of 1 minus the area for a deletion. Mean curves of a
 difference are stretched to [0,1] before. An image whose curve is undefined for a
-modification is left out for all. Walker et al., IJCAI 2024, section 5.1.`,
+modification is left out for all. Walker et al., "Attribution
+Quality Metrics with Magnitude Alignment", IJCAI 2024, section 5.1.`,
 	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
