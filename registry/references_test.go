@@ -20,6 +20,7 @@ var unreferenced = map[string]string{
 	"dataset/mean":       "a mean",
 	"dataset/shapes":     "runexp's own",
 	"perturb/noise":      "the metric that reads it has the definition",
+	"perturb/response":   "an output of the model",
 	"perturb/segments":   "a preparation",
 	"score/auc":          "an area",
 	"score/external":     "another program's scores",

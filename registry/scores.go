@@ -81,6 +81,8 @@ func ordinary(port string) stages.Facts {
 		f["order"] = "deletion"
 	case "lerf":
 		f["order"], f["direction"] = "lerf", "higher"
+	case "masked":
+		f["order"] = "masked"
 	case "outputs":
 		f["responses"] = "morf,lerf"
 	case "subsets":

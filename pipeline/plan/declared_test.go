@@ -59,7 +59,7 @@ publish: [score]
 		{a: "g", b: "none", keep: "end", score: "map", set: "map: gradient", want: "gradient gradient"},
 		{a: "g", b: "g", keep: "keep", score: "maps, over: [method]", want: "gradient"},
 		{a: "g", b: "c", keep: "keep", score: "maps, over: [method]",
-			err:  `11:17: stages.score.uses: map: map is "gradient" for kept[method=a] and "contribution" for kept`,
+			err:  `11:17: stages.score.uses: map: map is "gradient" for kept[method=a] and "contribution"`,
 			hint: "if you know it, write map: gradient or contribution"},
 		{a: "g", b: "c", keep: "end", score: "map",
 			err:  "11:17: stages.score.uses: map: map is to be what maps/end declares, which with these",
@@ -68,7 +68,7 @@ publish: [score]
 			err:  "11:58: stages.score.with.map: map is to be what maps/keep declares, which with",
 			hint: "if you know it, write map: gradient or contribution"},
 		{a: "g", b: "other", keep: "keep", score: "map",
-			err: `11:17: stages.score.uses: map: map is to be what maps/keep declares, and "other" is none of`,
+			err:  `11:17: stages.score.uses: map: map is to be what maps/keep declares, and "other" is none`,
 			hint: "if you know it, write map: gradient or contribution"},
 	} {
 		text := strings.NewReplacer("/A", "/"+tc.a, "/B", "/"+tc.b, "WITH", tc.with, "KEEP", tc.keep,

@@ -175,7 +175,8 @@ func (x *expander) takeDeclared(m *cellBuild) (good bool) {
 			continue
 		}
 		edges := m.cell.Inputs[k].Edges
-		if len(edges) == 0 || slices.ContainsFunc(edges, func(e Edge) bool { return x.standIns[e.From.Stage] }) {
+		unknown := func(e Edge) bool { return x.standIns[e.From.Stage] }
+		if len(edges) == 0 || slices.ContainsFunc(edges, unknown) {
 			return false // reported already
 		}
 		value, err := declaredValue(f, edges)
@@ -203,8 +204,8 @@ func declaredValue(f *paramField, edges []Edge) (string, error) {
 	}
 	switch {
 	case value == "":
-		return "", fmt.Errorf("%s is to be what %s declares, which with these parameters declares none", f.Name,
-			first.Stage.Name)
+		return "", fmt.Errorf("%s is to be what %s declares, which with these parameters declares none",
+			f.Name, first.Stage.Name)
 	case !slices.Contains(f.Choices, value):
 		return "", fmt.Errorf("%s is to be what %s declares, and %q is none of %s", f.Name, first.Stage.Name,
 			value, strings.Join(f.Choices, ", "))

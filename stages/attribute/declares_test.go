@@ -38,12 +38,14 @@ func TestDeclares(t *testing.T) {
 			want: "map[]"},
 		{of: IntegratedGradients, want: compared("zero")},
 		{of: IntegratedGradients, wired: true, want: compared("images")},
-		{of: DeepLIFT, change: func(p any) { p.(*DeepLIFTParams).Baseline = "black" }, want: compared("black")},
+		{of: DeepLIFT, change: func(p any) { p.(*DeepLIFTParams).Baseline = "black" },
+			want: compared("black")},
 		{of: GuidedIG, want: "map[map:contribution output:probability reference:zero]"},
 		{of: LeftIG, want: contribution}, // from the baseline to where the output saturates
 		{of: AGI, want: "map[map:contribution output:probability]"},
 		{of: Occlusion, want: contribution},
-		{of: Occlusion, change: func(p any) { p.(*OcclusionParams).Variant = "official" }, want: compared("zero")},
+		{of: Occlusion, change: func(p any) { p.(*OcclusionParams).Variant = "official" },
+			want: compared("zero")},
 		{of: LRPEpsilon, want: contribution},
 		{of: LRPComposite, want: contribution},
 		{of: LRPZPlus, change: func(p any) { p.(*LRPZPlusParams).Start = "one-hot" }, want: "map[]"},
@@ -62,7 +64,8 @@ func TestDeclares(t *testing.T) {
 			t.Errorf("%s with %+v declares %s, want %s", tc.of.Name, p, got, tc.want)
 		}
 	}
-	for _, s := range []stages.Stage{GradCAM, HiResCAM, VarGrad, RISE, AbsLRP, CRAP, TIBAV, Random, Constant} {
+	for _, s := range []stages.Stage{GradCAM, HiResCAM, VarGrad, RISE, AbsLRP, CRAP, TIBAV, Random,
+		Constant} {
 		if s.Declares != nil {
 			t.Errorf("%s declares something", s.Name)
 		}

@@ -34,13 +34,7 @@ Vukadin et al., 2024, section 3.2.`,
 	Outputs:  []stages.Port{{Name: "images", Type: stages.Images, Doc: "the masked images, f32"}},
 	Defaults: MaskedParams{Step: 1},
 	Facts: func(_ MaskedParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		f := stages.Facts{}
-		for _, name := range []string{"height", "width"} {
-			if v, ok := in["images"][name]; ok {
-				f[name] = v
-			}
-		}
-		return map[string]stages.Facts{"images": f}, nil
+		return map[string]stages.Facts{"images": imageFacts(in["images"])}, nil
 	},
 	Run: func(_ context.Context, p MaskedParams, e *stages.Env) error {
 		n, err := program.Load(e)
@@ -62,6 +56,17 @@ Vukadin et al., 2024, section 3.2.`,
 		return nil
 	},
 })
+
+// imageFacts returns the facts that altered images have from the images.
+func imageFacts(in stages.Facts) stages.Facts {
+	f := stages.Facts{}
+	for _, name := range []string{"height", "width"} {
+		if v, ok := in[name]; ok {
+			f[name] = v
+		}
+	}
+	return f
+}
 
 // zero returns the value in [0,1] that the net normalises to 0 in channel c: the mean over the scale, or the
 // neighbour of it that float32 arithmetic takes to 0 exactly.

@@ -16,9 +16,9 @@
 // Curves have these facts:
 //
 //   - responses: the names of the rows, "probability,logit,correct".
-//   - order: "insertion", "deletion", "morf", "lerf" or "random"; "information" on those of perturb/pic. An
-//     insertion starts at the substrate, a curve over information at the random pixels, any other at the
-//     image.
+//   - order: "insertion", "deletion", "morf", "lerf" or "random"; "information" on those of perturb/pic,
+//     "masked" on those of perturb/soft-mask, "whole" on those of perturb/response. An insertion starts at
+//     the substrate, a curve over information at the random pixels, any other at the image.
 //   - direction: whether a larger area under the curve is better: "higher", "lower"; "none" in random order.
 //   - unit: what is replaced, "region" or "segment"; absent for pixels.
 //   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25": the

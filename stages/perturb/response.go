@@ -1,12 +1,78 @@
 package perturb
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
+
+// ResponseParams are the parameters of [Response], which has none.
+type ResponseParams struct{}
+
+// Response is the model's response to images as they are, with which responses to altered images are
+// compared: it depends on no map.
+var Response = program.Stage(stages.Def[ResponseParams]{
+	Name: "perturb/response",
+	Doc: `the model's response to images as they are
+
+Probability, logit and correctness of the target: a curve of one point, which scores of
+one altered image share. perturb/soft-mask and score/completeness imply it.`,
+	Definition: stages.Definition{
+		Formula: "f(x)", Unit: "an image", Operator: "none",
+		Response:  "probability, logit and correctness of the target",
+		Reference: "none", Aggregation: "none", Randomness: "none", Undefined: "never",
+	},
+	Version:  1,
+	Relation: stages.Each,
+	Device:   true,
+	Passes:   stages.Passes{Forward: "1"},
+	Inputs: []stages.Port{
+		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
+		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
+			Doc: "the class whose response is recorded; default: the prediction for the original image"},
+		{Name: "labels", Type: stages.Labels, Optional: true,
+			Doc: "the class for correctness; default: the target"},
+	},
+	Outputs: []stages.Port{{Name: "curves", Type: stages.Curves,
+		Doc: "probability, logit and correctness of the class: [3,1]"}},
+	Facts: func(ResponseParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"curves": {"responses": "probability,logit,correct", "order": "whole",
+			"direction": string(stages.None)}}, nil
+	},
+	Run: func(ctx context.Context, _ ResponseParams, e *stages.Env) error {
+		n, err := program.Load(e)
+		if err != nil {
+			return err
+		}
+		f, err := n.Forward(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
+		if err != nil {
+			return err
+		}
+		c := newCollector(e, f, 1)
+		for i := range e.Len() {
+			by, err := responderOf(e, i, n)
+			x := make([]float32, n.Size())
+			if err == nil {
+				by.warn(e, i)
+				var t stages.Tensor
+				if t, err = stages.DecodeTensor(e.In("images", i)); err == nil {
+					err = n.Normalise(t, x)
+				}
+			}
+			if err == nil {
+				err = c.add(ctx, i, by, [][]float32{x})
+			}
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+		}
+		return c.flush(ctx)
+	},
+})
 
 // A response is the model's output for the explained class: its probability, its logit, and 1 if the
 // prediction is correct, 0 if not.

@@ -52,14 +52,8 @@ Rong et al., ICML 2022.`,
 	}},
 	Defaults: ROADParams{Response: "top-1"},
 	Facts: func(p ROADParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if err := checkMorfLerf(in); err != nil {
+		if err := checkImputed(in); err != nil {
 			return nil, err
-		}
-		for _, port := range []string{"morf", "lerf"} {
-			if in[port]["imputation"] == "" {
-				return nil, fmt.Errorf("the input %q needs curves of perturb/road: of others, whose removed "+
-					"pixels show the shape of what was removed, score/auc and score/abpc are scores", port)
-			}
 		}
 		morf, lerf := measureOf(p.Response), measureOf(p.Response)
 		lerf.Variant = in["lerf"]["variant"]
@@ -83,6 +77,20 @@ Rong et al., ICML 2022.`,
 		return nil
 	},
 })
+
+// checkImputed rejects curves that aren't of perturb/road.
+func checkImputed(in map[string]stages.Facts) error {
+	if err := checkMorfLerf(in); err != nil {
+		return err
+	}
+	for _, port := range []string{"morf", "lerf"} {
+		if in[port]["imputation"] == "" {
+			return fmt.Errorf("the input %q needs curves of perturb/road: of others, whose removed "+
+				"pixels show the shape of what was removed, score/auc and score/abpc are scores", port)
+		}
+	}
+	return nil
+}
 
 // road returns the mean responses of item i after removal.
 func road(p ROADParams, e *stages.Env, i int) (morf, lerf float64, err error) {

@@ -195,9 +195,14 @@ func newWorld(t *testing.T) *world {
 		road := w.stage(t, "perturb/road")
 		w.params["perturb/road"] = map[string]any{"order": order}
 		w.ports["score/road "+order] = w.run(t, road, w.in(t, road)).data("curves")
+		w.ports["score/arcc "+order] = w.ports["score/road "+order]
 		delete(w.params, "perturb/road")
 		delete(w.params, "perturb/ablation")
 	}
+	whole, soft := w.stage(t, "perturb/response"), w.stage(t, "perturb/soft-mask")
+	w.ports["perturb/soft-mask whole"] = w.run(t, whole, w.in(t, whole)).data("curves")
+	masked := w.run(t, soft, w.in(t, soft)).data("curves")
+	w.ports["score/average-drop masked"], w.ports["score/adcc masked"] = masked, masked
 	masking := w.stage(t, "perturb/gradient-masking")
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
@@ -233,7 +238,8 @@ func newWorld(t *testing.T) *world {
 	w.ports["mosaic/focus labels"] = stagetest.Items(nil, two...)
 	w.ports["mosaic/focus targets"] = w.ports["mosaic/focus labels"]
 	for _, port := range []string{"score/lipschitz draws", "score/sensitivity draws",
-		"score/rank-correlation other", "score/ssim other", "score/truth truth"} {
+		"score/rank-correlation other", "score/ssim other", "score/truth truth", "score/adcc again",
+		"score/arcc again"} {
 		w.ports[port] = turned(w.given[stages.Maps], 1) // the first isn't the original
 	}
 	w.ports["score/lipschitz noisy"] = turned(w.given[stages.Images], 1)
@@ -305,7 +311,7 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 }
 
 func compares(s *stages.Stage) bool {
-	return s.Relation == stages.Whole && len(s.Inputs) > 0 &&
+	return s.Relation == stages.Whole && len(s.Inputs) > 0 && s.Name != "score/adcc-means" &&
 		slices.Contains([]stages.Type{stages.Scores, stages.Curves, stages.Maps}, s.Inputs[0].Type)
 }
 

@@ -1,0 +1,87 @@
+package score
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+)
+
+// ADCCMeansParams are the parameters of [ADCCMeans], which has none.
+type ADCCMeansParams struct{}
+
+// ADCCMeans is the number that OpenVINO XAI calls ADCC.
+var ADCCMeans = stages.New(stages.Def[ADCCMeansParams]{
+	Name: "score/adcc-means",
+	Doc: `ADCC of the means over all images, one number
+
+The harmonic mean of the mean coherency, one less the mean complexity and one less the
+mean drop, as OpenVINO XAI computes it: not the mean of the images' scores, and larger
+than it where images differ. An image counts if its three parts are defined. Poppi,
+Cornia, Baraldi and Cucchiara, "Revisiting the Evaluation of Class Activation Mapping for
+Explainability", CVPR 2021 workshop, define it for an image.`,
+	Definition: stages.Definition{
+		Formula:  "3/(1/c̄ + 1/(1 − k̄) + 1/(1 − d̄)), with the means of score/adcc's three parts",
+		Unit:     "a pixel",
+		Operator: "that of score/adcc", Response: "that of score/adcc", Reference: "that of score/adcc",
+		Aggregation: "the harmonic mean of the parts' means over images",
+		Randomness:  "that of score/adcc",
+		Undefined:   "where no image has all three parts",
+	},
+	Version:  1,
+	Relation: stages.Whole,
+	Inputs: []stages.Port{
+		{Name: "coherency", Type: stages.Scores, Doc: "the port of score/adcc"},
+		{Name: "complexity", Type: stages.Scores, Doc: "the port of score/adcc"},
+		{Name: "drop", Type: stages.Scores, Doc: "the port of score/adcc"},
+	},
+	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "one for all images"}},
+	Facts: func(ADCCMeansParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"scores": partFacts("")["scores"]}, nil
+	},
+	Run: func(ctx context.Context, _ ADCCMeansParams, e *stages.Env) error {
+		ports := []string{"coherency", "complexity", "drop"}
+		sums, images, undefined := make([]float64, len(ports)), 0, 0
+		for _, port := range ports[1:] {
+			if len(e.Ports[port]) != len(e.Ports[ports[0]]) {
+				return fmt.Errorf("the port %s has %d cells, and %s %d", port, len(e.Ports[port]), ports[0],
+					len(e.Ports[ports[0]]))
+			}
+		}
+		for cell := range e.Ports[ports[0]] {
+			for i := range e.Ports[ports[0]][cell].Items.Len() {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				parts, defined := make([]float64, len(ports)), true
+				for k, port := range ports {
+					b, err := e.Ports[port][cell].Load(i)
+					if err == nil {
+						parts[k], err = stages.ScalarOf(b)
+					}
+					if err != nil {
+						return err
+					}
+					defined = defined && !math.IsNaN(parts[k])
+				}
+				if !defined {
+					undefined++
+					continue
+				}
+				images++
+				for k, v := range parts {
+					sums[k] += v
+				}
+			}
+		}
+		if undefined > 0 {
+			e.Warn("parts of ADCC are undefined on %d of %d images, which are left out", undefined,
+				images+undefined)
+		}
+		n := float64(images) // 0/0 is NaN
+		e.Emit("scores", "all", "", stages.Scalar(metric.Harmonic(sums[0]/n, 1-sums[1]/n, 1-sums[2]/n)))
+		return nil
+	},
+})
