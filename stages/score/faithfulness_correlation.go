@@ -13,7 +13,7 @@ type FaithfulnessCorrelationParams struct{ SubsetParams }
 // feature-based model explanations", IJCAI 2020, definition 3.
 var FaithfulnessCorrelation = subsetCorrelation(stages.Def[FaithfulnessCorrelationParams]{
 	Name: "score/faithfulness-correlation",
-	Doc: `correlation of the relevance of random subsets with the drop
+	Doc: `correlation of random subsets' relevance and drops
 
 Random subsets of one size are replaced, and the drop of the response is compared with
 the sum of the map over the subset:

@@ -13,7 +13,7 @@ type FaithfulnessEstimateParams struct{ SubsetParams }
 // with self-explaining neural networks", NeurIPS 2018, section 5.2.
 var FaithfulnessEstimate = subsetCorrelation(stages.Def[FaithfulnessEstimateParams]{
 	Name: "score/faithfulness-estimate",
-	Doc: `correlation of units' relevance with the drop without each
+	Doc: `correlation of units' relevance and single drops
 
 Each unit is replaced alone; pixels cost a forward pass each, so take regions or segments:
 

@@ -12,7 +12,7 @@ import (
 // InfidelityParams are the parameters of [Infidelity].
 type InfidelityParams struct {
 	Response string `yaml:"response" doc:"the response that changes: the class's logit or probability" choices:"logit|probability"`
-	Map      string `yaml:"map" doc:"what a value of the map is: a gradient, per unit of the normalised image, or a contribution to the response" choices:"gradient|contribution"`
+	Map      string `yaml:"map" declared:"maps" doc:"a value of the map: what its method declares, a gradient, per unit of the normalised image, or a contribution to the response" choices:"declared|gradient|contribution"`
 }
 
 func (p InfidelityParams) subset() SubsetParams { return SubsetParams{p.Response, metric.Signed} }
@@ -24,14 +24,14 @@ var Infidelity = subsetMetric(stages.Def[InfidelityParams]{
 	Doc: `squared error of the drop that a map predicts of subsets
 
 A gradient predicts Σ a·(x − x′) over all values of the replaced image x′, channel by
-channel (reduce: none of the method); a contribution predicts its sum over the subset. In
-Quantus squares of 4×4 pixels are replaced by black, one after the other:
+channel (reduce: none of the method); a contribution predicts its sum over the subset.
+Which of the two a map is, methods declare; where one doesn't, map says it. In Quantus squares of 4×4 pixels are replaced by black, one after the other:
 
   subset:
     uses: perturb/subset
     in: {model: model, images: images}
     with: {draw: single, unit: region, region: 4}
-  score: {uses: score/infidelity, in: {maps: maps, subsets: subset}, with: {map: contribution}}
+  score: {uses: score/infidelity, in: {maps: maps, subsets: subset}}
 
 The error depends on the map's scale. The port scaled has it for the best multiple of the
 map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
@@ -60,7 +60,7 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 			"of the square",
 		Golden: "quantus_subsets",
 	}},
-	Defaults: InfidelityParams{Response: "logit", Map: "contribution"},
+	Defaults: InfidelityParams{Response: "logit", Map: stages.AsDeclared},
 	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if r := in["differences"]["repeats"]; p.Map == "gradient" && r != "" && r != "1" {
 			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws of "+
@@ -73,7 +73,10 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 			"scale": scale.Facts(nil)}, nil
 	},
 }, func(p InfidelityParams, e *stages.Env, i int, s replaced, values []float64) error {
-	if p.Map == "gradient" {
+	switch p.Map {
+	case stages.AsDeclared:
+		return stages.BadField("map", "map is to be declared by the method: say gradient or contribution")
+	case "gradient":
 		var err error
 		if values, err = predicted(e.In("maps", i), e.In("differences", i)); err != nil {
 			return err

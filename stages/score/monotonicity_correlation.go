@@ -15,7 +15,7 @@ type MonotonicityCorrelationParams struct{ SubsetParams }
 // model interpretability", 2020, section 3.
 var MonotonicityCorrelation = subsetMetric(stages.Def[MonotonicityCorrelationParams]{
 	Name: "score/monotonicity-correlation",
-	Doc: `rank correlation of units' relevance with the response's spread
+	Doc: `rank correlation of relevance and the response to noise
 
 Each unit is replaced by noise many times, and the mean squared change of the response is
 compared with the unit's relevance. In Quantus 100 draws of uniform noise:

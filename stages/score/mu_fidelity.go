@@ -14,7 +14,7 @@ type MuFidelityParams struct{ SubsetParams }
 // with the same probability.
 var MuFidelity = subsetCorrelation(stages.Def[MuFidelityParams]{
 	Name: "score/mu-fidelity",
-	Doc: `rank correlation of the relevance of random subsets with the drop
+	Doc: `rank correlation of random subsets' relevance and drops
 
 As score/faithfulness-correlation, but by ranks, and of subsets in which each cell of a
 grid is with the same probability. xplique has a grid of 9×9, a probability of 0.2, 200

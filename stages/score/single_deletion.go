@@ -13,7 +13,7 @@ type SingleDeletionParams struct{ SubsetParams }
 // quality of vision models", NeurIPS 2024.
 var SingleDeletion = subsetCorrelation(stages.Def[SingleDeletionParams]{
 	Name: "score/single-deletion",
-	Doc: `rank correlation of cells' relevance and the drop without each
+	Doc: `rank correlation of cells' relevance and single drops
 
 Each cell of a grid of 4×4 is replaced alone by zero after normalisation; for images of
 224 pixels:

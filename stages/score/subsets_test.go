@@ -79,6 +79,9 @@ func subsetScores(t *testing.T, s stages.Stage, params any, port string, f stage
 	maps ...[]float64) []float64 {
 	t.Helper()
 	in := subsetData(f, images, maps)
+	if s.Name == Infidelity.Name {
+		params = &InfidelityParams{"logit", "contribution"}
+	}
 	if s.Input("differences") != nil {
 		d := make([]float32, len(maps[0]))
 		in["differences"] = []stages.Data{stagetest.Items(nil,
@@ -305,6 +308,9 @@ func TestInfidelityOfGradients(t *testing.T) {
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(a, 2, 1, 4).Encode())}
 	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"repeats": "1"},
 		stages.NewTensor(d, 2, 1, 4).Encode())}
+	if _, err := stagetest.Try(Infidelity, nil, in); err == nil {
+		t.Error("a map of which nobody says what it is is accepted")
+	}
 	p := &InfidelityParams{"logit", "gradient"}
 	r := stagetest.Run(t, Infidelity, p, in)
 	// Pixels predict 1, 2, 4 and 4; subsets 3, 8 and 5 of drops 3, 8 and 2.
