@@ -129,6 +129,8 @@ func TestPasses(t *testing.T) {
 		{"perturb/insertion", "vgg", 3, func(p any) { p.(*perturb.InsertionParams).Steps = 8 },
 			map[string]int{"points": 9}},
 		{"perturb/ablation", "vgg", 11, nil, map[string]int{"points": 11}},
+		{"perturb/subset", "vgg", 4, func(p any) { p.(*perturb.SubsetParams).Samples = 6 },
+			map[string]int{"rows": 6}},
 		{"perturb/road", "vgg", 3, func(p any) { p.(*perturb.RoadParams).Shares = []float64{.1, .5} },
 			map[string]int{"points": 3}},
 		{"perturb/pic", "vgg", 13, nil, map[string]int{"thresholds": 13}},

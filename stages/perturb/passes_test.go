@@ -156,3 +156,41 @@ func TestForwardPasses(t *testing.T) {
 		}
 	}
 }
+
+// TestSubsetPasses checks that ten scores of replaced subsets, of twenty maps of each image, cost the forward
+// passes of one perturb/subset, which reads no map.
+func TestSubsetPasses(t *testing.T) {
+	const images, samples = 3, 12
+	text := `
+  moved:
+    uses: maps/offset
+    matrix: [offset]
+    in: {maps: maps}
+    with: {of: max, reduce: abs-sum, amount: "${offset}"}
+  smooth: {uses: maps/smooth, in: {maps: moved}, with: {sigma: 2}}
+  subset: {uses: perturb/subset, in: {model: model, images: images}, with: {samples: 12, shares: [0.3]}}
+`
+	scores := 0
+	for _, maps := range []string{"moved", "smooth"} {
+		for _, score := range []string{"faithfulness-correlation", "mu-fidelity", "sensitivity-n",
+			"infidelity"} {
+			for _, with := range []string{"response: logit", "response: probability", "values: magnitude"} {
+				if score == "infidelity" {
+					with = strings.Replace(with, "values: magnitude", "response: logit", 1) + ", map: contribution"
+				}
+				if score == "faithfulness-correlation" && with == "values: magnitude" {
+					continue
+				}
+				scores++
+				text += fmt.Sprintf("  s%d: {uses: score/%s, in: {maps: %s, subsets: subset}, with: {%s}}\n", scores,
+					score, maps, with)
+			}
+		}
+	}
+	if scores < 2*10 {
+		t.Fatalf("%d scores of two kinds of maps", scores)
+	}
+	if got, want := passes(t, text+"publish: []\n"), (samples+2)*images; got != want {
+		t.Errorf("%d forward passes, want %d", got, want)
+	}
+}
