@@ -35,7 +35,7 @@ Explanations", IJCAI 2020, definition 3.`,
 		Item: "features", Default: "a unit has all channels",
 		Differs: "Quantus replaces single values of channels, 224 of 3·H·W, and gives each of them the map's " +
 			"value of its pixel",
-		Golden: "quantus_subsets",
+		Golden: "subsets",
 	}, {
 		Item: "black", Default: "substrate: black, a black pixel",
 		Differs: "Quantus calls the least value of the normalised image black",

@@ -37,7 +37,7 @@ Networks", NeurIPS 2018, section 5.2.`,
 		Item: "units", Default: "the same for all maps",
 		Differs: "Quantus groups single values of channels in the order of the map (features_in_step), so " +
 			"that each map is judged on units of its own",
-		Golden: "quantus_subsets",
+		Golden: "subsets",
 	}},
 	Defaults: FaithfulnessEstimateParams{SubsetParams{Response: "logit", Values: metric.Signed}},
 }, stat.Pearson, "single")

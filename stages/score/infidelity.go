@@ -53,12 +53,12 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	Variants: []stages.Variant{{
 		Item: "scale", Default: "ports scores and scaled",
 		Differs: "captum's normalize=True is the port scaled",
-		Golden:  "captum_infidelity",
+		Golden:  "subsets",
 	}, {
 		Item: "squares", Default: "one at a time",
 		Differs: "Quantus leaves the squares before replaced, too, and can't run where a side isn't a multiple " +
 			"of the square",
-		Golden: "quantus_subsets",
+		Golden: "subsets",
 	}},
 	Defaults: InfidelityParams{Response: "logit", Map: stages.AsDeclared},
 	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {

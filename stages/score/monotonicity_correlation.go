@@ -43,7 +43,7 @@ Martínez, "On Quantitative Aspects of Model Interpretability", 2020.`,
 		Item: "noise", Default: "a number for each value of each channel",
 		Differs: "Quantus draws one number for an image and a step, which all replaced values get, on units " +
 			"in the order of the map",
-		Golden: "quantus_subsets",
+		Golden: "subsets",
 	}},
 	Defaults: MonotonicityCorrelationParams{SubsetParams{Response: "logit", Values: metric.Magnitude}},
 	Facts: func(_ MonotonicityCorrelationParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {

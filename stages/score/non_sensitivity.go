@@ -45,11 +45,11 @@ Nguyen and Rodríguez Martínez, "On Quantitative Aspects of Model Interpretabil
 	Variants: []stages.Variant{{
 		Item: "score", Default: "port share, which images of different units have in common",
 		Differs: "Quantus counts: port count, of single values of channels",
-		Golden:  "quantus_subsets",
+		Golden:  "subsets",
 	}, {
 		Item: "signed maps", Default: "magnitudes, or positive parts",
 		Differs: "Quantus compares a with ε, not |a|: with abs=False all negative relevance is none",
-		Golden:  "quantus_subsets",
+		Golden:  "subsets",
 	}},
 	Defaults: NonSensitivityParams{SubsetParams{Response: "probability", Values: metric.Magnitude}, 1e-5},
 	Facts: func(_ NonSensitivityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {

@@ -48,7 +48,7 @@ Neural Networks", ICLR 2018, section 4.`,
 		Item: "correlation", Default: "over the subsets of an image, of sums and drops of the same subset",
 		Differs: "Quantus correlates over the images of a batch, of the values of a step and the drop of all " +
 			"steps so far, which is removed in the order of each map; it keeps the first batch alone",
-		Golden: "quantus_subsets",
+		Golden: "subsets",
 	}},
 	Defaults: SensitivityNParams{SubsetParams{Response: "logit", Values: metric.Signed}},
 	Facts: func(_ SensitivityNParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
