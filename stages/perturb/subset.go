@@ -17,7 +17,7 @@ import (
 type SubsetParams struct {
 	Target    string    `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
 	Draw      string    `yaml:"draw" doc:"what a subset is: fixed, one of all with the same number of units; bernoulli, each unit with probability p; shapley, of a number drawn by the weights of the Shapley kernel; single, one unit after the other; permutation, the beginnings of random orders of all units" choices:"fixed|bernoulli|shapley|single|permutation"`
-	Samples   int       `yaml:"samples" doc:"how many subsets are drawn, of each size; permutation: how many orders" min:"1" max:"1000000"`
+	Samples   int       `yaml:"samples" doc:"how many subsets are drawn, of each size; permutation: how many orders; 0: two for each unit, at least 200" min:"0" max:"1000000"`
 	Sizes     []int     `yaml:"sizes" doc:"fixed: how many units a subset has; several sizes come one after the other" min:"1"`
 	Shares    []float64 `yaml:"shares" doc:"fixed: which share of the units a subset has, rounded down to whole ones but not to none; instead of sizes" min:"0" max:"1"`
 	P         float64   `yaml:"p" doc:"bernoulli: the probability that a unit is replaced" min:"0" max:"1"`

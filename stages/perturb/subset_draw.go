@@ -6,9 +6,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/metric"
 )
 
+// samples returns how many subsets, or orders, are drawn of that many units.
+func (p SubsetParams) samples(units int) int {
+	if p.Samples == 0 {
+		return max(200, 2*units)
+	}
+	return p.Samples
+}
+
 // rows returns how many subsets there are of an image with that many units.
 func (p SubsetParams) rows(units int) int {
-	n := p.Samples
+	n := p.samples(units)
 	switch p.Draw {
 	case "fixed":
 		n *= len(p.sizes(units))
@@ -51,22 +59,22 @@ func (p SubsetParams) subsets(r *rand.Rand, units int) metric.Subsets {
 	switch p.Draw {
 	case "fixed":
 		for _, size := range p.sizes(units) {
-			for range p.Samples {
+			for range p.samples(units) {
 				d.add(d.choose(size)...)
 			}
 		}
 	case "bernoulli":
-		for range p.Samples {
+		for range p.samples(units) {
 			d.add(d.each(p.P)...)
 		}
 	case "shapley":
-		d.shapley(p.Samples, p.Paired)
+		d.shapley(p.samples(units), p.Paired)
 	case "single":
 		for k := range units {
 			d.add(k)
 		}
 	case "permutation":
-		for range p.Samples {
+		for range p.samples(units) {
 			d.beginnings(d.choose(units))
 			if p.Paired {
 				for a, b := 0, units-1; a < b; a, b = a+1, b-1 {

@@ -120,6 +120,11 @@ func TestSubsetDraws(t *testing.T) {
 			t.Errorf("permutation: subset %d has %d units, want %d", i, s.Size(i), k+1)
 		}
 	}
+	for count, want := range map[int]int{5: 200, 100: 200, 101: 202} {
+		if got := (SubsetParams{Draw: "bernoulli", Repeats: 1}).rows(count); got != want {
+			t.Errorf("%d subsets of %d units by default, want %d", got, count, want)
+		}
+	}
 	s = draw(func(p *SubsetParams) { p.Draw, p.Substrate, p.Repeats = "bernoulli", "random", 3 })
 	for i := range s.Count {
 		for k := range units {
