@@ -16,8 +16,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// game is a function of masks, of which testdata/partition_shap.py computes the values too.
-func game(whole box) func(context.Context, []*coalition) ([]float64, error) {
+// tanhGame is a function of masks, of which testdata/partition_shap.py computes the values too.
+func tanhGame(whole box) func(context.Context, []*coalition) ([]float64, error) {
 	planes := whole.last
 	n := whole.size()
 	return func(_ context.Context, batch []*coalition) (out []float64, err error) {
@@ -93,7 +93,7 @@ func readPartition(t *testing.T) (official officialPartition) {
 func TestOfficialPartitionGames(t *testing.T) {
 	for _, g := range readPartition(t).Games {
 		whole := box{bottom: g.Shape[0], right: g.Shape[1], last: g.Shape[2]}
-		got, _ := solved(t, whole, g.Evaluations, 64, game(whole))
+		got, _ := solved(t, whole, g.Evaluations, 64, tanhGame(whole))
 		if len(got) > 200 {
 			got = every(got, 5)
 		}
@@ -203,7 +203,7 @@ func TestOwenByHand(t *testing.T) {
 // few more responses than the budget has.
 func TestOwenBudget(t *testing.T) {
 	whole := box{bottom: 13, right: 9, last: 3}
-	f := game(whole)
+	f := tanhGame(whole)
 	ends, _ := f(t.Context(), []*coalition{nil, {box: whole}})
 	for _, budget := range []int{2, 3, 4, 50, 333} {
 		want, asked := solved(t, whole, budget, 10, f)
