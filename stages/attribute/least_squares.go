@@ -160,6 +160,9 @@ func (d *deviation) add(w, y, predicted float64) {
 
 // explained returns the share of the responses' variance that the fit explains, NaN if they have none.
 func (d *deviation) explained() float64 {
+	if len(d.y) == 0 || slices.Max(d.y) == slices.Min(d.y) {
+		return math.NaN()
+	}
 	sum, mean := 0.0, 0.0
 	for k, w := range d.w {
 		sum += w
@@ -170,9 +173,6 @@ func (d *deviation) explained() float64 {
 	for k, w := range d.w {
 		left += float64(w * (d.y[k] - d.predicted[k]) * (d.y[k] - d.predicted[k]))
 		variance += float64(w * (d.y[k] - mean) * (d.y[k] - mean))
-	}
-	if variance == 0 {
-		return math.NaN()
 	}
 	return 1 - left/variance
 }

@@ -118,6 +118,16 @@ func every[T any](v []T, step int) (out []T) {
 	return out
 }
 
+// sines returns an image [3,side,side] that the scripts in testdata make too.
+func sines(side int) []float32 {
+	pixels := make([]float32, 3*side*side)
+	for k := range pixels {
+		c, y, x := float64(k/side/side), float64(k/side%side)/float64(side), float64(k%side)/float64(side)
+		pixels[k] = float32(.5 + .5*math.Sin(9*x+4*y*(1+c)+c)*math.Cos(5*y-3*c*x))
+	}
+	return pixels
+}
+
 // TestOfficialPartitionNets holds maps of nets against those of shap.
 func TestOfficialPartitionNets(t *testing.T) {
 	root, err := stagetest.Root()
@@ -125,11 +135,7 @@ func TestOfficialPartitionNets(t *testing.T) {
 		t.Fatal(err)
 	}
 	const side = 64
-	pixels := make([]float32, 3*side*side)
-	for k := range pixels {
-		c, y, x := float64(k/side/side), float64(k/side%side)/side, float64(k%side)/side
-		pixels[k] = float32(.5 + .5*math.Sin(9*x+4*y*(1+c)+c)*math.Cos(5*y-3*c*x))
-	}
+	pixels := sines(side)
 	for _, o := range readPartition(t).Nets {
 		data := modeltest.Model(t, model.ONNXParams{
 			Path: filepath.Join(root, "experiments", "quickstart", o.Net+".onnx"), Preset: "unit"})
