@@ -17,7 +17,7 @@ type KernelSHAPParams struct {
 // KernelSHAP is the estimate of Shapley values by linear regression.
 var KernelSHAP = solvingMethod(fitted(stages.Def[KernelSHAPParams]{
 	Name: "attribute/kernel-shap",
-	Doc: `Shapley values of units by regression on random subsets
+	Doc: `a regression on random subsets that has Shapley values
 
 Images with random units replaced are shown to the model: k of M units with a probability
 in proportion to (M − 1)/(k·(M − k)), as the Shapley kernel weighs them. The value of a

@@ -13,7 +13,7 @@ type ShapleySamplingParams struct {
 // ShapleySampling is the estimate of Shapley values by random orders.
 var ShapleySampling = solvingMethod(stages.Def[ShapleySamplingParams]{
 	Name: "attribute/shapley-sampling",
-	Doc: `Shapley values of units by random orders
+	Doc: `mean drops along random orders, which are Shapley values
 
 Units are replaced one after the other in a random order; the value of a unit is the mean
 drop of the explained output when its turn comes. Values sum to the output for the image
