@@ -104,7 +104,9 @@ var drawn = []string{"target", "unit", "region", "substrate", "kernel", "sigma",
 // solvingMethod declares a method that makes its map of the responses to coalitions of a kind that
 // perturb/subset draws. It runs no model itself, so that methods and scores share the passes.
 func solvingMethod[P solver](d stages.Def[P]) stages.Stage {
-	d.Inputs = append(inputs(), substratesPort(),
+	d.Inputs = inputs()
+	d.Inputs[2].Else = "" // perturb/subset has the same parameter target, and implies model/predict
+	d.Inputs = append(d.Inputs, substratesPort(),
 		stages.Port{Name: "segments", Type: stages.Segments, Optional: true,
 			Doc: "unit segment: which segment each pixel is of"},
 		stages.Port{Name: "subsets", Type: stages.Subsets, Else: "perturb/subset", Own: true,
