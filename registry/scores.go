@@ -17,10 +17,11 @@ func scoreTexts(s *stages.Stage) map[string]string {
 	measures, reversed := measuresOf(s, ordinary), measuresOf(s, reverse)
 	for port, m := range measures {
 		low, high := valueText(m.Low), valueText(m.High)
+		other, ok := reversed[port] // not of scores that take curves of one order alone
 		switch {
 		case m.Direction == stages.None:
 			texts[port] = fmt.Sprintf("no direction, %s … %s", low, high)
-		case m.Direction != reversed[port].Direction:
+		case ok && other.Direction != m.Direction:
 			texts[port] = fmt.Sprintf("better as the curves say, %s … %s", low, high)
 		case m.Direction == stages.Higher:
 			texts[port] = fmt.Sprintf("higher is better, worst %s, best %s", low, high)
@@ -32,7 +33,7 @@ func scoreTexts(s *stages.Stage) map[string]string {
 }
 
 func valueText(x float64) string {
-	text := strconv.FormatFloat(x, 'g', -1, 64)
+	text := strconv.FormatFloat(x, 'g', 4, 64)
 	return strings.NewReplacer("+Inf", "∞", "-Inf", "−∞", "-", "−").Replace(text)
 }
 
