@@ -80,6 +80,49 @@ func TestDocsComingFrom(t *testing.T) {
 	}
 }
 
+// theirs are the public names of libraries that docs/coming-from.md translates: captum 0.9.0, shap 0.51.0 and lime
+// 0.2.0.1. docs/equality/run compares those of captum, Quantus and pytorch-grad-cam with the packages.
+var theirs = []string{
+	"Saliency", "InputXGradient", "IntegratedGradients", "DeepLift", "DeepLiftShap", "GradientShap",
+	"GuidedBackprop", "Deconvolution", "GuidedGradCam", "Occlusion", "FeatureAblation",
+	"FeaturePermutation", "ShapleyValueSampling", "ShapleyValues", "Lime", "LimeBase", "KernelShap", "LRP",
+	"NoiseTunnel", "InternalInfluence", "LayerActivation", "LayerConductance", "LayerDeepLift",
+	"LayerDeepLiftShap", "LayerFeatureAblation", "LayerFeaturePermutation", "LayerGradCam",
+	"LayerGradientShap", "LayerGradientXActivation", "LayerIntegratedGradients", "LayerLRP",
+	"NeuronConductance", "NeuronDeconvolution", "NeuronDeepLift", "NeuronDeepLiftShap",
+	"NeuronFeatureAblation", "NeuronGradient", "NeuronGradientShap", "NeuronGuidedBackprop",
+	"NeuronIntegratedGradients", "DataLoaderAttribution", "LLMAttribution", "LLMGradientAttribution",
+	"RemoteLLMAttribution",
+	"metrics.infidelity", "metrics.sensitivity_max",
+	"Explainer", "AdditiveExplainer", "CoalitionExplainer", "DeepExplainer", "ExactExplainer",
+	"GPUTreeExplainer", "GradientExplainer", "KernelExplainer", "LinearExplainer", "PartitionExplainer",
+	"PermutationExplainer", "SamplingExplainer", "TreeExplainer",
+	"LimeImageExplainer().explain_instance", "get_image_and_mask", "LimeTabularExplainer",
+	"LimeTextExplainer", "SubmodularPick",
+}
+
+// TestComingFromIsComplete checks that docs/coming-from.md has a row for each of the names of libraries, and
+// for each metric of Quantus that registry.Metrics names.
+func TestComingFromIsComplete(t *testing.T) {
+	text := page(t, "docs/coming-from.md")
+	names := slices.Clone(theirs)
+	for _, m := range registry.Metrics() {
+		for _, name := range strings.Split(m.Elsewhere, ", ") {
+			if class, ok := strings.CutPrefix(name, "Quantus "); ok {
+				names = append(names, class)
+			}
+		}
+	}
+	if len(names) < 90 {
+		t.Errorf("%d names", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/coming-from.md has no row of `%s`", name)
+		}
+	}
+}
+
 // takes reports whether a stage has a parameter, and, where it is a choice, whether value is one.
 func takes(s *stages.Stage, name, value string) bool {
 	for _, f := range stages.Fields(s.NewParams()) {
