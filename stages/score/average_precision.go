@@ -17,13 +17,18 @@ var AveragePrecision = localisation(stages.Def[AveragePrecisionParams]{
 	Name: "score/average-precision",
 	Doc: `average precision of a map that detects the object
 
-Σ (R_k − R_{k−1})·P_k over the thresholds k from the largest value to the smallest: P_k is
-the share of the pixels that reach it which are on the object, R_k the share of the
+Σ (R_k − R_{k−1})·P_k over the thresholds k from the largest value to the smallest: P_k
+is the share of the pixels that reach it which are on the object, R_k the share of the
 object's pixels that reach it. Equal pixels reach a threshold together. Only the order
 of pixels counts. chance is the mean over maps of the same values in random order: for a
 constant map, which scores it, the object's share of the image, otherwise slightly more.
-Pixels that the mask ignores are left out. Undefined for a mask without object or
-without background, and for a map without relevance. Davis and Goadrich 2006.`,
+Pixels that the mask ignores are left out. Davis and Goadrich 2006.`,
+	Definition: located(stages.Definition{
+		Formula: "Σ (R_k − R_{k−1})·P_k over the distinct values from the largest to the smallest, of the " +
+			"precision P_k and the recall R_k of the pixels that reach value k",
+		Reference:   "the object's mask or boxes",
+		Aggregation: "one number",
+	}),
 	Version: 1,
 	Inputs:  maskOrBoxes(),
 	Variants: []stages.Variant{{

@@ -23,13 +23,25 @@ var Compactness = stages.New(stages.Def[CompactnessParams]{
 	Doc: `how few pixels have the relevance: Gini index, entropies
 
 Of the n pixels' relevances a: gini is their Gini index, Σ(2i − n − 1)·aᵢ / (n·Σa) in
-rising order, the sparseness of Chalasani et al., ICML 2020. entropy is −Σ p·ln p of
-p = a/Σa, the complexity of Bhatt et al., IJCAI 2020, and entropy-share divides it by
-ln n. effective-complexity counts the pixels above epsilon of the largest, after Nguyen
-and Martínez 2020, and effective-share divides the count by n. histogram-entropy is the
-entropy of a histogram of the signed sums over channels, as in eMPRT of Hedström et
-al. 2024: another number. No model takes part: a map of one random pixel is the most
-compact. Undefined for a map without relevance.`,
+rising order, the sparseness of Chalasani et al., ICML 2020. entropy is −Σ p·ln p of p =
+a/Σa, the complexity of Bhatt et al., IJCAI 2020, and entropy-share divides it by ln n.
+effective-complexity counts the pixels above epsilon of the largest, after Nguyen and
+Martínez 2020, and effective-share divides the count by n. histogram-entropy is the
+entropy of a histogram of the signed sums over channels, as in eMPRT of Hedström et al.
+2024: another number. No model takes part: a map of one random pixel is the most
+compact.`,
+	Definition: stages.Definition{
+		Formula: "Gini index Σ(2i−n−1)·aᵢ / (n·Σa); entropy −Σ p·ln p of p = a/Σa, and by ln n; entropy of " +
+			"a histogram; |{a > ε·max a}|, and by n",
+		Unit:        "a pixel",
+		Operator:    "none",
+		Response:    "none besides the map",
+		Reference:   "none",
+		Aggregation: "over the pixels, by the formula",
+		Randomness:  "none",
+		Undefined: "for a map without relevance, and for one with a value that isn't finite; entropy-share " +
+			"also for a single pixel",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "attribution maps"}},

@@ -25,11 +25,15 @@ At each threshold the relevance, divided by the map's largest value, of the obje
 pixels that reach it is divided by the number of all pixels that do; the score is the
 area under these ratios over the thresholds, quantiles from 0 to 1 of the pixels that
 reach base. 1 if the most relevant pixels are all on the object and equal. chance is the
-mean over maps of the same values in random order: it differs from map to map, as
-peaked maps have less relevance a pixel. With by: relevance it is the object's share of
-the image. Pixels that the mask ignores are left out. Undefined for a mask without
-object or without background, and for a map without relevance. Zhang et al., NeurIPS
-2021.`,
+mean over maps of the same values in random order: it differs from map to map, as peaked
+maps have less relevance a pixel. With by: relevance it is the object's share of the
+image. Pixels that the mask ignores are left out. Zhang et al., NeurIPS 2021.`,
+	Definition: located(stages.Definition{
+		Formula: "area over q in [0,1] of Σ_{a≥t, on the object} a / |{a ≥ t}|, with max a = 1 and t the " +
+			"q-quantile of the values ≥ base, at most 0.99; by: relevance divides by Σ_{a≥t} a",
+		Reference:   "the object's mask or boxes",
+		Aggregation: "the trapezoidal rule over the thresholds",
+	}),
 	Version: 1,
 	Inputs:  maskOrBoxes(),
 	Variants: []stages.Variant{{

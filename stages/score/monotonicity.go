@@ -28,7 +28,12 @@ From the image wholly replaced, pixels are restored from the least relevant to t
 relevant: the states of a curve that removes the most relevant first, read from its end.
 scores is the share of steps at which the response doesn't fall, monotone is 1 if it
 never does. Wire curves of perturb/ablation or perturb/deletion, with values: signed for
-the order that Arya et al. 2019 have. Undefined where the curve is.`,
+the order that Arya et al. 2019 have.`,
+	Definition: ofCurves(stages.Definition{
+		Formula:     "|{k : f_k ≥ f_{k+1}}| / L, f_k the response without the k most relevant units",
+		Reference:   "the state before, with one unit fewer",
+		Aggregation: "the mean over steps; monotone: whether all are kept",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,

@@ -20,15 +20,25 @@ type MSTCParams struct {
 // Compactness as a Complementary Criterion for Explanation Quality", 2026.
 var MSTC = stages.New(stages.Def[MSTCParams]{
 	Name: "score/mst-c",
-	Doc: `how compact the salient pixels lie: MST-C
+	Doc: `how compact the salient pixels are: MST-C
 
 100·d · 1/√A · n/ℓ of the n pixels that reach the quantile: d is the image's diagonal, A
 the area of the convex hull of their centres, ℓ the length of the minimum spanning
 forest of the graph that joins each to its nearest ones. Where the centres are on one
 line, d takes the place of √A. Distances between parts of the graph don't count; port
 components has their number. Where equal values compete for the quantile, all of them
-are salient: port salient has the share of the image that is. Undefined for a map
-without relevance, and for fewer than two salient pixels. Mesgari et al. 2026.`,
+are salient: port salient has the share of the image that is. Mesgari et al. 2026.`,
+	Definition: stages.Definition{
+		Formula:     "100·d · 1/√A · n/ℓ",
+		Unit:        "a pixel",
+		Operator:    "none",
+		Response:    "none besides the map",
+		Reference:   "none",
+		Aggregation: "one number of the salient pixels' hull and forest",
+		Randomness:  "none",
+		Undefined: "for a map without relevance, for one with a value that isn't finite, and for fewer than " +
+			"two salient pixels",
+	},
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "attribution maps"}},

@@ -11,17 +11,22 @@ import (
 type ROCAUCParams struct{ RankingParams }
 
 // ROCAUC is the area under the receiver operating characteristic of a map as a detector of the object's
-// pixels: Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 2006, section 7.
+// pixels: Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 2006.
 var ROCAUC = localisation(stages.Def[ROCAUCParams]{
 	Name: "score/roc-auc",
 	Doc: `area under the ROC curve of a map that detects the object
 
-The share of the pairs of a pixel on the object and one beside it in which the one on
-the object is more relevant; equally relevant ones count ½: the area under the receiver
+The share of the pairs of a pixel on the object and one off it in which the one on the
+object is more relevant; equally relevant ones count ½: the area under the receiver
 operating characteristic of the map as a detector of the object's pixels. chance is ½,
 the score of a constant map. Only the order of pixels counts. Pixels that the mask
-ignores are left out. Undefined for a mask without object or without background, and for
-a map without relevance. Fawcett 2006, section 7.`,
+ignores are left out. Fawcett 2006.`,
+	Definition: located(stages.Definition{
+		Formula: "share of the pairs of a pixel on the object and one off it in which the former's value " +
+			"is larger; equal ones count ½",
+		Reference:   "the object's mask or boxes",
+		Aggregation: "one number",
+	}),
 	Version: 1,
 	Inputs:  maskOrBoxes(),
 	Variants: []stages.Variant{{

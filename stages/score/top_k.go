@@ -24,9 +24,13 @@ var TopK = stages.New(stages.Def[TopKParams]{
 choices counts. chance is the object's share of the image, the score of a constant map.
 influence is the score divided by chance, the concept influence: 1 by chance, more if
 the map prefers the object, whatever its size. Only the order of pixels counts. Pixels
-that the mask ignores are left out. Undefined for a mask without object or without
-background, where k is all pixels or more, and for a map without relevance. Theiner et
-al., WACV 2022.`,
+that the mask ignores are left out. Theiner et al., WACV 2022.`,
+	Definition: located(stages.Definition{
+		Formula:     "|top k ∩ object| / k; influence divides it by |object| / n",
+		Reference:   "the object's mask or boxes",
+		Aggregation: "where equal pixels compete for the last places, the mean over all choices",
+		Undefined:   "where the object has no pixel or all, where k is all pixels or more",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   maskOrBoxes(),

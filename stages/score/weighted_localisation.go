@@ -20,8 +20,12 @@ The relevance on the object divided by all relevance, times the number of the im
 pixels divided by that of the object's: how many times as much a pixel of the object has
 as a mean one. 1 for a constant map, and the mean over maps whose pixels are in random
 order; at most the port most, where all of it is on the object. Pixels that the mask
-ignores are left out. Undefined for a mask without object or without background, and for
-a map without relevance. Kohlbrenner et al., IJCNN 2020, who call it μ_w.`,
+ignores are left out. Kohlbrenner et al., IJCNN 2020, who call it μ_w.`,
+	Definition: located(stages.Definition{
+		Formula:     "Σ_{i∈object} aᵢ / Σ a · n / |object|",
+		Reference:   "the object's mask or boxes, and its size",
+		Aggregation: "one number",
+	}),
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   maskOrBoxes(),

@@ -147,7 +147,7 @@ func (g *grid) edges(k int) map[int][]edge {
 // An offset leads from a pixel to another one.
 type offset struct{ square, y, x int }
 
-// offsets lists the offsets by their length, as far as they were asked for.
+// offsets lists offsets by their length, up to a radius that grows on demand.
 type offsets struct {
 	radius int
 	sorted []offset

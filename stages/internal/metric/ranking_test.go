@@ -49,9 +49,9 @@ func TestGoldenRanking(t *testing.T) {
 	}
 }
 
-// TestQuantusWeightedLocalisationDiffers checks that the weight of Quantus 0.6.0 is what is said of it: the
-// object's pixels by those of the batch's images from the third on, together, where Kohlbrenner et al. have
-// the image's by the object's.
+// TestQuantusWeightedLocalisationDiffers checks why Quantus 0.6.0 has other weights: they are the object's
+// pixels by those of the batch's images from the third on, together, where Kohlbrenner et al. have the image's
+// by the object's.
 func TestQuantusWeightedLocalisationDiffers(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/compactness.npz")
 	var mask []uint8
@@ -99,7 +99,7 @@ func TestRankingByHand(t *testing.T) {
 		{"heat", heat(false, 4, 2, 1, 0, 0), (1.25/3 + 2*0.5 + 1) / 4},
 		{"heat by relevance", heat(true, 4, 2, 1, 0, 0), (1.25/1.75 + 2/1.5 + 1) / 4},
 		{"heat of the mask", heat(false, 3, 0, 3, 0, 0), 1},
-		{"heat beside it", heat(false, 0, 3, 0, 0, 0), 0},
+		{"heat off it", heat(false, 0, 3, 0, 0, 0), 0},
 	} {
 		if !near(tt.got, tt.want, 1e-15) {
 			t.Errorf("%s: %v, want %v", tt.what, tt.got, tt.want)
