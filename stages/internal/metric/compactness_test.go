@@ -164,6 +164,10 @@ func TestCompactnessByHand(t *testing.T) {
 		{"histogram of both ends", HistogramEntropy([]float64{-1, 1, -1, 1}, 10), half},
 		// Bins [0,1) and [1,2]: the edge 1 is in the upper one.
 		{"histogram with an edge", HistogramEntropy([]float64{0, 1, 2, 2}, 2), 2*half - 0.75*math.Log(3)},
+		// NumPy's edges are multiples of the width: 0.3 is below three times 0.1, and 29 times 0.01 is 0.29,
+		// though 0.29 by 0.01 is below 29.
+		{"histogram rounded down", HistogramEntropy([]float64{0, 0.3, 0.25, 1}, 10), 1.5 * half},
+		{"histogram rounded up", HistogramEntropy([]float64{0, 0.29, 0.295, 1}, 100), 1.5 * half},
 		{"pixels above a half", float64(Exceeding([]float64{1, 2, 3, 4}, 0.5)), 2},
 		{"pixels above zero", float64(Exceeding([]float64{0, 0, 3, 4}, 0)), 2},
 		{"median", Quantile([]float64{1, 2, 10, 20}, 0.5), 6},
