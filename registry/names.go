@@ -15,6 +15,8 @@ type Metric struct {
 // Metrics returns the metrics in the order of their names. A stage may make several.
 func Metrics() []Metric {
 	return []Metric{
+		{"agreement with the truth", "dataset/units, score/truth", ""},
+		{"agreement of rankings", "stats/agreement", ""},
 		{"area between perturbation curves (ABPC)", "perturb/ablation, score/abpc", ""},
 		{"area over the perturbation curve (AOPC)", "perturb/region, score/aopc",
 			"Quantus RegionPerturbation"},

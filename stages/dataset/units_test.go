@@ -60,7 +60,8 @@ func TestUnits(t *testing.T) {
 		z, z0 := logits("images"), logits("reference")
 		for i := range z {
 			label := tensor(t, r.Payloads["labels"][i]).Int64s()[0]
-			truth, mask := tensor(t, r.Payloads["truth"][i]).Float64s(), tensor(t, r.Payloads["masks"][i]).Raw
+			truth := tensor(t, r.Payloads["truth"][i]).Float64s()
+			mask := tensor(t, r.Payloads["masks"][i]).Raw
 			segments := tensor(t, r.Payloads["segments"][i]).Float64s()
 			sum := 0.0
 			for k, v := range truth {
@@ -80,7 +81,8 @@ func TestUnits(t *testing.T) {
 				t.Errorf("%s: the targets are %v, the label %d", kind, got, label)
 			}
 		}
-		if f := r.Facts["truth"]; f["height"] != "16" || f["classes"] != "2" || f["labels"] != "for\nagainst" {
+		f := r.Facts["truth"]
+		if f["height"] != "16" || f["classes"] != "2" || f["labels"] != "for\nagainst" {
 			t.Errorf("%s: facts %v", kind, f)
 		}
 	}

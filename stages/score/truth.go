@@ -38,8 +38,8 @@ last sees the map's scale: the least error of any multiple of the map is
 		Reference:   "the true attribution t",
 		Aggregation: "one number of each kind over all pixels or segments",
 		Randomness:  "none",
-		Undefined: "where the map has a value that isn't a number; cosine and rank also where the map has no " +
-			"relevance, or for rank is constant, and all four where the truth is such",
+		Undefined: "where the map has a value that isn't finite, and where the truth is 0 everywhere; " +
+			"cosine also for a map of zeros, and rank for a constant map or truth",
 	},
 	Version:  1,
 	Relation: stages.Each,

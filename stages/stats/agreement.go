@@ -14,7 +14,8 @@ import (
 
 // AgreementParams are the parameters of [Agreement].
 type AgreementParams struct {
-	Rank string `yaml:"rank" axis:"scores" doc:"the axis whose ids are ranked, usually method"`
+	Rank      string  `yaml:"rank" axis:"scores" doc:"the axis whose ids are ranked, usually method"`
+	Tolerance float64 `yaml:"tolerance" doc:"means of the reference that differ by at most so much are equal" min:"0"`
 	claims.List
 }
 
@@ -33,19 +34,24 @@ var Agreement = stages.New(stages.Def[AgreementParams]{
 Spearman's ρ between the ranking of methods by their mean scores and that by reference,
 such as score/truth on nets whose true attribution is known: one for each combination of
 the other collapsed axes, such as nets, over the methods that both rank. Means are over the images
-with a score of every method that has one, and better is better, larger or smaller. The
-ρ are items, so that report/leaderboard ranks metrics by them, over nets. Spearman 1904;
-Duan et al., ECCV 2024, compare rankings so.`,
+with a score of every method that has one, and better is better, larger or smaller. pairs
+is the share of two methods, of those that the reference tells apart, that the metric
+orders like it, where equal ones count half: 1/2 by chance. Numbers are items, so that
+report/leaderboard ranks metrics by them, over nets. Spearman 1904; Duan et al., ECCV
+2024, compare rankings by ρ, and Kocmi et al., WMT 2021, metrics by pairs.`,
 	Definition: stages.Definition{
-		Formula: "Spearman's ρ between the methods' mean scores by the metric and by the reference, signed so " +
-			"that better is larger; equal means share the mean of their ranks",
+		Formula: "Spearman's ρ between the methods' mean scores by the metric and by the reference, signed " +
+			"so that better is larger; equal means share the mean of their ranks. pairs: the mean, over " +
+			"pairs of methods with unequal reference, of 1 for the same order, ½ for equal means, 0 for " +
+			"the opposite order",
 		Unit:        "a method, in each combination of the other collapsed axes",
 		Operator:    "none",
 		Response:    "the scores of a metric",
 		Reference:   "the scores on the port reference",
 		Aggregation: "one ρ, of means over the images that have a score of every method with a score",
 		Randomness:  "none",
-		Undefined:   "for fewer than two methods, and where a metric gives all of them the same mean",
+		Undefined: "for fewer than two methods, and where the reference gives all of them the same mean; ρ " +
+			"also where the metric does",
 	},
 	Version:  1,
 	Relation: stages.Whole,
@@ -56,14 +62,18 @@ Duan et al., ECCV 2024, compare rankings so.`,
 	},
 	Outputs: []stages.Port{
 		{Name: "agreement", Type: stages.Scores, Doc: "ρ: an item for each combination"},
-		{Name: "table", Type: stages.TableType, Doc: "ρ, methods, and those with another rank"},
+		{Name: "pairs", Type: stages.Scores, Doc: "the share of pairs in the same order, likewise"},
+		{Name: "table", Type: stages.TableType, Doc: "ρ, pairs, methods, and those with another rank"},
 		claims.Port,
 		claims.AnswerPort,
 	},
 	Facts: func(AgreementParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Direction: stages.Higher, Low: -1, High: 1, Tolerance: rankTolerance,
 			ItemTolerance: 0.1}
-		return map[string]stages.Facts{"agreement": m.Facts(nil), "answer": {"ext": "md"}}, nil
+		pairs := m
+		pairs.Unit, pairs.Low, pairs.Chance = "share", 0, 0.5
+		return map[string]stages.Facts{"agreement": m.Facts(nil), "pairs": pairs.Facts(nil),
+			"answer": {"ext": "md"}}, nil
 	},
 	Run: runAgreement,
 })
@@ -85,6 +95,7 @@ func runAgreement(ctx context.Context, p AgreementParams, e *stages.Env) error {
 	t := stages.Table{Title: "Agreement on the ranking of " + ranked.Axis, Keys: ranked.Others,
 		Numbers: []stages.Column{
 			{Name: "rho", Direction: stages.Higher, Tolerance: rankTolerance, Digits: 2},
+			{Name: "pairs", Unit: "share", Direction: stages.Higher, Tolerance: rankTolerance, Digits: 2},
 			{Name: "n", Unit: "ranked"},
 			{Name: "moved", Unit: "ranked", Direction: stages.Lower},
 		}}
@@ -100,13 +111,16 @@ func runAgreement(ctx context.Context, p AgreementParams, e *stages.Env) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", nameOf(called(found, m.IDs)), err)
 		}
+		b = stat.Tied(b, p.Tolerance)
 		rho, n := stat.SpearmanOfCommon(a, b)
 		// Rounded, so that a ρ of 0.8 is 0.8 where it's compared.
 		rho = math.Round(rho*1e12) / 1e12
+		pairs := sameOrder(a, b)
 		t.Rows = append(t.Rows, stages.Row{Keys: m.IDs,
-			Numbers: numbers(rho, float64(n), float64(moved(a, b)))})
+			Numbers: numbers(rho, pairs, float64(n), float64(moved(a, b)))})
 		found.Add(m.IDs, rho)
 		e.Emit("agreement", nameOf(m.IDs), "", stages.Scalar(rho))
+		e.Emit("pairs", nameOf(m.IDs), "", stages.Scalar(pairs))
 	}
 	e.Set("table", t.Encode())
 	return told(e, p.List, found, t.Numbers[0], claims.Words{Verb: "have", More: "a larger correlation",
@@ -132,4 +146,25 @@ func qualities(c, other *scores.Contest, m, reference *scores.Case) (a, b []floa
 		}
 	}
 	return means.Quality, b, nil
+}
+
+// sameOrder returns the share of the pairs with unequal b that a orders like b, where equal a count half; NaN
+// without such pairs. A pair with a NaN doesn't count.
+func sameOrder(a, b []float64) float64 {
+	same, pairs := 0.0, 0
+	for i := range b {
+		for k := range i {
+			if !(b[i] < b[k] || b[i] > b[k]) || math.IsNaN(a[i]) || math.IsNaN(a[k]) {
+				continue
+			}
+			pairs++
+			switch {
+			case a[i] == a[k]:
+				same += 0.5
+			case (a[i] > a[k]) == (b[i] > b[k]):
+				same++
+			}
+		}
+	}
+	return same / float64(pairs)
 }

@@ -42,6 +42,7 @@ func TestAgreement(t *testing.T) {
 		}
 	}
 	want := map[string]float64{"same": 1, "opposite": -1, "tied": nan, "near": 0.8}
+	pairs := map[string]float64{"same": 1, "opposite": 0, "tied": 0.5, "near": 5.0 / 6}
 	p := &AgreementParams{Rank: "method", List: claims.List{Claims: []string{"rho > 0.5 where net=near"}}}
 	in := map[string][]stages.Data{"scores": metric, "reference": reference}
 	r := stagetest.Run(t, Agreement, p, in)
@@ -50,6 +51,15 @@ func TestAgreement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		same, err := stages.DecodeTensor(r.Payloads["pairs"][i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []float64{float64(row.Numbers[1]), same.Float64s()[0]} {
+			if w := pairs[row.Keys[0]]; !(math.Abs(got-w) < 1e-12) {
+				t.Errorf("%v: the share of pairs is %v, want %v", row.Keys, got, w)
+			}
+		}
 		for _, got := range []float64{float64(row.Numbers[0]), x.Float64s()[0]} {
 			if w := want[row.Keys[0]]; !(math.Abs(got-w) < 1e-12) && !(math.IsNaN(got) && math.IsNaN(w)) {
 				t.Errorf("%v: ρ is %v, want %v", row.Keys, got, w)
@@ -57,12 +67,34 @@ func TestAgreement(t *testing.T) {
 		}
 	}
 	for _, row := range tableOf(t, r, "table").Rows {
-		if n := row.Numbers; row.Keys[0] == "near" && (n[1] != 4 || n[2] != 2) {
-			t.Errorf("of %v ranked, %v moved, want 2 of 4", n[1], n[2])
+		if n := row.Numbers; row.Keys[0] == "near" && (n[2] != 4 || n[3] != 2) {
+			t.Errorf("of %v ranked, %v moved, want 2 of 4", n[2], n[3])
 		}
 	}
 	if answer := string(r.Payloads["answer"][0]); answer != "Rho is above 0.5 (net near): 0.80.\n" {
 		t.Errorf("the answer is %q", answer)
+	}
+}
+
+// TestAgreementWithinTolerance checks that methods that the reference can't tell apart don't count in pairs,
+// and share their rank in ρ: here a and b, whose order the metric has the other way round.
+func TestAgreementWithinTolerance(t *testing.T) {
+	in := map[string][]stages.Data{}
+	for port, values := range map[string][]float64{"scores": {1, 2, 0}, "reference": {1, 0.999, 0}} {
+		for k, x := range values {
+			in[port] = append(in[port],
+				cell(stages.Higher, []float64{x}, "method", []string{"a", "b", "c"}[k]))
+		}
+	}
+	for tolerance, want := range map[float64][2]float64{0: {0.5, 2.0 / 3}, 0.01: {math.Sqrt(0.75), 1},
+		2: {nan, nan}} {
+		r := stagetest.Run(t, Agreement, &AgreementParams{Rank: "method", Tolerance: tolerance}, in)
+		for k, x := range tableOf(t, r, "table").Rows[0].Numbers[:2] {
+			if got := float64(x); !(math.Abs(got-want[k]) < 1e-9) &&
+				!(math.IsNaN(got) && math.IsNaN(want[k])) {
+				t.Errorf("tolerance %v: number %d is %v, want %v", tolerance, k, got, want[k])
+			}
+		}
 	}
 }
 

@@ -22,8 +22,8 @@ func (n *Net) Model() (modelfile.Model, error) {
 						Value: []int64{int64(n.Patch), int64(n.Patch * n.kind.cells)}}),
 				onnx.NewNode("hidden", "Relu", []string{"cells"}, []string{"hidden"}),
 				onnx.NewNode("flat", "Flatten", []string{"hidden"}, []string{"flat"}),
-				onnx.NewNode("logits", "Gemm", []string{"flat", "logits.weight", "logits.bias"}, []string{"logits"},
-					onnx.Attr{Name: "transB", Value: 1}),
+				onnx.NewNode("logits", "Gemm", []string{"flat", "logits.weight", "logits.bias"},
+					[]string{"logits"}, onnx.Attr{Name: "transB", Value: 1}),
 			}}}}
 	m.SetInputs(onnx.Value{Name: "images", Elem: onnxpb.TensorProto_FLOAT, Known: true,
 		Shape: []int{onnx.Free, 3, n.Side(), n.Side()}})

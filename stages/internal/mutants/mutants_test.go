@@ -333,7 +333,11 @@ var mutants = []mutant{
 	{"score/truth.go", "out[k] += v", "out[k] = v", "score.TestTruthByHand"},
 	{"stats/agreement.go", "stat.SpearmanOfCommon(a, b)", "stat.SpearmanOfCommon(a, a)",
 		"stats.TestAgreement"},
-	{"stats/agreement.go", "return means.Quality, b, nil", "return means.Mean, b, nil", "stats.TestAgreement"},
+	{"stats/agreement.go", "same += 0.5", "same++", "stats.TestAgreement"},
+	{"stats/agreement.go", "stat.Tied(b, p.Tolerance)", "stat.Tied(b, 0)",
+		"stats.TestAgreementWithinTolerance"},
+	{"stats/agreement.go", "return means.Quality, b, nil", "return means.Mean, b, nil",
+		"stats.TestAgreement"},
 
 	// tests of differences: stats/wilcoxon, stats/friedman and report/leaderboard
 	{"internal/stat/wilcoxon.go", "variance := (n*(n+1)*(2*n+1) - ties/2) / 24",
