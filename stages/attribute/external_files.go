@@ -1,17 +1,15 @@
 package attribute
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/itemfile"
 	"github.com/runexp/runexp/stages/internal/npy"
 )
 
@@ -21,14 +19,8 @@ import (
 // maxMap is the largest size of a map's file in bytes.
 const maxMap = 1 << 30
 
-// candidates returns the names that an item's map may have: its id, with or without the extension of the
-// picture.
-func candidates(id string) []string {
-	if short := strings.TrimSuffix(id, path.Ext(id)); short != id && short != "" {
-		return []string{id, short}
-	}
-	return []string{id}
-}
+// mapFiles are the files of maps.
+var mapFiles = itemfile.Kind{Noun: "map", Extensions: []string{".npy"}}
 
 // externalSources finds the map of each item. The Note of a source is the array's name in an archive, or its
 // index in a stack.
@@ -39,28 +31,11 @@ func externalSources(root string, ids []string) ([]stages.Source, error) {
 	}
 	switch {
 	case info.IsDir():
-		return folderSources(root, ids)
+		return mapFiles.InFolder(root, ids)
 	case strings.EqualFold(filepath.Ext(root), ".npz"):
 		return archiveSources(root, ids)
 	}
 	return stackSources(root, ids)
-}
-
-func folderSources(root string, ids []string) ([]stages.Source, error) {
-	return matchItems(root, ids, func(name string) (stages.Source, bool, error) {
-		rel := filepath.FromSlash(name) + ".npy"
-		if !filepath.IsLocal(rel) {
-			return stages.Source{}, false, fmt.Errorf("%q would lie outside the folder", name)
-		}
-		file := filepath.Join(root, rel)
-		if _, err := os.Stat(file); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
-			return stages.Source{}, false, err
-		}
-		return stages.Source{File: file}, true, nil
-	})
 }
 
 func archiveSources(root string, ids []string) ([]stages.Source, error) {
@@ -70,48 +45,10 @@ func archiveSources(root string, ids []string) ([]stages.Source, error) {
 	}
 	defer z.Close()
 	arrays := z.Names()
-	return matchItems(root, ids, func(name string) (stages.Source, bool, error) {
+	return mapFiles.Match(root, ids, func(name string) (stages.Source, bool, error) {
 		_, held := slices.BinarySearch(arrays, name)
 		return stages.Source{File: root, Note: name}, held, nil
 	})
-}
-
-// matchItems finds the map of every item under one of its candidate names, and refuses a map that matches two
-// items.
-func matchItems(root string, ids []string,
-	find func(name string) (stages.Source, bool, error)) ([]stages.Source, error) {
-	sources := make([]stages.Source, len(ids))
-	owner := map[string]string{}
-	var missing []string
-	for i, id := range ids {
-		found := false
-		for _, name := range candidates(id) {
-			s, ok, err := find(name)
-			if err != nil {
-				return nil, stages.BadField("path", "item %q: %w", id, err)
-			}
-			if !ok {
-				continue
-			}
-			if other, twice := owner[name]; twice {
-				return nil, stages.BadField("path", "%s: the map %q would be both of item %q and of %q", root,
-					name, other, id)
-			}
-			owner[name] = id
-			s.ID = id
-			sources[i], found = s, true
-			break
-		}
-		if !found {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) > 0 {
-		n := candidates(missing[0])
-		return nil, stages.BadField("path", "%s has no map of %d of %d items: item %q would be %s.npy", root,
-			len(missing), len(ids), missing[0], strings.Join(n, ".npy or "))
-	}
-	return sources, nil
 }
 
 func stackSources(root string, ids []string) ([]stages.Source, error) {
