@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/score"
+	"github.com/runexp/runexp/stages/segments"
 	"github.com/runexp/runexp/stages/stats"
 )
 
@@ -134,6 +135,7 @@ func Builtin() *Set {
 		score.GAECurve,
 		score.GridPointing,
 		score.Infidelity,
+		score.IROF,
 		score.IoU,
 		score.Lipschitz,
 		score.MAS,
@@ -161,6 +163,12 @@ func Builtin() *Set {
 		stats.Agreement,
 		score.TopK,
 		score.WeightedLocalisation,
+		segments.External,
+		segments.Felzenszwalb,
+		segments.Grid,
+		segments.Mask,
+		segments.Quickshift,
+		segments.SLIC,
 		stats.Consistency,
 		stats.Friedman,
 		stats.ICR,

@@ -9,7 +9,7 @@ import (
 // guides are the pages of docs that explain stages one by one, docs/metrics.md and docs/methods.md, with
 // their families of stages.
 var guides = map[string][]string{
-	"metrics": {"score", "perturb", "mosaic", "stats", "fuse"},
+	"metrics": {"score", "perturb", "segments", "mosaic", "stats", "fuse"},
 	"methods": {"attribute"},
 }
 

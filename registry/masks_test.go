@@ -17,6 +17,7 @@ var maskReaders = map[string]string{
 	"perturb/pic":      "its masks are random pixels",
 	"perturb/sic":      "its masks are random pixels",
 	"perturb/segments": "any numbers are segments",
+	"segments/mask":    "any numbers are segments",
 	"report/sheet":     "outlines the object alone; tested there",
 }
 

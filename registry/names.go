@@ -49,6 +49,8 @@ func Metrics() []Metric {
 		{"inter-rater reliability (IRR)", "stats/irr", ""},
 		{"internal consistency reliability (ICR)", "stats/icr", ""},
 		{"intersection over union (IoU)", "score/iou", ""},
+		{"iterative removal of features (IROF)", "segments/slic (of: input), perturb/ablation " +
+			"(unit: segment, substrate: channel-mean, values: signed), score/irof", "Quantus IROF"},
 		{"local Lipschitz estimate", "perturb/noise, score/lipschitz", "Quantus LocalLipschitzEstimate"},
 		{"magnitude-aligned scoring (MAS)", "perturb/insertion, perturb/deletion, score/mas", ""},
 		{"max-sensitivity", "perturb/noise (distribution: uniform), score/sensitivity.max",

@@ -26,8 +26,8 @@ var quantusClasses = []string{
 
 // arriving are those that aren't here yet.
 var arriving = []string{
-	"Completeness", "InputInvariance", "IROF", "Sufficiency", "BatchSufficiency", "EfficientMPRT",
-	"SmoothMPRT", "Consistency", "Continuity", "RelativeInputStability", "RelativeOutputStability",
+	"Completeness", "InputInvariance", "Sufficiency", "BatchSufficiency", "EfficientMPRT", "SmoothMPRT",
+	"Consistency", "Continuity", "RelativeInputStability", "RelativeOutputStability",
 	"RelativeRepresentationStability",
 }
 

@@ -74,7 +74,8 @@ func measuresOf(s *stages.Stage, of func(port string) stages.Facts) map[string]s
 // unless it names another order.
 func ordinary(port string) stages.Facts {
 	f := stages.Facts{"responses": "probability,logit,correct", "order": "morf", "direction": "lower",
-		"height": "64", "width": "64", "grid": "2", "step_pixels": "64", "imputation": "noisy-linear"}
+		"height": "64", "width": "64", "grid": "2", "step_pixels": "64", "imputation": "noisy-linear",
+		"unit": "segment"}
 	switch port {
 	case "insertion":
 		f["order"], f["direction"] = "insertion", "higher"

@@ -25,7 +25,7 @@ import (
 
 const module = "github.com/runexp/runexp/"
 
-const families = "dataset|mosaic|model|attribute|maps|perturb|score|stats|fuse|report"
+const families = "dataset|mosaic|model|attribute|maps|perturb|segments|score|stats|fuse|report"
 
 // The picture of the house: who may not import whom, not even through others. cmd → registry →
 // stages/<family> → stages, and cmd → pipeline → stages.

@@ -126,6 +126,19 @@ var mutants = []mutant{
 	{"score/delta.go", "stages.Scalar(curve[0]-curve[k])", "stages.Scalar(curve[0]-curve[k-1])",
 		"score.TestDelta"},
 
+	// segments/, score/irof
+	{"internal/superpixel/slic.go", "1 / (step * step)", "1.01 / (step * step)",
+		"internal/superpixel.TestEqualsScikitImage"},
+	{"internal/superpixel/connected.go", "adjacent = out[j]", "adjacent = max(adjacent, out[j])",
+		"internal/superpixel.TestEqualsScikitImage"},
+	{"internal/superpixel/felzenszwalb.go", "inner[a] + scale/float64(f.size[a])", "inner[a] + scale",
+		"internal/superpixel.TestEqualsScikitImage"},
+	{"internal/superpixel/quickshift.go", "math.Ceil(3 * p.Kernel)", "math.Ceil(2 * p.Kernel)",
+		"internal/superpixel.TestEqualsScikitImage"},
+	{"segments/grid.go", "k * cells / size", "k / cells", "segments.TestGrid"},
+	{"score/irof.go", "metric.MeanDrop(curve) / curve[0]", "metric.MeanDrop(curve)", "score.TestIROF"},
+	{"score/irof.go", "!(curve[0] > 0)", "curve[0] == 0", "score.TestIROF"},
+
 	// perturb/pic, score/pic, score/pic-curve
 	{"internal/metric/pic.go", "min(max((v-low)/(high-low), 0), 1)",
 		"min(max(1.01*(v-low)/(high-low), 0), 1)", "score.TestPIC"},
