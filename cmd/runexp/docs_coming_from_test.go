@@ -80,8 +80,9 @@ func TestDocsComingFrom(t *testing.T) {
 	}
 }
 
-// theirs are the public names of libraries that docs/coming-from.md translates: captum 0.9.0, shap 0.51.0 and lime
-// 0.2.0.1. docs/equality/run compares those of captum, Quantus and pytorch-grad-cam with the packages.
+// theirs are the public names of libraries that docs/coming-from.md translates: captum 0.9.0, shap 0.51.0
+// and lime 0.2.0.1. docs/equality/run compares those of captum, Quantus and pytorch-grad-cam with the
+// packages.
 var theirs = []string{
 	"Saliency", "InputXGradient", "IntegratedGradients", "DeepLift", "DeepLiftShap", "GradientShap",
 	"GuidedBackprop", "Deconvolution", "GuidedGradCam", "Occlusion", "FeatureAblation",
