@@ -2,8 +2,10 @@ package perturb_test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,9 +42,10 @@ type metricBench struct {
 // BenchmarkMetrics measures metrics in images a second: the command on an experiment, as the slope between
 // two numbers of images, so that its start and the compilation of programs don't count; the passes of the
 // same programs that the metric needs, in a loop; and the official code and a well-batched one in PyTorch, as
-// testdata/metrics.py writes them. All have two threads, or one with GOMAXPROCS=1: on a machine that has
-// other work, PyTorch's threads mostly wait for each other. One run of each makes a round; medians of rounds,
-// and of their ratios, are reported. Ratios of processor time are less disturbed by other work.
+// testdata/metrics.py writes them; of the metrics of replaced subsets, Quantus and captum. All have two
+// threads, or one with GOMAXPROCS=1: on a machine that has other work, PyTorch's threads mostly wait for each
+// other. One run of each makes a round; medians of rounds, and of their ratios, are reported. Ratios of
+// processor time are less disturbed by other work.
 //
 // Images and maps are random. On the shapes of ResNet-50 and ViT-B/16 curves have 28 steps rather than 224,
 // here and in PyTorch: they cost an eighth, and what an image costs apart from its passes weighs eight times
@@ -79,19 +82,25 @@ func BenchmarkMetrics(b *testing.B) {
 func (m metricBench) run(b *testing.B, command string) {
 	modeltest.Runtime(b)
 	ask := m.startTorch(b)
-	for _, metric := range []string{"mas-rise", "ablation", "road", "pic", "gae"} {
+	names := append([]string{"mas-rise", "ablation", "road", "pic", "gae"},
+		slices.Sorted(maps.Keys(subsetMetrics))...)
+	for _, metric := range names {
 		if m.metrics != nil && !slices.Contains(m.metrics, metric) {
 			continue
 		}
 		b.Run(metric, func(b *testing.B) {
 			var ours, bare, official, batched []cost
 			var remarks [2]string
+			peers := []string{"official", "batched"}
+			if subsetMetrics[metric].passes > 0 {
+				peers = []string{"quantus", "captum"}
+			}
 			for b.Loop() {
 				for range metricRounds {
 					ours = append(ours, m.slope(b, command, metric))
 					bare = append(bare, m.bare(b, metric))
 					for k, theirs := range []*[]cost{&official, &batched} {
-						c, remark := ask(metric + [...]string{" official", " batched"}[k])
+						c, remark := ask(metric + " " + peers[k])
 						if remarks[k] = remark; c.wall > 0 {
 							*theirs = append(*theirs, c)
 						}
@@ -107,7 +116,7 @@ func (m metricBench) run(b *testing.B, command string) {
 				spread(ours, cost.seconds), spread(ours, cost.processing), over(ours, bare, cost.seconds),
 				over(ours, bare, cost.processing))
 			for k, theirs := range [][]cost{official, batched} {
-				name := [...]string{"official", "batched"}[k]
+				name := peers[k]
 				if theirs == nil {
 					text += fmt.Sprintf("\n%s: skipped: %s", name, remarks[k])
 					continue
@@ -214,6 +223,35 @@ var experiments = map[string]string{
 `,
 }
 
+// A subsetMetric is a metric of replaced subsets: the parameters of perturb/subset and of the score, and the
+// forward passes of an image of 64×64 pixels.
+type subsetMetric struct {
+	subset, score string
+	passes        int
+}
+
+var subsetMetrics = map[string]subsetMetric{
+	"faithfulness-correlation": {"samples: 100, sizes: [224]", "", 102},
+	"faithfulness-estimate":    {"draw: single, unit: region, region: 4", "", 258},
+	"infidelity":               {"draw: single, unit: region, region: 4", "map: contribution", 258},
+	"monotonicity-correlation": {"draw: single, unit: region, region: 16, substrate: random, repeats: 100", "", 1602},
+	"mu-fidelity":              {"draw: bernoulli, p: 0.2, samples: 200, unit: region, region: 8", "", 202},
+	"non-sensitivity":          {"draw: single, unit: region, region: 4", "", 258},
+	"sensitivity-n":            {"samples: 100, shares: [0.001, 0.004, 0.015, 0.055, 0.21, 0.8]", "", 602},
+}
+
+// stagesOf returns the stages of a metric.
+func stagesOf(metric string) string {
+	m, ok := subsetMetrics[metric]
+	if !ok {
+		return experiments[metric]
+	}
+	return fmt.Sprintf(`
+  subset: {uses: perturb/subset, in: {model: model, images: images}, with: {%s}}
+  score:  {uses: score/%s, in: {maps: maps, subsets: subset}, with: {%s}}
+`, m.subset, metric, m.score)
+}
+
 // execute runs the command on an experiment in a new store. GAE counts mosaics, of four images each.
 func (m metricBench) execute(b *testing.B, command, metric string, images int) cost {
 	name, axes := metric, ""
@@ -230,7 +268,7 @@ func (m metricBench) execute(b *testing.B, command, metric string, images int) c
 		"  images: {uses: dataset/shapes, with: {count: %d, size: %d}}\n"+
 		"  model: {uses: model/onnx, with: {path: %q, preset: %s, size: %d}}\n%s%spublish: []\n", axes,
 		images, m.size, m.path, m.preset, m.size, maps,
-		strings.ReplaceAll(experiments[name], "STEPS", fmt.Sprint("steps: ", m.steps)))
+		strings.ReplaceAll(stagesOf(name), "STEPS", fmt.Sprint("steps: ", m.steps)))
 	dir := b.TempDir()
 	file := filepath.Join(dir, "metric.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -280,8 +318,10 @@ func (m metricBench) bare(b *testing.B, metric string) cost {
 				}
 				return nil
 			}
-		case "road", "pic": // as many passes as on average, since images share batches
-			points := map[string]int{"road": 8, "pic": 15}[metric]
+		case "road", "pic", "faithfulness-correlation", "faithfulness-estimate", "infidelity",
+			"monotonicity-correlation", "mu-fidelity", "non-sensitivity", "sensitivity-n":
+			// as many passes as on average, since images share batches
+			points := cmp.Or(map[string]int{"road": 8, "pic": 15}[metric], subsetMetrics[metric].passes)
 			f, err := n.Forward(b.Context(), slot, n.Fit(points*batch, batch))
 			if err != nil {
 				b.Fatal(err)

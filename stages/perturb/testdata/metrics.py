@@ -3,9 +3,9 @@
     python metrics.py FOLDER         writes FOLDER/resnet18_32.onnx, for 32 x 32 pixels, if it isn't there
     python metrics.py time NET STEPS THREADS   answers questions on stdin, a line each
 
-A question is "METRIC official" or "METRIC batched", an answer the seconds and the processor's seconds that one
-image took, and a remark. Images and maps are random, and the time for these isn't counted; curves have STEPS
-steps of equal size.
+A question is "METRIC official" or "METRIC batched", or "METRIC quantus" or "METRIC captum", an answer the seconds
+and the processor's seconds that one image took, and a remark. Images and maps are random, and the time for these
+isn't counted; curves have STEPS steps of equal size.
 
 "official" computes as the authors' code does, in our own words: a curve copies the image on the CPU at every
 step, sets the step's pixels by index, and classifies the copies fifty at a time; RISE and MAS are two codes
@@ -17,6 +17,10 @@ torch.where a batch, over pixels whose rank is below the step's count, with noth
 fastest of 8, 16 and 50; RISE and MAS read the same curves. ROAD's systems of all shares and channels are one
 conjugate gradient over a tensor, the weights a convolution. PIC triangulates once a step for all channels, and
 classifies all steps at once. GAE takes both sequences, and all twenty images of a method, as one batch.
+
+"quantus" and "captum" call these libraries with their defaults, or with the number of samples that runexp's stage
+has; Quantus gets IMAGES images at once, captum one image and batches of BATCH perturbed ones. Where a default would
+take hours, a part of its steps is measured, and the remark has the factor.
 """
 import io
 import math
@@ -44,6 +48,7 @@ sys.path[:0] = [str(ROOT / "experiments/quickstart"), str(ROOT / "stages/interna
 import nets  # noqa: E402
 import shapes  # noqa: E402
 
+IMAGES, BATCH = 16, 16
 SHARES = .1, .2, .3, .4, .5, .7, .9
 THRESHOLDS = .005, .01, .02, .03, .04, .05, .07, .10, .13, .21, .34, .5, .75
 NEIGHBOURS = [(dy, dx, 1 / 12 if dy and dx else 1 / 6) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
@@ -330,6 +335,57 @@ class Bench:
     def gae_batched(self):
         return self.gae(True)
 
+    # Metrics of random subsets, by Quantus and captum.
+
+    def by_quantus(self, name, images=IMAGES, factor=1, **options):
+        """The cost of an image by a metric of Quantus, of as many images at once."""
+        import quantus
+        if not hasattr(np, "trapz"):
+            np.trapz = np.trapezoid  # which newer NumPys have no longer, and Quantus calls
+        x = torch.rand(images, 3, self.side, self.side)
+        maps = np.random.default_rng(0).random((images, 1, self.side, self.side))
+        metric = getattr(quantus, name)(disable_warnings=True, display_progressbar=False, **options)
+        y = self.net(x).argmax(1).numpy()
+        start, before = time.perf_counter(), time.process_time()
+        metric(model=self.net, x_batch=x.numpy(), y_batch=y, a_batch=maps, channel_first=True, device="cpu")
+        spent = time.perf_counter() - start, time.process_time() - before
+        text = ", ".join(f"{k}={v}" for k, v in options.items())
+        return *(v * factor / images for v in spent), f"{name}({text})" + (f", times {factor}" if factor > 1 else "")
+
+    def faithfulness_correlation_quantus(self):
+        return self.by_quantus("FaithfulnessCorrelation")
+
+    def faithfulness_estimate_quantus(self):
+        return self.by_quantus("FaithfulnessEstimate", factor=64, features_in_step=64)
+
+    def infidelity_quantus(self):
+        return self.by_quantus("Infidelity")
+
+    def infidelity_captum(self):
+        from captum.metrics import infidelity
+        target = self.net(self.image).argmax(1)
+        maps = self.map.expand(1, 3, -1, -1).contiguous()
+
+        def perturb(inputs):
+            keep = torch.ones(len(inputs), 1, self.side, self.side)
+            for k, (y, x) in enumerate(torch.randint(self.side // 8, (len(inputs), 2)).tolist()):
+                keep[k, :, 8 * y:8 * y + 8, 8 * x:8 * x + 8] = 0
+            return inputs * (1 - keep), inputs * keep
+        infidelity(self.net, perturb, self.image, maps, target=target, n_perturb_samples=64, max_examples_per_batch=BATCH)
+        return "64 squares of 8 pixels"
+
+    def sensitivity_n_quantus(self):
+        return self.by_quantus("SensitivityN", factor=64, features_in_step=64)
+
+    def monotonicity_quantus(self):
+        return self.by_quantus("Monotonicity", factor=64, features_in_step=64)
+
+    def monotonicity_correlation_quantus(self):
+        return self.by_quantus("MonotonicityCorrelation", images=4, factor=640, features_in_step=64, nr_samples=10)
+
+    def non_sensitivity_quantus(self):
+        return self.by_quantus("NonSensitivity", factor=64, features_in_step=64)
+
 
 def write(folder):
     folder.mkdir(parents=True, exist_ok=True)
@@ -351,11 +407,16 @@ def main():
     bench = Bench(sys.argv[2], int(sys.argv[3]))
     print(torch.__version__, flush=True)
     for line in sys.stdin:
-        run = getattr(bench, "_".join(line.replace("-", "_").split()))
+        run = getattr(bench, "_".join(line.replace("-", "_").split()), None)
+        if run is None:
+            print("it doesn't have this metric", flush=True)
+            continue
         bench.fresh()
         start, before = time.perf_counter(), time.process_time()
-        remark = run()
-        print(time.perf_counter() - start, time.process_time() - before, remark, flush=True)
+        told = run()
+        if isinstance(told, str):
+            told = time.perf_counter() - start, time.process_time() - before, told
+        print(*told, flush=True)
 
 
 if __name__ == "__main__":
