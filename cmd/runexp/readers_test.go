@@ -64,6 +64,7 @@ var readers = map[string]string{
 	"stages/ort/simplify.go":              "maxModel",
 	"stages/ort/wheel.go":                 "own: Python's environment",
 	"stages/model/onnx.go":                "maxLabels",
+	"stages/segments/external.go":         "maxLabels",
 	"stages/score/external.go":            "maxScores maxColumns",
 	"stages/stagetest/arrays.go":          "own: of tests",
 }

@@ -29,7 +29,7 @@ func TestIROF(t *testing.T) {
 	check(t, r, "scores", 1e-12, want, 0.75, want, 0, -6.75, nan, nan)
 	in["curves"] = []stages.Data{stagetest.Items(segmentFacts("morf"),
 		stages.NewTensor([]float64{1, 1, -2, 1, 1, 1}, 3, 2).Encode())}
-	check(t, stagetest.Run(t, IROF, &IROFParams{"logit"}, in), "scores", 0, nan) // no share of a negative logit
+	check(t, stagetest.Run(t, IROF, &IROFParams{"logit"}, in), "scores", 0, nan) // it is negative
 	for order, direction := range map[string]stages.Direction{"morf": stages.Higher, "lerf": stages.Lower} {
 		in["curves"] = []stages.Data{stagetest.Items(segmentFacts(order), curve(1, 0))}
 		m := stages.MeasureOf(stagetest.Run(t, IROF, nil, in).Facts["scores"])

@@ -11,6 +11,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -132,17 +133,18 @@ func newWorld(t *testing.T) *world {
 		s, _ := set.Lookup(name)
 		w.stages = append(w.stages, s)
 	}
-	photos, maps := photographs(t), mapFiles(t)
+	photos, external := photographs(t), mapFiles(t)
 	net := filepath.Join("..", "..", "..", "experiments", "quickstart", "resnet.onnx")
 	w.params = map[string]map[string]any{
 		"dataset/folder":           {"path": photos},
 		"dataset/shapes":           {"count": count, "size": side},
-		"attribute/external":       {"path": maps},
+		"attribute/external":       {"path": external},
 		"attribute/partition-shap": {"evaluations": 60},
 		"attribute/rise":           {"masks": 20},
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
 		"fuse/rankings":            {"rank": "method"},
+		"segments/external":        {"path": labelFiles(t)},
 		"stats/agreement":          {"rank": "method"},
 		"stats/consistency":        {"rank": "method"},
 		"stats/friedman":           {"rank": "method"},
@@ -192,6 +194,10 @@ func newWorld(t *testing.T) *world {
 		w.params["perturb/ablation"] = map[string]any{"order": order}
 		curves := w.run(t, ablation, w.in(t, ablation)).data("curves")
 		w.ports["score/abpc "+order] = curves
+		ofSegments := curves
+		ofSegments.Facts = maps.Clone(curves.Facts)
+		ofSegments.Facts["unit"] = "segment"
+		w.ports["score/irof curves"] = ofSegments
 		road := w.stage(t, "perturb/road")
 		w.params["perturb/road"] = map[string]any{"order": order}
 		w.ports["score/road "+order] = w.run(t, road, w.in(t, road)).data("curves")
@@ -454,6 +460,23 @@ func drawnMaps() (payloads [][]byte) {
 		payloads = append(payloads, stages.NewTensor(values, side, side).Encode())
 	}
 	return payloads
+}
+
+// labelFiles writes label maps of four rectangles, of the size of the images.
+func labelFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range count {
+		labels := make([]int64, side*side)
+		for k := range labels {
+			labels[k] = int64(k/side/(8+i)%2 + 2*(k%side/32))
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("item-%d.npy", i)),
+			golden.NPY(stages.NewTensor(labels, side, side)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // mapFiles returns a folder with the same maps as files.

@@ -66,8 +66,8 @@ func (k Kind) Match(root string, ids []string,
 				files = append(files, name+extension)
 			}
 		}
-		return nil, stages.BadField("path", "%s has no %s of %d of %d items: item %q would be %s", root, k.Noun,
-			len(missing), len(ids), missing[0], strings.Join(files, " or "))
+		return nil, stages.BadField("path", "%s has no %s of %d of %d items: item %q would be %s", root,
+			k.Noun, len(missing), len(ids), missing[0], strings.Join(files, " or "))
 	}
 	return sources, nil
 }

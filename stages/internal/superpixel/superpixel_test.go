@@ -197,7 +197,7 @@ func TestCombs(t *testing.T) {
 		rows, columns    comb
 	}{
 		{100, 100, 100, comb{5, 10}, comb{5, 10}},
-		{224, 224, 100, comb{11, 22}, comb{11, 22}}, // 22.4: the start is that of the distance before rounding
+		{224, 224, 100, comb{11, 22}, comb{11, 22}}, // of a distance of 22.4
 		{3, 300, 30, comb{1, 3}, comb{5, 10}},       // rows of 3 pixels are taken whole
 		{300, 3, 30, comb{5, 10}, comb{1, 3}},
 		{1, 50, 5, comb{0, 1}, comb{5, 10}},
