@@ -31,7 +31,7 @@ Metric for Explanation Methods", ICLR workshop 2020.`,
 	Relation:   stages.Each,
 	Inputs: []stages.Port{{Name: "curves", Type: stages.Curves,
 		Doc: "curves that remove segments: of perturb/ablation with unit: segment"}},
-	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the mean relative drop"}},
+	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the mean relative drop"}},
 	Defaults: IROFParams{Response: "probability"},
 	Facts: func(p IROFParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if err := checkRemoval(in, "curves"); err != nil {
