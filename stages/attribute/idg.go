@@ -26,7 +26,7 @@ var IDG = method(stages.Def[IDGParams]{
 (x − b)·∫ ∂f/∂x·∂f/∂α dα along the straight path from a baseline b to the image x:
 derivatives count where the output rises, and hardly where it is saturated. Samples are
 placed in proportion to the output's slope, which a first pass measures between equally
-spaced positions, from 0 for the least slope. The values of a map don't sum to a difference
+spaced positions, none for the least slope. The values of a map don't sum to a difference
 of outputs. Walker et al., "Integrated Decision Gradients: Compute Your Attributions
 Where the Model Makes Its Decision", AAAI 2024.`,
 	Version:   1,
@@ -35,8 +35,8 @@ Where the Model Makes Its Decision", AAAI 2024.`,
 	Variants: []stages.Variant{{
 		Item: "samples and slopes", Default: "variant: paper",
 		Differs: "the authors' code takes an interval's samples in the next one, and leaves no room for " +
-			"intervals without samples, so that later samples move towards the baseline; its slopes are " +
-			"differences of successive outputs, 0 for the first, and it divides by the number of samples " +
+			"intervals without samples, so that later samples move towards the baseline and where the " +
+			"output falls throughout, rounding alone places them; its slopes are differences of successive outputs, 0 for the first, and it divides by the number of samples " +
 			"once more, which scales a whole map (variant: official)",
 		Golden: "paths.npz",
 	}},
@@ -150,7 +150,9 @@ func stretched(slopes []float64) []float64 {
 
 // samplesBySlope returns as many samples as there are responses. The intervals between these have samples in
 // proportion to their stretched slopes, as nearly as whole numbers allow: what is left over goes to the
-// largest remainders. The samples of an interval cut it into equal parts, at whose beginnings they lie.
+// largest remainders. The samples of an interval cut it into equal parts, at whose beginnings they lie. Each
+// stands for the path up to the next one, the first also for what is before it, so that intervals without
+// samples count.
 func samplesBySlope(responses []float64) []sample {
 	n, intervals := len(responses), len(responses)-1
 	slopes := make([]float64, intervals)
@@ -177,6 +179,14 @@ func samplesBySlope(responses []float64) []sample {
 	var out []sample
 	for k, count := range counts {
 		out = appendSamples(out, float64(k)/float64(intervals), 1/float64(intervals), count)
+	}
+	end := 1.0
+	for k := len(out) - 1; k >= 0; k-- {
+		from := out[k].at
+		if k == 0 {
+			from = 0
+		}
+		out[k].width, end = end-from, from
 	}
 	return out
 }

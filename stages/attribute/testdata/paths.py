@@ -112,10 +112,8 @@ def idg_paper(net, x, b, target, steps):
     count = np.floor(exact).astype(int)
     for k in sorted(range(steps - 1), key=lambda k: -(exact[k] - count[k]))[:steps - count.sum()]:
         count[k] += 1
-    at, width = [], []
-    for k, n in enumerate(count):
-        at += [(k + m / n) / (steps - 1) for m in range(n)]
-        width += [1 / max(n, 1) / (steps - 1)] * n
+    at = [(k + m / n) / (steps - 1) for k, n in enumerate(count) for m in range(n)]
+    width = np.diff([0.0] + at[1:] + [1.0])  # the first sample stands for what is before it, too
     g, _ = derivative(net, line(x, b, at), target)
     along = (g * (x - b)).sum((1, 2, 3))
     return ((along * torch.tensor(width)).view(-1, 1, 1, 1) * g).sum(0) * (x - b)[0]
