@@ -129,6 +129,8 @@ func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
 	draws := stagetest.Run(t, dataset.Shapes,
 		&dataset.ShapesParams{Count: 2, Size: size, Seed: 5, Domain: "a"}, nil)
 	ends := stages.NewTensor(make([]float64, 8), 4, 2).Encode() // of information curves
+	background := stagetest.Run(t, dataset.Background, nil, map[string][]stages.Data{
+		"images": {stagetest.Items(nil, draws.Payloads["images"]...)}}).Payloads["background"][0]
 	return map[stages.Type]stages.Data{
 		stages.Model:   stagetest.Value(net.Facts["model"], net.Payloads["model"][0]),
 		stages.Images:  stagetest.Items(draws.Facts["images"], draws.Payloads["images"]...),
@@ -137,6 +139,8 @@ func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
 		stages.Ranks:   ranks(size),
 		stages.Masks:   stagetest.Items(draws.Facts["masks"], draws.Payloads["masks"]...),
 		stages.Curves:  stagetest.Items(nil, ends, ends),
+
+		stages.Background: stagetest.Value(nil, background),
 	}
 }
 

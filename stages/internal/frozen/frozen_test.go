@@ -209,6 +209,8 @@ func newWorld(t *testing.T) *world {
 	w.ports["perturb/soft-mask whole"] = w.run(t, whole, w.in(t, whole)).data("curves")
 	masked := w.run(t, soft, w.in(t, soft)).data("curves")
 	w.ports["score/average-drop masked"], w.ports["score/adcc masked"] = masked, masked
+	background := w.stage(t, "dataset/background")
+	w.given[stages.Background] = w.run(t, background, w.in(t, background)).data("background")
 	masking := w.stage(t, "perturb/gradient-masking")
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
