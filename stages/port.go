@@ -54,6 +54,9 @@ var (
 	// "shares" lists the fraction of the pixels replaced at each point, "0,0.1,0.5"; without it steps have
 	// equal size.
 	Curves = Type{"curves", true, FormTensor}
+	// f64 [4], how far a model moves from an image to an altered one: the relative change of the input, the
+	// change of the outputs, the relative change of a layer, and 1 if the prediction stays, otherwise 0.
+	Changes = Type{"changes", true, FormTensor}
 	// f64 [1], NaN where undefined.
 	Scores = Type{"scores", true, FormTensor}
 

@@ -76,3 +76,24 @@ score/rank-correlation compare them with its maps. Adebayo et al.,
 	}},
 	Defaults: RandomiseParams{Share: 1, Order: "cascading", Weights: "initial"},
 }, "the model with random weights; facts as of model/onnx")
+
+// ShiftParams are the parameters of [Shift].
+type ShiftParams struct {
+	By float64 `yaml:"by" doc:"what the images are shifted by, in pixel values from 0 to 1" min:"-1000" max:"1000"`
+}
+
+func (p ShiftParams) rewriter() variant.Rewriter { return variant.Shift{By: p.By} }
+
+// Shift is the stage that derives a model whose outputs for shifted images are those of the trained one.
+var Shift = rewriteStage(stages.Def[ShiftParams]{
+	Name: "model/shift",
+	Doc: `a model that undoes a shift of its images
+
+The same function of shifted images, those of perturb/shift with the same by, as the
+trained model is of the images: the shift is subtracted before the first layer. A method
+that explains the function, rather than how it is written, has the same map:
+score/input-invariance. Kindermans et al., "The (Un)reliability of Saliency Methods",
+2017, section 3, who change the biases of the first layer.`,
+	Version:  1,
+	Defaults: ShiftParams{By: -1},
+}, "the model of shifted images; facts as of model/onnx")

@@ -3,7 +3,6 @@ package perturb
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -129,17 +128,17 @@ func (p SoftMaskParams) run(ctx context.Context, e *stages.Env) error {
 	return c.flush(ctx)
 }
 
-// wholeOf decodes the response to an image as it is.
+// wholeOf returns the first point of a curve: the response to an image as it is.
 func wholeOf(payload []byte) (r response, err error) {
 	t, err := stages.DecodeTensor(payload)
-	if err == nil && !slices.Equal(t.Shape, []int{3, 1}) {
-		err = fmt.Errorf("a curve of shape %v is no response to the image alone", t.Shape)
+	if err == nil && (len(t.Shape) != 2 || t.Shape[0] < 3 || t.Shape[1] < 1) {
+		err = fmt.Errorf("a curve of shape %v has no response to the image", t.Shape)
 	}
 	if err != nil {
 		return r, err
 	}
-	v := t.Float64s()
-	return response{v[0], v[1], v[2]}, nil
+	v, points := t.Float64s(), t.Shape[1]
+	return response{v[0], v[points], v[2*points]}, nil
 }
 
 // masked puts the masked image of item i and its mask, and returns the normalised image, none for a map that

@@ -3,7 +3,6 @@ package score
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -122,22 +121,11 @@ func partFacts(more string) map[string]stages.Facts {
 
 // again returns the coherency and the complexity of item i's map.
 func (p AgainParams) again(e *stages.Env, i int) (coherency, complexity float64, err error) {
-	var v [2][]float64
-	var size [2][2]int
-	for k, port := range []string{"maps", "again"} {
-		t, err := stages.DecodeTensor(e.In(port, i))
-		if err == nil {
-			v[k], size[k][0], size[k][1], err = metric.Values(t, p.Values)
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("port %s: %w", port, err)
-		}
+	m, again, _, _, err := bothMaps(e, i, "maps", "again", p.Values)
+	if err != nil {
+		return 0, 0, err
 	}
-	if !slices.Equal(size[0][:], size[1][:]) {
-		return 0, 0, fmt.Errorf("maps of %d×%d and %d×%d pixels can't be compared", size[0][0], size[0][1],
-			size[1][0], size[1][1])
-	}
-	coherency = (stat.Pearson(v[0], v[1]) + 1) / 2
-	metric.MinMax(v[0])
-	return coherency, metric.Average(v[0]), nil
+	coherency = (stat.Pearson(m, again) + 1) / 2
+	metric.MinMax(m)
+	return coherency, metric.Average(m), nil
 }

@@ -3,7 +3,6 @@ package score
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -31,30 +30,39 @@ func agreement[P any](d stages.Def[P], common func(P) AgreementParams,
 	}
 	d.Run = func(_ context.Context, p P, e *stages.Env) error {
 		for i := range e.Len() {
-			var v [2][]float64
-			var size [2][2]int
-			var err error
-			for k, port := range []string{"maps", "other"} {
-				var t stages.Tensor
-				if t, err = stages.DecodeTensor(e.In(port, i)); err == nil {
-					v[k], size[k][0], size[k][1], err = metric.Values(t, common(p).Values)
-				}
-				if err != nil {
-					return fmt.Errorf("item %q: port %s: %w", e.Calls[i].ID, port, err)
-				}
-			}
-			if !slices.Equal(size[0][:], size[1][:]) {
-				return fmt.Errorf("item %q: maps of %d×%d and %d×%d pixels can't be compared", e.Calls[i].ID,
-					size[0][0], size[0][1], size[1][0], size[1][1])
-			}
-			x, err := of(p, v[0], v[1], size[0][0], size[0][1])
+			x, y, height, width, err := bothMaps(e, i, "maps", "other", common(p).Values)
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			e.Put("scores", i, stages.Scalar(x))
+			agreement, err := of(p, x, y, height, width)
+			if err != nil {
+				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
+			}
+			e.Put("scores", i, stages.Scalar(agreement))
 			e.Done(1)
 		}
 		return nil
 	}
 	return stages.New(d)
+}
+
+// bothMaps reads the maps of item i on two ports, of one size: a number a pixel.
+func bothMaps(e *stages.Env, i int, one, other, values string) (x, y []float64, height, width int,
+	err error) {
+	var v [2][]float64
+	var size [2][2]int
+	for k, port := range []string{one, other} {
+		t, err := stages.DecodeTensor(e.In(port, i))
+		if err == nil {
+			v[k], size[k][0], size[k][1], err = metric.Values(t, values)
+		}
+		if err != nil {
+			return nil, nil, 0, 0, fmt.Errorf("port %s: %w", port, err)
+		}
+	}
+	if size[0] != size[1] {
+		return nil, nil, 0, 0, fmt.Errorf("maps of %d×%d and %d×%d pixels can't be compared", size[0][0],
+			size[0][1], size[1][0], size[1][1])
+	}
+	return v[0], v[1], size[0][0], size[0][1], nil
 }

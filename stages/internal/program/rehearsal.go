@@ -191,6 +191,8 @@ func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 		return stages.NewTensor(make([]uint8, 2*3*h*w), 2, 3, h, w).Encode(), true
 	case stages.Masks:
 		return stages.NewTensor(make([]uint8, h*w), h, w).Encode(), true
+	case stages.Maps:
+		return stages.NewTensor(make([]float32, h*w), h, w).Encode(), true
 	case stages.Curves: // of their ends
 		return stages.NewTensor(make([]float64, 8), 4, 2).Encode(), true
 	case stages.Ranks:

@@ -16,13 +16,7 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	if layer == "" {
 		return images, []int{n.Channels, n.Height, n.Width}, nil
 	}
-	p, err := n.questioned(ctx, slot, "values", n.atOnce(ctx, slot, forwards, len(images), batch),
-		lower.Request{
-			Kind:     lower.Forward,
-			Question: lower.Question{Layer: layer},
-			Inputs:   lower.ImagesInput,
-			Images:   lower.Images,
-		})
+	p, err := n.Activated(ctx, slot, layer, n.atOnce(ctx, slot, forwards, len(images), batch))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,17 +24,34 @@ func (n *Net) Values(ctx context.Context, slot stages.Slot, layer string, images
 	for from := 0; from < len(images); from += p.Batch {
 		to := min(from+p.Batch, len(images))
 		for i := from; i < to; i++ {
-			copy(p.row(0, i-from), images[i])
+			copy(p.Image(i-from), images[i])
 		}
-		if err := p.run(ctx); err != nil {
+		if err := p.Run(ctx); err != nil {
 			return nil, nil, err
 		}
 		for i := from; i < to; i++ {
-			out = append(out, slices.Clone(p.part(p.outputs[0], i-from)))
+			out = append(out, slices.Clone(p.Value(i-from)))
 		}
 	}
 	return out, p.Shape(), nil
 }
+
+// Activated classifies images, and returns the value of a layer too.
+type Activated struct{ Forward }
+
+// Activated returns the program for up to batch images at once.
+func (n *Net) Activated(ctx context.Context, slot stages.Slot, layer string, batch int) (Activated, error) {
+	p, err := n.questioned(ctx, slot, "values", batch, lower.Request{
+		Kind:     lower.Forward,
+		Question: lower.Question{Layer: layer},
+		Inputs:   lower.ImagesInput,
+		Images:   lower.Images,
+	})
+	return Activated{Forward{p}}, err
+}
+
+// Value returns the layer's value for row i of the last run. The next overwrites it.
+func (p Activated) Value(i int) []float32 { return p.part(p.outputs[0], i) }
 
 // A Line classifies what lies along the straight line between two values of a layer, as [Path] differentiates
 // it there.

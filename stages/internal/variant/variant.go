@@ -3,10 +3,10 @@
 // stored as the digest of its base and the rewriter's parameters, without weights (see
 // [modelfile.Rewrite]).
 //
-// variant.go lists the rewriters, randomise.go replaces weights, cells.go cuts grids of images into cells and
-// stitches them, dense.go makes dense layers convolutional. gridpg.go, difull.go and dipart.go are the
-// settings of Rao, Böhle and Schiele, "Towards Better Understanding Attribution Methods", CVPR 2022, section
-// 3.1.
+// variant.go lists the rewriters, randomise.go replaces weights, shift.go shifts the input, cells.go cuts
+// grids of images into cells and stitches them, dense.go makes dense layers convolutional. gridpg.go,
+// difull.go and dipart.go are the settings of Rao, Böhle and Schiele, "Towards Better Understanding
+// Attribution Methods", CVPR 2022, section 3.1.
 package variant
 
 import (
@@ -31,7 +31,9 @@ type Rewriter interface {
 }
 
 // rewriters returns a rewriter of each kind.
-func rewriters() []Rewriter { return []Rewriter{&GridPG{}, &DiFull{}, &DiPart{}, &Randomise{}} }
+func rewriters() []Rewriter {
+	return []Rewriter{&GridPG{}, &DiFull{}, &DiPart{}, &Randomise{}, &Shift{}}
+}
 
 // Read returns the rewriter that made a model.
 func Read(r modelfile.Rewrite) (Rewriter, error) {
