@@ -211,6 +211,7 @@ func newWorld(t *testing.T) *world {
 	w.ports["score/average-drop masked"], w.ports["score/adcc masked"] = masked, masked
 	background := w.stage(t, "dataset/background")
 	w.given[stages.Background] = w.run(t, background, w.in(t, background)).data("background")
+	w.replaceSubsets(t)
 	masking := w.stage(t, "perturb/gradient-masking")
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
@@ -252,6 +253,33 @@ func newWorld(t *testing.T) *world {
 	}
 	w.ports["score/lipschitz noisy"] = turned(w.given[stages.Images], 1)
 	return w
+}
+
+// replaceSubsets gives what reads replaced subsets those that it takes.
+func (w *world) replaceSubsets(t *testing.T) {
+	t.Helper()
+	w.params["score/infidelity"] = map[string]any{"map": "contribution"}
+	subset := w.stage(t, "perturb/subset")
+	for draw, readers := range map[string][]string{
+		"fixed": {"score/faithfulness-correlation", "score/infidelity", "score/mu-fidelity",
+			"score/sensitivity-n"},
+		"single": {"score/faithfulness-estimate", "score/monotonicity-correlation",
+			"score/non-sensitivity", "score/single-deletion", "attribute/feature-ablation"},
+		"bernoulli":   {"attribute/lime"},
+		"shapley":     {"attribute/kernel-shap"},
+		"permutation": {"attribute/shapley-sampling"},
+	} {
+		w.params["perturb/subset"] = map[string]any{"draw": draw, "samples": 10, "unit": "region",
+			"sizes": []int{3, 7}, "region": 16}
+		r := w.run(t, subset, w.in(t, subset))
+		for _, name := range readers {
+			w.ports[name+" units"] = r.data("segments")
+			for _, port := range []string{"subsets", "responses", "differences"} {
+				w.ports[name+" "+port] = r.data(port)
+			}
+		}
+	}
+	w.params["perturb/subset"] = map[string]any{"samples": 10}
 }
 
 func (w *world) stage(t *testing.T, name string) *stages.Stage {
