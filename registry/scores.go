@@ -88,7 +88,7 @@ func ordinary(port string) stages.Facts {
 	case "outputs":
 		f["responses"] = "morf,lerf"
 	case "subsets":
-		f["draw"], f["shares"] = "fixed", "0.1,0.5"
+		f["draw"], f["sizes"], f["shares"] = "fixed", "1", "0.1"
 	}
 	return f
 }

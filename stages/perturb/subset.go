@@ -127,7 +127,7 @@ func subsetInputs() []stages.Port {
 }
 
 // facts returns the facts of the outputs: "responses" names the rows of the responses; the others are the
-// parameters that scores ask for. "shares" has the shares of the sizes, for draws of fixed ones.
+// parameters that scores ask for. "sizes" is the number of fixed sizes, "shares" has the shares of the sizes, for draws of fixed ones.
 func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts, error) {
 	height, width, err := sizeOf(in)
 	if err != nil {
@@ -145,6 +145,9 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 				shares = append(shares, float64(size)/float64(units))
 			}
 		}
+	}
+	if p.Draw == "fixed" {
+		f["sizes"] = strconv.Itoa(len(p.sizes(1)))
 	}
 	if p.Draw == "fixed" && len(shares) > 0 {
 		f["shares"] = sharesText(shares)[len("0,"):]

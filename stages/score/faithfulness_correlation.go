@@ -1,6 +1,8 @@
 package score
 
 import (
+	"fmt"
+
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/stat"
@@ -41,4 +43,13 @@ Explanations", IJCAI 2020, definition 3.`,
 		Differs: "Quantus calls the least value of the normalised image black",
 	}},
 	Defaults: FaithfulnessCorrelationParams{SubsetParams{Response: "logit", Values: metric.Signed}},
-}, stat.Pearson, "fixed")
+}, stat.Pearson, oneSize)
+
+// oneSize refuses subsets of several sizes: larger ones have larger sums and drops, whatever the map.
+func oneSize(in map[string]stages.Facts) error {
+	err := taking("fixed")(in)
+	if n := in["subsets"]["sizes"]; err == nil && n != "1" {
+		err = fmt.Errorf("the subsets have %s sizes: it needs one, and score/sensitivity-n takes several", n)
+	}
+	return err
+}

@@ -40,4 +40,4 @@ Networks", NeurIPS 2018, section 5.2.`,
 		Golden: "subsets",
 	}},
 	Defaults: FaithfulnessEstimateParams{SubsetParams{Response: "logit", Values: metric.Signed}},
-}, stat.Pearson, "single")
+}, stat.Pearson, taking("single"))

@@ -47,7 +47,7 @@ Martínez, "On Quantitative Aspects of Model Interpretability", 2020.`,
 	}},
 	Defaults: MonotonicityCorrelationParams{SubsetParams{Response: "logit", Values: metric.Magnitude}},
 	Facts: func(_ MonotonicityCorrelationParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if err := checkDraw(in, "single"); err != nil {
+		if err := taking("single")(in); err != nil {
 			return nil, err
 		}
 		return map[string]stages.Facts{"scores": correlated().Facts(nil)}, nil

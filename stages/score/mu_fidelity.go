@@ -41,4 +41,4 @@ by ranks as Spearman 1904.`,
 		Differs: "xplique has 0 where either side is constant",
 	}},
 	Defaults: MuFidelityParams{SubsetParams{Response: "logit", Values: metric.Signed}},
-}, stat.Spearman, "bernoulli", "fixed")
+}, stat.Spearman, taking("bernoulli", "fixed"))

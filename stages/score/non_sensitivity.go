@@ -53,7 +53,7 @@ Nguyen and Rodríguez Martínez, "On Quantitative Aspects of Model Interpretabil
 	}},
 	Defaults: NonSensitivityParams{SubsetParams{Response: "probability", Values: metric.Magnitude}, 1e-5},
 	Facts: func(_ NonSensitivityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if err := checkDraw(in, "single"); err != nil {
+		if err := taking("single")(in); err != nil {
 			return nil, err
 		}
 		share := stages.Measure{Unit: "share", Direction: stages.Lower, High: 1, Tolerance: 5e-3,

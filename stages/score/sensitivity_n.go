@@ -52,7 +52,7 @@ Neural Networks", ICLR 2018, section 4.`,
 	}},
 	Defaults: SensitivityNParams{SubsetParams{Response: "logit", Values: metric.Signed}},
 	Facts: func(_ SensitivityNParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if err := checkDraw(in, "fixed"); err != nil {
+		if err := taking("fixed")(in); err != nil {
 			return nil, err
 		}
 		shares := in["subsets"]["shares"]

@@ -36,4 +36,4 @@ some cells: give model/onnx its file. It is made to compare nets, too. Hesse et 
 	}),
 	Version:  1,
 	Defaults: SingleDeletionParams{SubsetParams{Response: "logit", Values: metric.Signed}},
-}, stat.Spearman, "single")
+}, stat.Spearman, taking("single"))

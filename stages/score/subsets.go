@@ -30,12 +30,14 @@ func subsetInputs() []stages.Port {
 	}
 }
 
-// checkDraw refuses subsets drawn in another way than one of these.
-func checkDraw(in map[string]stages.Facts, draws ...string) error {
-	if draw := in["subsets"]["draw"]; !slices.Contains(draws, draw) {
-		return fmt.Errorf("the subsets are drawn by %q: it needs perturb/subset with draw: %s", draw, draws[0])
+// taking returns a check that refuses subsets drawn in another way than one of these.
+func taking(draws ...string) func(in map[string]stages.Facts) error {
+	return func(in map[string]stages.Facts) error {
+		if draw := in["subsets"]["draw"]; !slices.Contains(draws, draw) {
+			return fmt.Errorf("the subsets are drawn by %q: it needs perturb/subset with draw: %s", draw, draws[0])
+		}
+		return nil
 	}
-	return nil
 }
 
 // replaced are the subsets of an item and the responses while they are replaced, in which equal subsets that
@@ -141,12 +143,12 @@ func subsetMetric[P interface{ subset() SubsetParams }](d stages.Def[P],
 }
 
 // subsetCorrelation declares a correlation of the relevance of subsets with the drop of the response when they
-// are replaced, of subsets drawn in one of these ways.
+// are replaced, of subsets that a check of the inputs' facts accepts.
 func subsetCorrelation[P interface{ subset() SubsetParams }](d stages.Def[P],
-	correlation func(x, y []float64) float64, draws ...string) stages.Stage {
+	correlation func(x, y []float64) float64, check func(in map[string]stages.Facts) error) stages.Stage {
 	d.Outputs = []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the correlation, in [−1,1]"}}
 	d.Facts = func(_ P, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if err := checkDraw(in, draws...); err != nil {
+		if err := check(in); err != nil {
 			return nil, err
 		}
 		return map[string]stages.Facts{"scores": correlated().Facts(nil)}, nil

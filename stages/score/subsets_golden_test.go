@@ -94,7 +94,7 @@ func TestPeersSubsets(t *testing.T) {
 		}
 		for i, got := range c.scores(t, tt.stage, tt.params, tt.port, tt.draw, maps) {
 			// Differences are float32.
-			if math.Abs(got-c.Scores[i]) > map[bool]float64{false: 1e-12, true: 1e-5}[c.Differences != nil] {
+			if !(math.Abs(got-c.Scores[i]) <= map[bool]float64{false: 1e-12, true: 1e-5}[c.Differences != nil]) {
 				t.Errorf("%s: image %d has %v, in the library %v", tt.name, i, got, c.Scores[i])
 			}
 		}
@@ -121,7 +121,7 @@ func TestPeersInfidelitySquares(t *testing.T) {
 	_, cases := peerCases(t)
 	quantus, captum := cases["infidelity"], cases["captum infidelity"]
 	for i, theirs := range quantus.Scores {
-		if math.Abs(theirs-captum.Scores[i]) < 0.1 {
+		if !(math.Abs(theirs-captum.Scores[i]) >= 0.1) {
 			t.Errorf("image %d: Quantus has %v of squares that stay replaced, captum of single ones too", i, theirs)
 		}
 		for k, set := range quantus.Subsets[i] {
@@ -149,7 +149,7 @@ func TestPeersSensitivityN(t *testing.T) {
 			}
 			relevance, drops = append(relevance, sum), append(drops, c.Image[i]-c.Rows[i][step])
 		}
-		if got := stat.Pearson(drops, relevance); math.Abs(got-theirs) > 1e-12 {
+		if got := stat.Pearson(drops, relevance); !(math.Abs(got-theirs) <= 1e-12) {
 			t.Errorf("step %d: %v isn't Quantus' %v", step, got, theirs)
 		}
 	}
@@ -160,7 +160,7 @@ func TestPeersSensitivityN(t *testing.T) {
 	of := drawnBy("fixed")
 	for i, got := range scalars(t, stagetest.Items(nil, stagetest.Run(t, SensitivityN, nil,
 		subsetData(of, f.images(), maps)).Payloads["scores"]...)) {
-		if math.Abs(got-f.Scores[i]) > 1e-12 {
+		if !(math.Abs(got-f.Scores[i]) <= 1e-12) {
 			t.Errorf("image %d has %v at five pixels, and a correlation of %v", i, got, f.Scores[i])
 		}
 	}

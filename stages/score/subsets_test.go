@@ -71,7 +71,7 @@ func subsetData(f stages.Facts, images []replacing, maps [][]float64) map[string
 }
 
 func drawnBy(draw string) stages.Facts {
-	return stages.Facts{"draw": draw, "repeats": "1", "shares": "0.5"}
+	return stages.Facts{"draw": draw, "repeats": "1", "sizes": "1", "shares": "0.5"}
 }
 
 // scored returns the scores on a port.
@@ -263,7 +263,7 @@ func TestSubsetLaws(t *testing.T) {
 		of := func(images []replacing, maps ...[]float64) []float64 {
 			return subsetScores(t, tt.stage, nil, tt.port, f, images, maps...)
 		}
-		if got := of([]replacing{images[0].on(maps[0])}, maps[0])[0]; math.Abs(got-tt.exact) > 1e-12 {
+		if got := of([]replacing{images[0].on(maps[0])}, maps[0])[0]; !(math.Abs(got-tt.exact) <= 1e-12) {
 			t.Errorf("%s %s of exact contributions is %v, want %v", tt.stage.Name, tt.port, got, tt.exact)
 		}
 		scores := of(images, maps...)
@@ -309,7 +309,7 @@ func TestInfidelityOfGradients(t *testing.T) {
 	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"repeats": "1"},
 		stages.NewTensor(d, 2, 1, 4).Encode())}
 	if _, err := stagetest.Try(Infidelity, nil, in); err == nil {
-		t.Error("a map of which nobody says what it is is accepted")
+		t.Error("a map is accepted that is neither a gradient nor a contribution")
 	}
 	p := &InfidelityParams{"logit", "gradient"}
 	r := stagetest.Run(t, Infidelity, p, in)
@@ -327,12 +327,16 @@ func TestInfidelityOfGradients(t *testing.T) {
 	}
 }
 
-// TestSubsetDraw checks that a metric refuses subsets drawn in another way.
+// TestSubsetDrawIsKnown checks that a metric refuses subsets drawn in another way.
 func TestSubsetDrawIsKnown(t *testing.T) {
 	for _, tt := range subsetStages {
 		in := map[string]stages.Facts{"subsets": {"draw": "shapley", "repeats": "1", "shares": "0.5"}}
 		if _, err := tt.stage.Facts(tt.stage.NewParams(), in); (err == nil) != (tt.stage.Name == Infidelity.Name) {
 			t.Errorf("%s takes subsets of a Shapley kernel: %v", tt.stage.Name, err)
 		}
+	}
+	in := map[string]stages.Facts{"subsets": {"draw": "fixed", "repeats": "1", "sizes": "2", "shares": "0.1,0.5"}}
+	if _, err := FaithfulnessCorrelation.Facts(FaithfulnessCorrelation.NewParams(), in); err == nil {
+		t.Error("faithfulness correlation takes subsets of two sizes")
 	}
 }

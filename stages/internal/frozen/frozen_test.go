@@ -270,7 +270,7 @@ func (w *world) replaceSubsets(t *testing.T) {
 		"permutation": {"attribute/shapley-sampling"},
 	} {
 		w.params["perturb/subset"] = map[string]any{"draw": draw, "samples": 10, "unit": "region",
-			"sizes": []int{3, 7}, "region": 16}
+			"sizes": []int{5}, "region": 16}
 		r := w.run(t, subset, w.in(t, subset))
 		for _, name := range readers {
 			w.ports[name+" units"] = r.data("segments")
