@@ -250,11 +250,15 @@ func (r *subsetRun) run(ctx context.Context, by responder, u metric.Units, sets 
 
 // render writes the mask of a column of the responses: 1 keeps a pixel, 0 replaces it.
 func render(mask []float32, u metric.Units, sets metric.Subsets, column int) {
-	for i, unit := range u.Of {
-		mask[i] = 1
-		if column > sets.Count || column > 0 && sets.Has(column-1, int(unit)) {
-			mask[i] = 0
+	switch column {
+	case 0:
+		for i := range mask {
+			mask[i] = 1
 		}
+	case sets.Count + 1:
+		clear(mask)
+	default:
+		sets.Outside(column-1, u, mask)
 	}
 }
 

@@ -56,6 +56,14 @@ func (s Subsets) Add(i, unit int) { s.row(i)[unit/8] |= 0x80 >> (unit % 8) }
 // Has reports whether set i has a unit.
 func (s Subsets) Has(i, unit int) bool { return s.row(i)[unit/8]&(0x80>>(unit%8)) != 0 }
 
+// Outside writes 1 for each pixel whose unit isn't in set i, and 0 for the others.
+func (s Subsets) Outside(i int, u Units, mask []float32) {
+	row := s.row(i)
+	for k, unit := range u.Of {
+		mask[k] = float32(1 - row[unit>>3]>>(7-unit&7)&1)
+	}
+}
+
 // Copy makes set to equal to set from.
 func (s Subsets) Copy(to, from int) { copy(s.row(to), s.row(from)) }
 
