@@ -64,15 +64,21 @@ func overPorts(s *stages.Stage) (names []string) {
 // Fits. The outputs of a stage that doesn't exist are unknown, so cells that depend on one are only
 // validated.
 func (x *expander) refusals(c *Cell) []error {
+	if errs := x.refusalsAsWired(c); len(errs) > 0 {
+		return errs
+	}
+	return x.misfits(c)
+}
+
+// refusalsAsWired returns those that don't depend on the inputs that the cell's ports imply.
+func (x *expander) refusalsAsWired(c *Cell) []error {
 	if v, ok := c.Params.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
 			return split(err)
 		}
 	}
-	for _, in := range c.Inputs {
-		if slices.ContainsFunc(in.Edges, func(e Edge) bool { return x.standIns[e.From.Stage] }) {
-			return nil
-		}
+	if x.readsStandIn(c) {
+		return nil
 	}
 	if c.Stage.Check != nil {
 		if err := c.Stage.Check(c.Params, c.wired); err != nil {
@@ -89,10 +95,22 @@ func (x *expander) refusals(c *Cell) []error {
 			}
 		}
 	}
-	if x.o.Fits == nil {
+	return nil
+}
+
+// misfits returns why the model that a cell reads doesn't fit its stage.
+func (x *expander) misfits(c *Cell) []error {
+	if x.o.Fits == nil || x.readsStandIn(c) {
 		return nil
 	}
 	return split(x.o.Fits(c))
+}
+
+// readsStandIn reports whether a cell reads a stage that doesn't exist.
+func (x *expander) readsStandIn(c *Cell) bool {
+	return slices.ContainsFunc(c.Inputs, func(in Input) bool {
+		return slices.ContainsFunc(in.Edges, func(e Edge) bool { return x.standIns[e.From.Stage] })
+	})
 }
 
 // wired reports whether an input port has an edge.

@@ -248,12 +248,15 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 			cell.Coord, _ = mergeCoord(cell.Coord, e.From.Coord)
 		}
 	}
-	refused := x.refusals(cell) // by its ports as wired, as of a cell of the experiment
+	refused := x.refusalsAsWired(cell)
 	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
 	m.cells[string(key)] = cell // not before: a stage that needs itself is found by its depth
 	cell.Step = x.impliedStep(cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)
 	cell.Step.Possible++
+	if len(refused) == 0 {
+		refused = x.misfits(cell)
+	}
 	for _, err := range refused {
 		x.report(c.decl.uses, "", "for the inputs of %s, %s: %v", c.cell.Stage.Name, stage.Name, err)
 	}
