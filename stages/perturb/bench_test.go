@@ -59,27 +59,72 @@ func BenchmarkCurves(b *testing.B) {
 	}
 }
 
+// BenchmarkSubsets measures what 32 replaced subsets and the score that reads them add to the forward passes
+// that they need, as [BenchmarkCurves] does for curves.
+func BenchmarkSubsets(b *testing.B) {
+	root, err := stagetest.Root()
+	if err != nil {
+		b.Fatal(err)
+	}
+	real := filepath.Join(modeltest.Data(b), "models")
+	for _, net := range []struct {
+		name, path string
+		images     int
+	}{
+		{"resnet 64²", filepath.Join(root, "experiments", "quickstart", "resnet.onnx"), 8},
+		{"resnet 32²", filepath.Join(real, "cifar10_resnet20.onnx"), 8},
+		{"vit 224²", filepath.Join(real, "imagenet_vit_tiny_patch16_224.onnx"), 1},
+		{"ResNet-50 224²", filepath.Join(root, ".bench", "resnet50.onnx"), 1},
+	} {
+		b.Run(net.name, func(b *testing.B) {
+			if _, err := os.Stat(net.path); err != nil {
+				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes",
+					net.path)
+			}
+			m := modeltest.Model(b, model.ONNXParams{Path: net.path, Preset: "unit"})
+			var with, without float64
+			n := net.images
+			bare(b, m, n) // compiles
+			subsets(b, m, n)
+			for b.Loop() {
+				few, fewBare := subsets(b, m, n), bare(b, m, n)
+				manyBare, many := bare(b, m, 4*n), subsets(b, m, 4*n)
+				with, without = with+many-few, without+manyBare-fewBare
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(with/without, "subsets/bare-processor")
+		})
+	}
+}
+
+// subsets returns the processor time of some images' replaced subsets, as many passes as curves has, and of
+// the score that reads them.
+func subsets(b *testing.B, m stages.Data, images int) float64 {
+	pictures, maps, targets := inputs(b, m, images)
+	before := processor(b)
+	p := perturb.Subset.NewParams().(*perturb.SubsetParams)
+	p.Samples, p.Sizes = 2*points-2, []int{224}
+	in := map[string][]stages.Data{"model": {m}, "images": {stagetest.Items(nil, pictures...)},
+		"targets": {stagetest.Items(nil, targets...)}}
+	e, err := stagetest.Env(&perturb.Subset, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	e.Slot, e.Batch = slot, 32
+	if err := perturb.Subset.Run(b.Context(), p, e); err != nil {
+		b.Fatal(err)
+	}
+	_ = maps
+	return processor(b) - before
+}
+
 const points = 17
 
 var slot = stagetest.NewWorkers(1)[0]
 
 // curves returns the processor time of the curves of some images and their maps.
 func curves(b *testing.B, m stages.Data, images int) float64 {
-	n := modeltest.Net(b, m)
-	var pictures, maps, targets [][]byte
-	for i := range images {
-		u := make([]uint8, 3*n.Height*n.Width)
-		for k := range u {
-			u[k] = uint8((k*k + 17*i*k) >> 3)
-		}
-		v := make([]float32, n.Height*n.Width)
-		for k := range v {
-			v[k] = float32(math.Sin(float64(k*k + i)))
-		}
-		pictures = append(pictures, stages.NewTensor(u, 3, n.Height, n.Width).Encode())
-		maps = append(maps, stages.NewTensor(v, n.Height, n.Width).Encode())
-		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
-	}
+	pictures, maps, targets := inputs(b, m, images)
 	rank, _ := registry.Builtin().Lookup("maps/rank")
 	before := processor(b)
 	ranks := stagetest.Run(b, *rank, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}})
@@ -106,6 +151,25 @@ func curves(b *testing.B, m stages.Data, images int) float64 {
 		b.Fatal(err)
 	}
 	return processor(b) - before
+}
+
+// inputs returns images, maps and targets.
+func inputs(b *testing.B, m stages.Data, images int) (pictures, maps, targets [][]byte) {
+	n := modeltest.Net(b, m)
+	for i := range images {
+		u := make([]uint8, 3*n.Height*n.Width)
+		for k := range u {
+			u[k] = uint8((k*k + 17*i*k) >> 3)
+		}
+		v := make([]float32, n.Height*n.Width)
+		for k := range v {
+			v[k] = float32(math.Sin(float64(k*k + i)))
+		}
+		pictures = append(pictures, stages.NewTensor(u, 3, n.Height, n.Width).Encode())
+		maps = append(maps, stages.NewTensor(v, n.Height, n.Width).Encode())
+		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
+	}
+	return pictures, maps, targets
 }
 
 // bare returns the processor time of as many forward passes.
