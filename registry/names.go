@@ -15,8 +15,10 @@ type Metric struct {
 // Metrics returns the metrics in the order of their names. A stage may make several.
 func Metrics() []Metric {
 	return []Metric{
-		{"agreement with the truth", "dataset/units, score/truth", ""},
+		{"ADCC", "perturb/soft-mask, score/adcc.scores or score/adcc-means", "OpenVINO XAI ADCC"},
 		{"agreement of rankings", "stats/agreement", ""},
+		{"agreement with the truth", "dataset/units, score/truth", ""},
+		{"ARCC", "perturb/soft-mask, perturb/road (values: magnitude), score/arcc.scores", "grad-cam ARCC"},
 		{"area between perturbation curves (ABPC)", "perturb/ablation, score/abpc", ""},
 		{"area over the perturbation curve (AOPC)", "perturb/region, score/aopc",
 			"Quantus RegionPerturbation"},
@@ -25,6 +27,11 @@ func Metrics() []Metric {
 			"Quantus AttributionLocalisation"},
 		{"attribution localisation, weighted", "score/weighted-localisation",
 			"Quantus AttributionLocalisation(weighted=True)"},
+		{"average drop", "perturb/soft-mask, score/average-drop.drop",
+			"xplique AverageDropMetric, grad-cam DropInConfidence"},
+		{"average gain", "perturb/soft-mask, score/average-drop.gain", "xplique AverageGainMetric"},
+		{"average increase", "perturb/soft-mask, score/average-drop.increase",
+			"xplique AverageIncreaseMetric, grad-cam IncreaseInConfidence"},
 		{"average precision", "score/average-precision", "ferret AUPRC"},
 		{"average sensitivity", "perturb/noise (distribution: uniform), score/sensitivity.average",
 			"Quantus AvgSensitivity"},
@@ -49,8 +56,10 @@ func Metrics() []Metric {
 		{"inter-rater reliability (IRR)", "stats/irr", ""},
 		{"internal consistency reliability (ICR)", "stats/icr", ""},
 		{"intersection over union (IoU)", "score/iou", ""},
-		{"iterative removal of features (IROF)", "segments/slic (of: input), perturb/ablation " +
-			"(unit: segment, substrate: channel-mean, values: signed), score/irof", "Quantus IROF"},
+		{"iterative removal of features (IROF)",
+			"segments/slic (of: input), perturb/ablation (unit: segment, substrate: channel-mean, " +
+				"values: signed), score/irof",
+			"Quantus IROF"},
 		{"local Lipschitz estimate", "perturb/noise, score/lipschitz", "Quantus LocalLipschitzEstimate"},
 		{"magnitude-aligned scoring (MAS)", "perturb/insertion, perturb/deletion, score/mas", ""},
 		{"max-sensitivity", "perturb/noise (distribution: uniform), score/sensitivity.max",
@@ -83,6 +92,5 @@ func Metrics() []Metric {
 			""},
 		{"sparseness (Gini index)", "score/compactness.gini", "Quantus Sparseness, xplique Sparseness"},
 		{"top-k intersection", "score/top-k.scores", "Quantus TopKIntersection"},
-		{"true attribution, agreement with it", "score/truth", ""},
 	}
 }
