@@ -37,6 +37,7 @@ func Metrics() []Metric {
 			"Quantus AvgSensitivity"},
 		{"complexity (entropy)", "score/compactness.entropy", "Quantus Complexity, xplique Complexity"},
 		{"concept influence", "score/top-k.influence", ""},
+		{"consistency", "score/consistency", "Quantus Consistency"},
 		{"deletion", "perturb/deletion, score/rise.deletion", "xplique Deletion"},
 		{"drop of the accuracy (Meta-Rank)", "perturb/ablation, score/delta", ""},
 		{"effective complexity", "score/compactness.effective-complexity", "Quantus EffectiveComplexity"},
@@ -91,6 +92,7 @@ func Metrics() []Metric {
 			"perturb/subset (draw: single, unit: region, substrate: zero), score/single-deletion",
 			""},
 		{"sparseness (Gini index)", "score/compactness.gini", "Quantus Sparseness, xplique Sparseness"},
+		{"sufficiency", "score/sufficiency", "Quantus Sufficiency, Quantus BatchSufficiency"},
 		{"top-k intersection", "score/top-k.scores", "Quantus TopKIntersection"},
 	}
 }

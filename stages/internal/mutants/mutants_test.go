@@ -237,6 +237,16 @@ var mutants = []mutant{
 	{"score/monotonicity.go", "curve = curve[:len(curve)-1]", "curve = curve[1:]",
 		"score.TestMonotonicity"},
 
+	// score/sufficiency and score/consistency
+	{"score/population.go", "if p.classes[i] == p.classes[k] {", "if p.classes[i] != p.classes[k] {",
+		"score.TestPopulationByHand"},
+	{"score/population.go", "float64(t.agree[i]) / float64(t.alike[i])",
+		"1.01 * float64(t.agree[i]) / float64(t.alike[i])", "score.TestGoldenPopulation"},
+	{"score/sufficiency.go", "square[k] = (n - 1) / s", "square[k] = 1", "score.TestGoldenPopulation"},
+	{"score/sufficiency.go", "for b := a; b < len(p.items); b += block {",
+		"for b := a; b < min(a+1, len(p.items)); b += block {", "score.TestPairs"},
+	{"score/consistency.go", "math.RoundToEven(x*100)", "math.Floor(x*100)", "score.TestRoundedLabel"},
+
 	// on masks and boxes
 	{"internal/metric/mass.go", "return within / total", "return 1.01 * within / total",
 		"internal/metric.TestMassAccuracy"},
