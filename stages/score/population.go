@@ -121,6 +121,7 @@ func (p *population) emit(e *stages.Env, t tally, defined []bool) {
 		}
 		e.Emit("scores", item.ID, item.Origin, stages.Scalar(score))
 		e.Emit("alike", item.ID, item.Origin, stages.Scalar(alike))
+		e.Done(1)
 	}
 }
 

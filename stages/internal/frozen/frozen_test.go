@@ -347,7 +347,8 @@ func (w *world) in(t *testing.T, s *stages.Stage) map[string][]stages.Data {
 }
 
 func compares(s *stages.Stage) bool {
-	return s.Relation == stages.Whole && len(s.Inputs) > 0 && s.Name != "score/adcc-means" &&
+	images := []string{"score/adcc-means", "score/consistency", "score/sufficiency"} // of one cell
+	return s.Relation == stages.Whole && len(s.Inputs) > 0 && !slices.Contains(images, s.Name) &&
 		slices.Contains([]stages.Type{stages.Scores, stages.Curves, stages.Maps}, s.Inputs[0].Type)
 }
 
