@@ -27,19 +27,20 @@ var Units = stages.New(stages.Def[UnitsParams]{
 	Doc: `images for a net of model/units, with their true attribution
 
 Grids of grey cells on which the net decides for a class by at least 0.25. truth is the
-attribution that is right by construction, of the class's logit less the mean of both
-logits, on which alone probabilities depend: each cell's Shapley value, where cells that
+attribution that is right by construction, of the class's logit less that of the other
+class, on which alone probabilities depend: each cell's Shapley value, where cells that
 don't take part are those of the reference image. The reference is grey, and white on
 the bits of pertinent-negatives; for methods with a baseline it is an input. The pixels
 of a cell share its value equally. masks is 1 where truth isn't 0.
 
-With targets, methods explain the difference of the two logits: that is twice the
-explained number of truth, and the same question. Without, they explain the predicted
-class's logit, which differs from it in uncertainty alone.
+With targets, methods explain that difference. Without, they explain the predicted
+class's logit, whose true attribution is half of it, except in uncertainty.
 
   net:    {uses: model/units, with: {behaviour: and}}
   images: {uses: dataset/units, in: {model: net}, with: {count: 24}}
-  maps:   {uses: attribute/integrated-gradients, in: {model: net, images: images}}
+  maps:
+    uses: attribute/integrated-gradients
+    in: {model: net, images: images, targets: images.targets}
   truth:  {uses: score/truth, in: {maps: maps, truth: images.truth}}
 
 Lee et al. 2025 (XAI-Units).`,

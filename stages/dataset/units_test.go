@@ -73,7 +73,7 @@ func TestUnits(t *testing.T) {
 					t.Fatalf("%s: pixel %d is in segment %v, with %v", kind, k, segments[k], v)
 				}
 			}
-			want := (z[i][label] - z[i][1-label] - z0[i][label] + z0[i][1-label]) / 2
+			want := z[i][label] - z[i][1-label] - z0[i][label] + z0[i][1-label]
 			if math.Abs(sum-want) > 1e-6 {
 				t.Errorf("%s: the truth adds up to %v, want %v", kind, sum, want)
 			}
@@ -150,7 +150,7 @@ func TestUnitsFrozen(t *testing.T) {
 			}
 		}
 	}
-	const want = "b08ed4ac4d42d6dd"
+	const want = "3f5d6297be100ce7"
 	if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != want {
 		t.Errorf("the nets, images and truths of dataset/units moved: %s, want %s", got, want)
 	}

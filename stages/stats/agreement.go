@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,7 +34,8 @@ var Agreement = stages.New(stages.Def[AgreementParams]{
 
 Spearman's ρ between the ranking of methods by their mean scores and that by reference,
 such as score/truth on nets whose true attribution is known: one for each combination of
-the other collapsed axes, such as nets, over the methods that both rank. Means are over the images
+the other collapsed axes, such as nets, over the methods that both rank. Combinations without
+a reference are left out. Means are over the images
 with a score of every method that has one, and better is better, larger or smaller. pairs
 is the share of two methods, of those that the reference tells apart, that the metric
 orders like it, where equal ones count half: 1/2 by chance. Numbers are items, so that
@@ -71,7 +73,7 @@ report/leaderboard ranks metrics by them, over nets. Spearman 1904; Duan et al.,
 		m := stages.Measure{Direction: stages.Higher, Low: -1, High: 1, Tolerance: rankTolerance,
 			ItemTolerance: 0.1}
 		pairs := m
-		pairs.Unit, pairs.Low, pairs.Chance = "share", 0, 0.5
+		pairs.Unit, pairs.Low = "share", 0
 		return map[string]stages.Facts{"agreement": m.Facts(nil), "pairs": pairs.Facts(nil),
 			"answer": {"ext": "md"}}, nil
 	},
@@ -104,7 +106,6 @@ func runAgreement(ctx context.Context, p AgreementParams, e *stages.Env) error {
 		m := &ranked.Cases[i]
 		at := slices.IndexFunc(right.Cases, func(c scores.Case) bool { return slices.Equal(c.IDs, m.IDs) })
 		if at < 0 {
-			e.Warn("%s has no reference and is left out", nameOf(called(found, m.IDs)))
 			continue
 		}
 		a, b, err := qualities(ranked, right, m, &right.Cases[at])
@@ -121,6 +122,9 @@ func runAgreement(ctx context.Context, p AgreementParams, e *stages.Env) error {
 		found.Add(m.IDs, rho)
 		e.Emit("agreement", nameOf(m.IDs), "", stages.Scalar(rho))
 		e.Emit("pairs", nameOf(m.IDs), "", stages.Scalar(pairs))
+	}
+	if len(t.Rows) == 0 {
+		return errors.New("no combination of the collapsed axes has both scores and a reference")
 	}
 	e.Set("table", t.Encode())
 	return told(e, p.List, found, t.Numbers[0], claims.Words{Verb: "have", More: "a larger correlation",

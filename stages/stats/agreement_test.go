@@ -98,8 +98,8 @@ func TestAgreementWithinTolerance(t *testing.T) {
 	}
 }
 
-// TestAgreementOfOneCase checks that one ranking is the item "all", and that other axes and nets without a
-// reference are reported.
+// TestAgreementOfOneCase checks that one ranking is the item "all", that other axes are refused, and that nets
+// without a reference are left out.
 func TestAgreementOfOneCase(t *testing.T) {
 	a, b := cell(stages.Higher, []float64{1}, "method", "a"), cell(stages.Higher, []float64{2}, "method", "b")
 	p := &AgreementParams{Rank: "method"}
@@ -117,7 +117,11 @@ func TestAgreementOfOneCase(t *testing.T) {
 	}
 	r = stagetest.Run(t, Agreement, p, map[string][]stages.Data{"scores": append(of("x"), of("y")...),
 		"reference": of("y")})
-	if len(r.Payloads["agreement"]) != 1 || len(r.Warnings) != 1 {
-		t.Errorf("%d items, warnings %v", len(r.Payloads["agreement"]), r.Warnings)
+	if len(r.Payloads["agreement"]) != 1 || tableOf(t, r, "table").Rows[0].Keys[0] != "y" {
+		t.Errorf("%d items, of which only y has a reference", len(r.Payloads["agreement"]))
+	}
+	if _, err := stagetest.Try(Agreement, p, map[string][]stages.Data{"scores": of("x"),
+		"reference": of("y")}); err == nil {
+		t.Error("scores without any reference aren't refused")
 	}
 }

@@ -24,10 +24,10 @@ func net(t *testing.T, kind string, grid, patch, seed int) *behaviour.Net {
 	return n
 }
 
-// apart returns the logit of a class less the mean of both.
+// apart returns the logit of a class less that of the other.
 func apart(n *behaviour.Net, cells []float64, class int) float64 {
 	z := n.Logits(cells)
-	return z[class] - (z[0]+z[1])/2
+	return z[class] - z[1-class]
 }
 
 // TestShapley compares the true attribution with the definition of the Shapley value, by all subsets of all

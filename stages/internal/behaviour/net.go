@@ -66,7 +66,6 @@ type Net struct {
 type place struct {
 	role    int
 	weights [Classes][]float64 // of the hidden units
-	apart   []float64          // of the hidden units, in the first logit less the mean of both
 }
 
 // New returns the net with these parameters.
@@ -90,10 +89,9 @@ func New(p Params) (*Net, error) {
 			first, second = 0, 0 // no influence
 		}
 		unit := role.unit(first, second)
-		n.places[i] = place{role: role.id, weights: [Classes][]float64{unit, negated(unit)},
-			apart: unit}
+		n.places[i] = place{role: role.id, weights: [Classes][]float64{unit, negated(unit)}}
 		if role.common {
-			n.places[i].weights[1], n.places[i].apart = unit, make([]float64, len(unit))
+			n.places[i].weights[1] = unit
 		}
 		n.bias -= dot(unit, role.mean)
 	}

@@ -1,8 +1,8 @@
 package behaviour
 
 // Shapley returns the Shapley value of every cell for an image with these cells, with respect to the net's
-// reference, of the logit of a class less the mean of both logits, on which alone probabilities depend. Since
-// the net is a sum of gadgets, a cell's value is that in its own gadget.
+// reference, of the logit of a class less that of the other, on which alone probabilities depend. Since the net
+// is a sum of gadgets, a cell's value is that in its own gadget.
 func (n *Net) Shapley(cells []float64, class int) []float64 {
 	return n.attribution(cells, class, func(p place, cells []float64, value valueOf) []float64 {
 		return shapley(cells, n.kind.roles[p.role].reference, value)
@@ -29,11 +29,8 @@ func (n *Net) attribution(cells []float64, class int,
 	out := make([]float64, 0, len(cells))
 	for i, p := range n.places {
 		out = append(out, of(p, n.at(cells, i), func(cells []float64) float64 {
-			apart := dot(p.apart, n.kind.activations(cells))
-			if class == 1 {
-				return -apart
-			}
-			return apart
+			hidden := n.kind.activations(cells)
+			return dot(p.weights[class], hidden) - dot(p.weights[1-class], hidden)
 		})...)
 	}
 	return out
