@@ -241,7 +241,9 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	if known := m.cells[string(key)]; known != nil {
 		return known
 	}
-	cell := &Cell{Stage: stage, Params: params, Inputs: make([]Input, len(inputs))}
+	// It is called by its stage until its inputs are implied.
+	cell := &Cell{Step: &Step{Name: stage.Name}, Stage: stage, Params: params,
+		Inputs: make([]Input, len(inputs))}
 	for k, in := range inputs {
 		cell.Inputs[k].Edges = in
 		for _, e := range in {
