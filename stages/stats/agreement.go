@@ -34,13 +34,13 @@ var Agreement = stages.New(stages.Def[AgreementParams]{
 
 Spearman's ρ between the ranking of methods by their mean scores and that by reference,
 such as score/truth on nets whose true attribution is known: one for each combination of
-the other collapsed axes, such as nets, over the methods that both rank. Combinations without
-a reference are left out. Means are over the images
-with a score of every method that has one, and better is better, larger or smaller. pairs
-is the share of two methods, of those that the reference tells apart, that the metric
-orders like it, where equal ones count half: 1/2 by chance. Numbers are items, so that
-report/leaderboard ranks metrics by them, over nets. Spearman 1904; Duan et al., ECCV
-2024, compare rankings by ρ, and Kocmi et al., WMT 2021, metrics by pairs.`,
+the other collapsed axes, such as nets, over the methods that both rank. Combinations
+without a reference are left out. Means are over the images with a score of every method
+that has one, and better is better, larger or smaller. pairs is the share of the pairs of
+methods with unequal reference that the metric orders like it, where equal ones count
+half: 1/2 by chance. Numbers are items, so that report/leaderboard ranks metrics by them,
+over nets. Spearman 1904; Duan et al., ECCV 2024, compare rankings by ρ, and Kocmi et
+al., WMT 2021, metrics by pairs.`,
 	Definition: stages.Definition{
 		Formula: "Spearman's ρ between the methods' mean scores by the metric and by the reference, signed " +
 			"so that better is larger; equal means share the mean of their ranks. pairs: the mean, over " +
