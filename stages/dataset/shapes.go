@@ -3,7 +3,7 @@
 // (folder_list.go, folder_text.go, folder_indicators.go), whose paths it finds (folder_find.go) and whose
 // labels it reads (folder_label.go, folder_several.go), with masks and boxes (folder_objects.go,
 // folder_masks.go); it decodes and frames files (framing.go), and reports unused files (folder_remarks.go,
-// folder_left.go). Archives are read from a cache (unpacked.go). choice.go draws a part of a data set, and
+// folder_left.go). Archives are read from a cache. choice.go draws a part of a data set, and
 // dataset/select (select.go) keeps images by criteria (select_criteria.go). The command describes folders
 // (content.go, nested.go) and samples them (sample.go). dataset/shapes draws a scene (shapes_scene.go) in
 // one of three domains (shapes_domain.go) on a canvas (shapes_canvas.go), in integer arithmetic
