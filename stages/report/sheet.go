@@ -68,8 +68,8 @@ on axes that only scores has is a row: how each metric ranks the same maps.
 If a map of a column has negative values, red is evidence for the class and blue against
 it, and a scale ends at the 99.5th percentile of the absolute values shown; otherwise it
 runs from white at the 0.5th to dark at the 99.5th percentile of the values. Constant
-maps and maps with undefined values are labelled as such. Masks, boxes and the cells of
-a grid are outlined.
+maps and maps with undefined values are labelled as such. Masks, segments, boxes and the
+cells of a grid are outlined.
 
 SVG and PDF have text as text, and each map as an image in its own pixels, of whatever
 size: tile says how large it is drawn. Photographs are JPEGs. The PNG is a preview: with
@@ -91,6 +91,7 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 		{Name: "masks", Type: stages.Masks, Doc: "objects to outline", Optional: true},
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes to outline", Optional: true},
 		{Name: "cells", Type: stages.Boxes, Doc: "explained cells of grids, to outline", Optional: true},
+		{Name: "segments", Type: stages.Segments, Doc: "segments to outline", Optional: true, Added: true},
 	},
 	Outputs: figurePorts(),
 	Defaults: SheetParams{Items: Selection{Count: 6}, Columns: "method", Order: "written",

@@ -11,13 +11,21 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
-// An outline is drawn on an image and its maps: rectangles and a mask, in fractions of the image's size.
+// An outline is drawn on an image and its maps: rectangles, a mask and segments, in fractions of the image's
+// size.
 type outline struct {
 	boxes [][4]float64 // left, top, right, bottom
 	grid  int          // cells along a side, 0 for no grid
 	mask  []float64    // [maskH,maskW], 1 on the object; nil for none
 	maskW int
 	maskH int
+	labels
+}
+
+// labels are the segments of an image, [h,w]; of is nil for none.
+type labels struct {
+	of   []uint32
+	h, w int
 }
 
 // outlineOf reads the outline of an image.
@@ -49,16 +57,32 @@ func outlineOf(e *stages.Env, id string, place []stages.Coord, photo *picture.RG
 			m.grid = n
 		}
 	}
-	b, _, err := exactly(e.Ports["masks"], id, place)
+	if t, err := plane(e.Ports["masks"], id, place); err != nil {
+		return m, fmt.Errorf("mask of %q: %w", id, err)
+	} else if t != nil {
+		m.maskH, m.maskW, m.mask = t.Shape[0], t.Shape[1], t.Float64s()
+	}
+	t, err := plane(e.Ports["segments"], id, place)
+	if err != nil {
+		return m, fmt.Errorf("segments of %q: %w", id, err)
+	}
+	if t != nil {
+		m.labels = labels{t.Uint32s(), t.Shape[0], t.Shape[1]}
+	}
+	return m, nil
+}
+
+// plane returns an image's tensor of shape [h,w], nil if there is none.
+func plane(data []stages.Data, id string, place []stages.Coord) (*stages.Tensor, error) {
+	b, _, err := exactly(data, id, place)
 	if err != nil || b == nil {
-		return m, err
+		return nil, err
 	}
 	t, err := stages.DecodeTensor(b)
-	if err != nil || len(t.Shape) != 2 || t.Len() == 0 {
-		return m, fmt.Errorf("mask of %q: no mask", id)
+	if err == nil && (len(t.Shape) != 2 || t.Len() == 0) {
+		err = fmt.Errorf("a tensor of shape %v has no height and width", t.Shape)
 	}
-	m.maskH, m.maskW, m.mask = t.Shape[0], t.Shape[1], t.Float64s()
-	return m, nil
+	return &t, err
 }
 
 // exactly is at for the item with exactly that id: items derived from an image have their objects
@@ -102,8 +126,12 @@ func (m *outline) draw(page *chart.Page, r chart.Rect) {
 			page.Outline(inner, lineWidth, chart.White)
 		}
 	}
+	w, h := max(int(math.Round(r.W/lineWidth)), 1), max(int(math.Round(r.H/lineWidth)), 1)
+	if m.of != nil {
+		page.Image(r, m.borders(w, h))
+	}
 	if m.mask != nil {
-		page.Image(r, m.contour(int(math.Round(r.W/lineWidth)), int(math.Round(r.H/lineWidth))))
+		page.Image(r, m.contour(w, h))
 	}
 }
 
@@ -112,7 +140,6 @@ const lineWidth = 0.5
 
 // contour returns an image of w×h pixels of the mask's edge.
 func (m *outline) contour(w, h int) *chart.Raster {
-	w, h = max(w, 1), max(h, 1)
 	on := make([]bool, w*h)
 	for i := range on {
 		x, y := i%w*m.maskW/w, i/w*m.maskH/h
@@ -123,8 +150,30 @@ func (m *outline) contour(w, h int) *chart.Raster {
 	for line := range uint8(2) {
 		on = peel(pixels, w, h, on, 1+line)
 	}
-	opaque := func(c color.RGBA) color.NRGBA { return color.NRGBA(c) }
-	return chart.Indexed(w, h, pixels, []color.NRGBA{{}, opaque(chart.Ink), opaque(chart.White)})
+	return lines(w, h, pixels)
+}
+
+// lines returns an image of the pixels that are 1, dark, or 2, white.
+func lines(w, h int, pixels []uint8) *chart.Raster {
+	return chart.Indexed(w, h, pixels, []color.NRGBA{{}, color.NRGBA(chart.Ink), color.NRGBA(chart.White)})
+}
+
+// borders returns an image of w×h pixels of the lines between segments, dark on the left and above, and white
+// on the right and below.
+func (m *labels) borders(w, h int) *chart.Raster {
+	at := func(x, y int) uint32 { return m.of[y*m.h/h*m.w+x*m.w/w] }
+	pixels := make([]uint8, w*h)
+	for i := range pixels {
+		x, y := i%w, i/w
+		here := at(x, y)
+		switch {
+		case x+1 < w && at(x+1, y) != here, y+1 < h && at(x, y+1) != here:
+			pixels[i] = 1
+		case x > 0 && at(x-1, y) != here, y > 0 && at(x, y-1) != here:
+			pixels[i] = 2
+		}
+	}
+	return lines(w, h, pixels)
 }
 
 // peel paints the outermost pixels of a mask and returns the mask without them.

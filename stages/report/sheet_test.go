@@ -552,6 +552,36 @@ func TestSheetMarks(t *testing.T) {
 	}
 }
 
+// TestSheetSegments checks that the lines between segments are where these meet, and nowhere else.
+func TestSheetSegments(t *testing.T) {
+	grey := color.RGBA{128, 128, 128, 255}
+	plain := stages.NewTensor(slices.Repeat([]uint8{128}, 3*64*64), 3, 64, 64).Encode()
+	in := map[string][]stages.Data{
+		"images":   {stagetest.Items(nil, plain)},
+		"maps":     {stagetest.Items(nil, stages.NewTensor(make([]float32, 64*64), 64, 64).Encode())},
+		"segments": {stagetest.Items(nil, stages.NewTensor([]uint32{7, 9, 2, 2}, 2, 2).Encode())},
+	}
+	m := lookAt(t, "sheet-segments", stagetest.Run(t, Sheet, nil, in))
+	l := read(t, sheetOf(func(*SheetParams) {}), in).layout()
+	left, top := 2*border, int(2*(border+headPadding+max(l.heads, lineHeight)))
+	for _, tc := range []struct {
+		what string
+		x, y int
+		want color.RGBA
+	}{
+		{"left of the line", 62, 20, grey}, {"the line's left", 63, 20, chart.Ink},
+		{"its right", 64, 20, chart.White}, {"right of it", 65, 20, grey},
+		{"above the line", 20, 62, grey}, {"the line's top", 20, 63, chart.Ink},
+		{"its bottom", 20, 64, chart.White}, {"below, in one segment", 64, 100, grey},
+	} {
+		if got := color.RGBAModel.Convert(m.At(left+tc.x, top+tc.y)); got != tc.want {
+			t.Errorf("%s: the colour is %v, want %v", tc.what, got, tc.want)
+		}
+	}
+	in["segments"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]uint32{1}, 1).Encode())}
+	refuses(t, Sheet, nil, in, `segments of "item-0": a tensor of shape [1] has no height and width`)
+}
+
 func TestSheetRefuses(t *testing.T) {
 	s := shapes(t, 2, 16)
 	in := map[string][]stages.Data{"maps": mapsOf(s["masks"], 16), "images": {s["images"]}}
