@@ -97,8 +97,26 @@ func TestEquality(t *testing.T) {
 			}
 		}
 	}
+	checkDefects(t, result, p, nets)
 	if maps < 15*len(nets) || scores < 50*len(nets) {
 		t.Errorf("%d maps and %d scores are compared", maps, scores)
+	}
+}
+
+// checkDefects holds our numbers in the table of what Quantus gets wrong: three digits of each image's score.
+func checkDefects(t *testing.T, r *pipeline.Result, p *plan.Plan, nets []string) {
+	for _, row := range readTable(t, "../../docs/equality/defects.csv")[1:] {
+		cell := row[2]
+		of := ofModel.FindStringSubmatch(cell)
+		if of == nil || !slices.Contains(nets, of[1]) {
+			continue
+		}
+		for image, text := range strings.Split(row[3], ", ") {
+			want, got := number(t, text), ours(t, r, p, cell, image).values[0]
+			if !(math.Abs(got-want) <= 1e-2*math.Abs(want)) && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("%s, image %d: %v, and docs/equality/defects.csv has %v", cell, image, got, want)
+			}
+		}
 	}
 }
 
@@ -174,6 +192,7 @@ func TestDocsEquality(t *testing.T) {
 		t.Fatalf("%d lines of the page, and %d of the file", len(lines), len(rows))
 	}
 	lines = slices.Delete(lines, 1, 2)
+	checkDefectsPage(t)
 	for i, row := range rows {
 		if want := "| " + strings.Join(row, " | ") + " |"; lines[i] != want {
 			t.Errorf("docs/equality.md has\n%s\nwhere docs/equality.csv has\n%s", lines[i], want)
@@ -194,6 +213,23 @@ func TestDocsEquality(t *testing.T) {
 		}
 		if d := number(t, then); d > max(1e-3, 50*rounding) {
 			t.Errorf("%s %s: %s isn't equal", row[0], row[1], then)
+		}
+	}
+}
+
+// checkDefectsPage checks that the page's table of what Quantus gets wrong is docs/equality/defects.csv.
+func checkDefectsPage(t *testing.T) {
+	_, rest, _ := strings.Cut(page(t, "docs/equality.md"), "<!-- made by docs/equality/run: defects -->\n")
+	rest, _, _ = strings.Cut(rest, "<!-- end -->")
+	lines := strings.Split(strings.TrimSpace(rest), "\n")
+	rows := readTable(t, "../../docs/equality/defects.csv")[1:]
+	if len(lines) != len(rows)+2 || len(rows) < 10 {
+		t.Fatalf("%d lines of the page, and %d of docs/equality/defects.csv", len(lines), len(rows))
+	}
+	for i, row := range rows {
+		cells := strings.Split(lines[i+2], " | ")
+		if n := len(cells); n != 5 || cells[1] != row[1] || cells[3] != row[3] || cells[4] != row[4]+" |" {
+			t.Errorf("docs/equality.md has\n%s\nwhere docs/equality/defects.csv has\n%s", lines[i+2], row)
 		}
 	}
 }

@@ -7,7 +7,8 @@ same with the libraries, and writes
 
     ../equality.csv   a line for each comparison,
     ../equality.md    the same as a table, between its markers,
-    peers.csv         the libraries' numbers, which TestEquality compares with ours where no library is installed.
+    peers.csv         the libraries' numbers, which TestEquality compares with ours where no library is installed,
+    defects.csv       numbers of Quantus that its papers' definitions don't give, next to ours; a table of the page, too.
 
 It fails where a comparison that should be equal isn't.
 """
@@ -19,6 +20,7 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -57,6 +59,7 @@ class Ours:
         cell = stage + ("[%s]" % ",".join("%s=%s" % a for a in sorted(axes.items())) if axes else "")
         if cell not in self.known:
             to = self.folder / "cells" / str(len(self.known))
+            shutil.rmtree(to, ignore_errors=True)  # of an earlier run
             self.call("get", cell, "-o", str(to))
             self.known[cell] = to
         paths = sorted(self.known[cell].glob("*.npy"))
@@ -78,7 +81,7 @@ class Comparison:
 
     def __init__(self, ours, images):
         self.ours, self.images = ours, images
-        self.rows, self.peers = [], []
+        self.rows, self.peers, self.defects = [], [], []
 
     def difference(self, kind, ours, theirs, bound=None):
         """Returns the largest difference over all cells: of maps relative to each map's largest magnitude, of scores
@@ -145,22 +148,23 @@ def main():
     world = argparse.Namespace(ours=ours, nets=nets, x=x, pixels=pixels, targets=targets, c=c)
 
     import peers_attribution
+    import peers_defects
     import peers_metrics
 
     every = {"captum": peers_attribution.captum, "grad-cam": peers_attribution.grad_cam,
              "saliency": peers_attribution.pair, "zennit": peers_attribution.zennit,
-             "quantus": peers_metrics.quantus,
-             "road": peers_metrics.road, "pic": peers_metrics.pic}
+             "quantus": peers_metrics.quantus, "compact": peers_metrics.compact, "subsets": peers_metrics.subsets,
+             "road": peers_metrics.road, "pic": peers_metrics.pic, "defects": peers_defects.quantus}
     for name in args.only.split(",") if args.only else every:
-        c.rows, c.peers = [], []
+        c.rows, c.peers, c.defects = [], [], []
         every[name](world)
         with open(ours.folder / (name + ".json"), "w") as f:
-            json.dump([c.rows, c.peers], f)
+            json.dump([c.rows, c.peers, c.defects], f)
     parts = [json.loads((ours.folder / (name + ".json")).read_text()) for name in every
              if (ours.folder / (name + ".json")).exists()]
-    rows, peers = ([line for part in parts for line in part[k]] for k in (0, 1))
+    rows, peers, defects = ([line for part in parts for line in part[k]] for k in range(3))
     if len(parts) == len(every):
-        write(rows, peers)
+        write(rows, peers, defects)
     unequal = [r["library"] + " " + r["theirs"] for r in rows if r["equal"] is False]
     if unequal:
         sys.exit("not equal: " + "; ".join(unequal))
@@ -196,7 +200,7 @@ def stage(cell):
     return "`%s`" % uses + (" `%s`" % options if options else "")
 
 
-def write(rows, peers):
+def write(rows, peers, defects):
     head = ["library", "theirs", "ours", "difference", "reason", "same definition", "then", "their rounding"]
     number = lambda v: "" if v is None else "0" if v == 0 else "%.0e" % v  # noqa: E731
     lines = [[r["library"] + " " + importlib.metadata.version(r["library"]), "`%s`" % r["theirs"], stage(r["ours"]),
@@ -204,10 +208,27 @@ def write(rows, peers):
               number(r["rounding"])] for r in rows]
     table(HERE.parent / "equality.csv", [head] + lines)
     table(HERE / "peers.csv", peers)
+    into_page("docs/equality/run", head, lines)
+    head = ["Quantus " + importlib.metadata.version("quantus"), "theirs", "here", "ours", "reason"]
+    table(HERE / "defects.csv", [["call", "theirs", "cell", "ours", "reason"]] + defects)
+    into_page("docs/equality/run: defects", head,
+              [["`%s`%s" % call_of(call), theirs, stage(cell) if cell else "", mine, reason]
+               for call, theirs, cell, mine, reason in defects])
+
+
+def call_of(text):
+    """A call, and what follows a comma behind it."""
+    call = re.match(r"[\w.]+(\([^)]*\))?", text)[0]
+    return call, text[len(call):]
+
+
+def into_page(mark, head, lines):
+    """Puts a table into the page, between its markers."""
+    mark = "<!-- made by %s -->\n" % mark
     page = HERE.parent / "equality.md"
-    before, rest = page.read_text().split("<!-- made by docs/equality/run -->\n")
+    before, rest = page.read_text().split(mark)
     text = "".join("| " + " | ".join(line) + " |\n" for line in [head, ["---"] * len(head)] + lines)
-    page.write_text(before + "<!-- made by docs/equality/run -->\n" + text + rest[rest.index("<!-- end -->"):])
+    page.write_text(before + mark + text + rest[rest.index("<!-- end -->"):])
 
 
 def table(path, lines):

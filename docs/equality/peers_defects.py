@@ -19,15 +19,23 @@ def quantus(w):
     a = scored(w, NET, METHOD)
     masks = w.ours("images", "masks")[1][:, None].astype(bool)
 
-    def call(metric, maps=a, images=slice(None), net=net, **more):
+    def call(metric, x=x, y=t, maps=a, **more):
         """What a metric returns, or how it fails."""
         try:
             np.random.seed(0)
-            scores = metric(model=net, x_batch=x[images].copy(), y_batch=t[images], a_batch=maps[images].copy(),
-                            channel_first=True, device="cpu", **more)
+            scores = metric(model=net, x_batch=x.copy(), y_batch=y, a_batch=maps.copy(), channel_first=True,
+                            device="cpu", **more)
         except Exception as e:  # noqa: BLE001: how it fails is the answer
             return "%s: %s" % (type(e).__name__, " ".join(str(e).split())[:100])
-        return numbers(scores)
+        return numbers(scores[:3] if len(x) > 3 else scores)
+
+    def crowd(metric, n=24):
+        """What a metric returns for the first three of n images."""
+        pool = (torch.from_numpy(w.ours("pool", "images")[1][:n]).float() / 255 - 0.5) / 0.5
+        with torch.no_grad():
+            y = net(pool).argmax(1).numpy()
+        maps = w.ours("pool-scored", "maps", method=METHOD, model=NET)[1][:n, None].astype(np.float64)
+        return call(metric, pool.numpy(), y, maps)
 
     def add(theirs, number, stage, reason, port=None):
         mine = cell = ""
@@ -37,71 +45,67 @@ def quantus(w):
         w.c.defects.append([theirs, number, cell, mine, reason])
         print("%-60s %-40s %s" % (theirs, number, mine), flush=True)
 
-    large = dict(features_in_step=768, **QUIET)
-    add("Monotonicity(features_in_step=768), of the map and of its negative",
-        call(q.Monotonicity(abs=False, **large)) + "; " + call(q.Monotonicity(abs=False, **large), -a), "monotonicity",
+    large = dict(features_in_step=256, **QUIET)
+    add("Monotonicity(features_in_step=256), of the map and of the map upside down",
+        call(q.Monotonicity(**large)) + "; " + call(q.Monotonicity(**large), maps=a[:, :, ::-1]), "monotonicity",
         "the image begins as the baseline, and its values are replaced by the baseline again: no image differs from "
-        "the first, and no response falls, whatever the map")
-    add("IROF()", call(q.IROF(return_aggregate=False, **QUIET), masks), "irof",
+        "the first, and no response falls, whatever the map", port="scores")
+    add("IROF()", call(q.IROF(return_aggregate=False, **QUIET)), "irof",
         "images of three channels don't have the shape of their segments")
     add("PointingGame(weighted=True)", call(q.PointingGame(weighted=True, **QUIET), s_batch=masks), "pointing",
         "the share of the object, an array a batch, is assigned to booleans", port="scores")
     add("Infidelity(perturb_patch_sizes=[7])", call(q.Infidelity(perturb_patch_sizes=[7], n_perturb_samples=1, **QUIET)),
-        "infidelity", "the padded image is reshaped from the unpadded one, unless patches divide the side")
+        "infidelity", "the padded image is reshaped from the unpadded one, unless patches divide the side", port="scores")
     samples = dict(perturb_patch_sizes=[8], **QUIET)
     add("Infidelity(perturb_patch_sizes=[8]), of 1 sample and of 10",
         call(q.Infidelity(n_perturb_samples=1, **samples)) + "; " + call(q.Infidelity(n_perturb_samples=10, **samples)),
-        "infidelity", "patches stay replaced when the next one is, and with a constant baseline all samples are one")
+        "infidelity", "patches stay replaced when the next one is, and with a constant baseline all samples are one",
+        port="scores")
     stable = dict(explain_func=explainer(METHOD))
-    for name, mine in (("RelativeInputStability", "ris"), ("RelativeOutputStability", "ros")):
+    for name, mine in (("RelativeInputStability", ""), ("RelativeOutputStability", "")):
         metric = getattr(q, name)(nr_samples=20, return_nan_when_prediction_changes=True, **QUIET)
         add(name + "(nr_samples=20)", call(metric, **stable), mine,
             "noise is from 0.02 to 0.2, never negative, and a single draw that changes the prediction makes the "
             "score NaN")
-    add("Consistency()", call(q.Consistency(**QUIET)), "consistency",
+    add("Consistency(), the first three of 24 images", crowd(q.Consistency(**QUIET)), "",
         "a map's label is the signs of its first five pixels, and with abs=True all maps have one label: the score "
         "is the share of images of the class")
-    add("SensitivityN(features_in_step=768), of three images and of two",
+    add("SensitivityN(features_in_step=256), of three images and of two",
         call(q.SensitivityN(return_aggregate=False, **large)) + "; " +
-        call(q.SensitivityN(return_aggregate=False, **large), images=slice(2)), "sensitivity-n",
+        call(q.SensitivityN(return_aggregate=False, **large), x[:2], t[:2], a[:2]), "sensitivity-n",
         "correlates over the images of a batch, not over the subsets of an image: values that accumulate with the "
-        "sums of single steps")
+        "sums of single steps", port="scores")
     add("AttributionLocalisation(weighted=True)", call(q.AttributionLocalisation(weighted=True, **QUIET), s_batch=masks),
-        "weighted", "the share is divided by the number of values in all images but two")
+        "weighted", "the share is multiplied by the object's pixels and divided by the values of all images but two; the "
+        "paper multiplies by the image's pixels and divides by the object's", port="scores")
     add("RegionPerturbation.score_direction", q.RegionPerturbation.score_direction.value, "",
         "the response's fall is larger where the most relevant regions go first: higher is better")
-    add("Completeness()", call(q.Completeness(**QUIET)), "completeness",
+    add("Completeness()", call(q.Completeness(**QUIET)), "",
         "compares two floating-point numbers by ==, of a map divided by its largest magnitude")
-    shapes, same, kept = randomised(w)
-    add("MPRT(), of vgg's %d layers and of vit" % shapes, same + kept, "",
+    equal, kept = randomised(w)
+    add("MPRT(), the weights of resnet and of vit", equal + "; " + kept, "",
         "each layer is drawn from one seed, so that layers of one shape have equal weights, and parameters outside "
         "layers with reset_parameters stay as trained")
-    add("Sufficiency(), of three images and of two",
-        call(q.Sufficiency(**QUIET)) + "; " + call(q.Sufficiency(**QUIET), images=slice(2)), "sufficiency",
+    add("Sufficiency(), the first three of 24 images and of 12",
+        crowd(q.Sufficiency(**QUIET)) + "; " + crowd(q.Sufficiency(**QUIET), 12), "",
         "a number of the batch, not of the image, whose threshold is a share of the batch's largest distance")
 
 
 def randomised(w):
-    """What MPRT makes of weights: how many layers vgg has, how many pairs of them have equal weights, and which
-    parameters of vit stay."""
+    """What MPRT makes of weights: how many pairs of resnet's layers are equal, and which parameters of vit stay."""
     from quantus.helpers.model.pytorch_model import PyTorchModel
 
-    layers = [m for m in w.nets["vgg"].modules() if hasattr(m, "reset_parameters")]
-    equal = 0
-    fresh = list(PyTorchModel(w.nets["vgg"]).get_random_layer_generator(order="independent", seed=42))
-    weights = []
-    for (name, model) in fresh:
-        module = dict(model.named_modules())[name]
-        weights.append(module.weight.detach().numpy())
-    for i, u in enumerate(weights):
-        equal += sum(u.shape == v.shape and np.array_equal(u, v) for v in weights[:i])
-    vit = w.nets["vit"]
-    last = None
-    for _, last in PyTorchModel(vit).get_random_layer_generator(order="top_down", seed=42):
-        pass
-    before, after = dict(vit.named_parameters()), dict(last.named_parameters())
-    kept = [n for n in before if torch.equal(before[n], after[n])]
-    return len(layers), "%d pairs of layers are equal; " % equal, "of vit stay %s" % ", ".join(kept)
+    def last(net):
+        for _, model in PyTorchModel(net).get_random_layer_generator(order="top_down", seed=42):
+            pass
+        return model
+
+    weights = [m.weight.detach() for m in last(w.nets["resnet"]).modules() if isinstance(m, torch.nn.Conv2d)]
+    pairs = [torch.equal(u, v) for i, u in enumerate(weights) for v in weights[:i] if u.shape == v.shape]
+    after = dict(last(w.nets["vit"]).named_parameters())
+    kept = [n for n, p in w.nets["vit"].named_parameters() if torch.equal(p, after[n])]
+    return ("%d of %d pairs of convolutions of one shape are equal" % (sum(pairs), len(pairs)),
+            "as trained: " + ", ".join(kept))
 
 
 def numbers(scores):

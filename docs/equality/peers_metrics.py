@@ -156,6 +156,76 @@ def quantus(w):
             (ours(w, "ssim"), similar(square)))
 
 
+def compact(w):
+    """Metrics of a map alone, and of a map and a mask."""
+    import quantus as q
+
+    quiet = dict(disable_warnings=True, display_progressbar=False)
+    masks = w.ours("images", "masks")[1][:, None].astype(bool)
+
+    def call(metric):
+        return theirs(w, lambda net, x, t, a: metric(model=net, x_batch=x, y_batch=t, a_batch=a, s_batch=masks,
+                                                     channel_first=True, device="cpu"))
+
+    def add(name, mine, metric, *rest):
+        w.c.add("score", "quantus", name, mine, call(metric), *rest)
+
+    each = dict(normalise_func=each_by_max, **quiet)
+    add("Sparseness", ours(w, "compactness", "gini"), q.Sparseness(**each))
+    add("Complexity", ours(w, "compactness", "entropy"), q.Complexity(**quiet))
+    add("EffectiveComplexity", ours(w, "compactness", "effective-complexity"), q.EffectiveComplexity(**quiet),
+        "Quantus divides by the largest magnitude of the batch", "theirs with a `normalise_func` for each map",
+        (ours(w, "compactness", "effective-complexity"), call(q.EffectiveComplexity(**each))))
+    add("AUC", ours(w, "roc-auc", "scores"), q.AUC(**quiet))
+    add("TopKIntersection", ours(w, "top-k", "scores"), q.TopKIntersection(**quiet))
+
+
+def subsets(w):
+    """Metrics of images without some subsets of their pixels: ours are the subsets."""
+    import quantus as q
+    from captum.metrics import infidelity
+
+    def drawn(n):
+        """The subsets [N, R, pixels] of a net's images."""
+        packed = w.ours("subset", "subsets", model=n)[1]
+        return np.unpackbits(packed, axis=2)[:, :, :64 * 64].astype(bool)
+
+    def correlation(net, x, t, a):
+        chosen = iter(drawn(next(n for n in w.nets if w.nets[n] is net)).transpose(1, 0, 2).reshape(-1, 64 * 64))
+        choice, np.random.choice = np.random.choice, lambda *_, **__: values_of(np.flatnonzero(next(chosen)))
+        try:
+            metric = q.FaithfulnessCorrelation(subset_size=3 * 224, perturb_baseline=0.0, return_aggregate=False,
+                                              disable_warnings=True)
+            return metric(model=net, x_batch=x, y_batch=t, a_batch=a, channel_first=True, device="cpu")
+        finally:
+            np.random.choice = choice
+
+    def values_of(pixels):
+        return np.concatenate([pixels + c * 64 * 64 for c in range(3)])
+
+    w.c.add("score", "quantus", "FaithfulnessCorrelation, on our subsets", ours(w, "correlation"), theirs(w, correlation),
+            within=1e-4)
+
+    def on_squares(n, normalize):
+        """captum's infidelity, of all squares."""
+        keep = torch.ones(64, 1, 64, 64)
+        for k in range(64):
+            keep[k, :, k // 8 * 8:k // 8 * 8 + 8, k % 8 * 8:k % 8 * 8 + 8] = 0
+        a = torch.from_numpy(w.ours("maps", "maps", method="gradient", model=n)[1]).double()
+        net = w.nets[n].double()
+        scores = [infidelity(net, lambda inputs: (inputs * (1 - keep), inputs * keep), w.x[i:i + 1].double(),
+                             a[i:i + 1], target=w.targets[n][i:i + 1], n_perturb_samples=64, normalize=normalize)
+                  for i in range(len(w.x))]
+        w.nets[n].float()
+        return torch.cat(scores).detach().numpy()
+
+    nets = ("vgg", "resnet")
+    for port, normalize in (("scores", False), ("scaled", True)):
+        mine = [w.ours("infidelity-gradient", port, method="gradient", model=n) for n in nets]
+        w.c.add("score", "captum", "infidelity(normalize=%s), of the 8×8 squares" % normalize, mine,
+                [on_squares(n, normalize) for n in nets], within=1e-3)
+
+
 def probabilities(curves):
     """The first response of curves [N, 3, points]."""
     return curves[:, 0]
