@@ -39,6 +39,10 @@ var evaluations = map[string]struct {
 	fields map[string]any
 }{
 	"integrated-gradients": {16, map[string]any{"Steps": 16}},
+	"expected-gradients":   {16, map[string]any{"Samples": 16}},
+	"idgi":                 {16, map[string]any{"Steps": 16}},
+	"idg":                  {16, map[string]any{"Steps": 16}},
+	"blur-ig":              {16, map[string]any{"Steps": 15}},
 	"smoothgrad":           {8, map[string]any{"Samples": 8}},
 	"occlusion":            {32, map[string]any{"Window": picture.Square(32), "Stride": picture.Square(32)}},
 }
@@ -198,8 +202,14 @@ func methodInputs(data stages.Data, count int) map[string][]stages.Data {
 		images = append(images, stages.NewTensor(pixels, 3, 224, 224).Encode())
 		targets = append(targets, stages.NewTensor([]int64{0}, 1).Encode())
 	}
+	background := stages.Tensor{DType: stages.U8, Shape: []int{8, 3, 224, 224},
+		Raw: make([]byte, 8*3*224*224)}
+	for k := range background.Raw {
+		background.Raw[k] = uint8(r.IntN(256))
+	}
 	return map[string][]stages.Data{
-		"model": {data}, "images": {stagetest.Items(nil, images...)}, "targets": {stagetest.Items(nil,
+		"background": {stagetest.Value(nil, background.Encode())},
+		"model":      {data}, "images": {stagetest.Items(nil, images...)}, "targets": {stagetest.Items(nil,
 			targets...)},
 	}
 }

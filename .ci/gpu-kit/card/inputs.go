@@ -39,7 +39,7 @@ func newInputs(net string) (inputs, error) {
 		stage  stages.Stage
 		params any
 	}{{model.ONNX, file}, {dataset.Shapes, images}, {model.Predict, nil}, {attribute.Random, nil}, {maps.Rank,
-		nil}} {
+		nil}, {dataset.Background, nil}} {
 		r, err := stagetest.Try(s.stage, s.params, in.given(&s.stage))
 		if err != nil {
 			return nil, err
@@ -48,6 +48,8 @@ func newInputs(net string) (inputs, error) {
 			switch {
 			case s.stage.Name == maps.Rank.Name:
 				in[maps.Rank.Name] = stagetest.Items(r.Facts[port], payloads...)
+			case s.stage.Name == dataset.Background.Name:
+				in[dataset.Background.Name] = stagetest.Value(r.Facts[port], payloads[0])
 			case port == "model":
 				in[port] = stagetest.Value(r.Facts[port], payloads[0])
 			default:

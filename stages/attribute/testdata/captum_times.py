@@ -48,6 +48,8 @@ def runs(net, layer, method, n):
         return lambda x, batch: attr.GuidedGradCam(net, layer).attribute(x, target=0)
     if method == "integrated-gradients":
         return lambda x, batch: attr.IntegratedGradients(net).attribute(x[:1], target=0, n_steps=n, internal_batch_size=batch)
+    if method == "expected-gradients":  # all samples at once
+        return lambda x, batch: attr.GradientShap(net).attribute(x[:1], torch.randn(8, 3, 224, 224), n_samples=n, target=0)
     if method == "smoothgrad":
         return lambda x, batch: attr.NoiseTunnel(attr.Saliency(net)).attribute(
             x[:1], nt_type="smoothgrad", nt_samples=n, nt_samples_batch_size=min(n, batch), target=0)
@@ -57,7 +59,7 @@ def runs(net, layer, method, n):
     raise ValueError(f"it has no {method}")
 
 
-SINGLE = "integrated-gradients", "smoothgrad", "occlusion"  # batches are of steps
+SINGLE = "integrated-gradients", "expected-gradients", "smoothgrad", "occlusion"  # batches are of steps
 
 
 def main():

@@ -48,6 +48,21 @@ var mutants = []mutant{
 	{"internal/metric/mas.go", "v := (y - base) / (original - base)", "v := y - base",
 		"internal/metric.TestMonotone"},
 
+	// attribute/expected-gradients, idgi, idg and blur-ig
+	{"attribute/expected_gradients.go", "way[i] = to[i] - v", "way[i] = to[i]",
+		"attribute.TestPathsOfALinearNet"},
+	{"attribute/expected_gradients.go", "weights[i] = 1 / float64(len(draws))",
+		"weights[i] = 1.01 / float64(len(draws))", "attribute.TestPathsOfALinearNet"},
+	{"attribute/expected_gradients.go", "if k%images == 0 {", "if k == 0 {", "attribute.TestStratified"},
+	{"attribute/idgi.go", "float64(square * (change / s.total))", "1.01 * float64(square*(change/s.total))",
+		"attribute.TestPathsOfALinearNet"},
+	{"attribute/idg.go", "from = 0\n", "\n", "attribute.TestSamples"},
+	{"attribute/idg.go", "if count > 0 {", "if true {", "attribute.TestSamples"},
+	{"attribute/blur_ig.go", "weights[row] = sigma - sigmas[at]", "weights[row] = sigmas[at] - sigma",
+		"attribute.TestPathsOfALinearNet"},
+	{"attribute/blur_ig.go", "slope[k] = w * (float64(k*k) - mean)", "slope[k] = w * float64(k*k)",
+		"attribute.TestGaussian"},
+
 	// the curves of perturb/
 	{"perturb/points.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
 	{"perturb/order.go", `case "lerf":`, `case "morf":`, "perturb.TestOfficialAblation"},
