@@ -49,7 +49,7 @@ var mutants = []mutant{
 		"internal/metric.TestMonotone"},
 
 	// attribute/expected-gradients, idgi, idg and blur-ig
-	{"attribute/expected_gradients.go", "way[i] = to[i] - v", "way[i] = to[i]",
+	{"attribute/expected_gradients.go", "way[i] = to[i] - v", "way[i] = to[i] - 0.9*v",
 		"attribute.TestPathsOfALinearNet"},
 	{"attribute/expected_gradients.go", "weights[i] = 1 / float64(len(draws))",
 		"weights[i] = 1.01 / float64(len(draws))", "attribute.TestPathsOfALinearNet"},
