@@ -51,7 +51,8 @@ times gradient, or integrated gradients from zero or black, fails. Kindermans et
 			"one place, which is another at a border with zero padding: the outputs move by 0.57 on a net " +
 			"of one padded layer",
 	}, {
-		Item: "the shifted image, and equal maps", Default: "all values, within: 1e-4 of the largest magnitude",
+		Item:    "the shifted image, and equal maps",
+		Default: "all values, within: 1e-4 of the largest magnitude",
 		Differs: "Quantus leaves the first value of each image where it is, so that a gradient fails on 4 " +
 			"of 6 images of a net without padding; its 1e-4 is absolute, whatever the maps' scale",
 	}},
