@@ -22,8 +22,9 @@ type SubsetParams struct {
 	Shares    []float64 `yaml:"shares" doc:"fixed: which share of the units a subset has, rounded down to whole ones but not to none; instead of sizes" min:"0" max:"1"`
 	P         float64   `yaml:"p" doc:"bernoulli: the probability that a unit is replaced" min:"0" max:"1"`
 	Paired    bool      `yaml:"paired" doc:"shapley: each subset is followed by its complement; permutation: each order by its reverse"`
-	Repeats   int       `yaml:"repeats" doc:"substrate random: how often each subset is replaced, each time by other noise" min:"1" max:"100000"`
-	Substrate string    `yaml:"substrate" doc:"what replaces the units, as in perturb/ablation; segment-mean is the mean of each channel over the unit" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images"`
+	Repeats   int       `yaml:"repeats" doc:"substrates random and noisy: how often each subset is replaced, each time by other noise" min:"1" max:"100000"`
+	Substrate string    `yaml:"substrate" doc:"what replaces the units, as in perturb/ablation; segment-mean is the mean of each channel over the unit, noisy the image plus normal noise" choices:"blur|zero|black|mean|random|noisy|channel-mean|segment-mean|images"`
+	Noise     float64   `yaml:"noise" doc:"substrate noisy: the noise's standard deviation, in values of the normalised image" min:"0" max:"1000"`
 	Kernel    int       `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64   `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
 	Unit      string    `yaml:"unit" doc:"what is replaced at once: pixels, square regions, or the segments on the port segments" choices:"pixel|region|segment"`
@@ -43,9 +44,9 @@ func (p SubsetParams) Validate() error {
 	switch {
 	case p.Kernel%2 == 0:
 		return stages.BadField("kernel", "kernel is %d: its side must be odd to have a centre", p.Kernel)
-	case p.Repeats > 1 && p.Substrate != "random":
+	case p.Repeats > 1 && p.Substrate != "random" && p.Substrate != "noisy":
 		return stages.BadField("repeats", "repeats is %d, but %s replaces units by the same pixels each time: "+
-			"it is more than 1 only with substrate: random", p.Repeats, p.Substrate)
+			"it is more than 1 only with substrate: random or noisy", p.Repeats, p.Substrate)
 	case p.Draw == "fixed" && len(p.Sizes) == 0 && len(p.Shares) == 0:
 		return stages.BadField("sizes", "how many units a subset has isn't given: give sizes or shares")
 	}
@@ -81,10 +82,11 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 			Doc: "probability, logit and correctness of the class"},
 		{Name: "segments", Type: stages.Segments, Doc: "u32 [H,W], the unit of each pixel"},
 		{Name: "differences", Type: stages.Differences,
-			Doc: "what a value of the normalised image loses when its unit is replaced, the first time"},
+			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or with " +
+				"substrate: noisy each time"},
 	},
 	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100, Sizes: []int{224},
-		P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
+		P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2, Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
 		if wired("targets") && p.Target != program.PredictedClass {
 			return stages.BadField("target", "target is %s, but the port targets is wired and names the class",
@@ -153,7 +155,15 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 		f["shares"] = sharesText(shares)[len("0,"):]
 	}
 	return map[string]stages.Facts{"subsets": f, "responses": f,
-		"segments": {}, "differences": {"repeats": f["repeats"]}}, nil
+		"segments": {}, "differences": {"draws": strconv.Itoa(p.kept())}}, nil
+}
+
+// kept returns the number of draws of the substrate whose differences are put.
+func (p SubsetParams) kept() int {
+	if p.Substrate == "noisy" {
+		return p.Repeats
+	}
+	return 1
 }
 
 // A subsetRun runs the model on the subsets of one item after the other.
@@ -183,19 +193,26 @@ func (r *subsetRun) item(ctx context.Context, i int) error {
 	if err == nil {
 		err = r.fits(u.Count)
 	}
+	if bytes := 4 * r.kept() * n.Size(); err == nil && bytes > largest {
+		err = stages.BadField("repeats", "the differences of %d draws have %d MB an image: give fewer repeats",
+			r.kept(), bytes/1e6)
+	}
 	if err != nil {
 		return err
 	}
 	sets := r.subsets(e.Rand("subsets", i), u.Count)
 	responses := make([]response, sets.Count+2)
+	var differences []float32
 	for repeat := range r.Repeats {
 		s := newSubstrate(r.params(), n)
-		s.draw = repeat
+		s.draw, s.noise = repeat, r.Noise
 		if err := s.fill(e, i, r.image, r.other); err != nil {
 			return err
 		}
-		if repeat == 0 {
-			r.putDifferences(i)
+		if repeat < r.kept() {
+			for k, x := range r.image {
+				differences = append(differences, x-r.other[k])
+			}
 		}
 		if err := r.run(ctx, by, u, sets, repeat, responses); err != nil {
 			return err
@@ -207,19 +224,14 @@ func (r *subsetRun) item(ctx context.Context, i int) error {
 	}
 	e.Put("segments", i, stages.NewTensor(labels, n.Height, n.Width).Encode())
 	e.Put("subsets", i, sets.Encode())
+	shape := []int{n.Channels, n.Height, n.Width}
+	if r.kept() > 1 {
+		shape = append([]int{r.kept()}, shape...)
+	}
+	e.Put("differences", i, stages.NewTensor(differences, shape...).Encode())
 	e.Put("responses", i, encodeCurve(responses))
 	by.warn(e, i)
 	return nil
-}
-
-// putDifferences puts the image minus its substrate.
-func (r *subsetRun) putDifferences(i int) {
-	d := make([]float32, len(r.image))
-	for k, x := range r.image {
-		d[k] = x - r.other[k]
-	}
-	n := r.net
-	r.env.Put("differences", i, stages.NewTensor(d, n.Channels, n.Height, n.Width).Encode())
 }
 
 // run sets the responses to each subset's row of a repeat; those to the image and to the substrate are part of

@@ -304,3 +304,38 @@ func TestSubsetLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestNoisySubset compares the logits of a linear net, to whose image noise is added, with the differences of
+// every draw, and these with the noise's standard deviation.
+func TestNoisySubset(t *testing.T) {
+	const draws, deviation = 20, 0.2
+	weight := func(c, i int) float32 { return float32((i+c)%5) - 2 }
+	image := make([]float32, 3*linearN)
+	for i := range image {
+		image[i] = float32(i%7) / 8
+	}
+	in := linearInput(linear(t, "unit", weight), image, make([]uint32, linearN))
+	delete(in, "maps")
+	r := stagetest.Run(t, Subset, subsetParams(func(p *SubsetParams) {
+		p.Shares, p.Samples, p.Repeats, p.Substrate = []float64{1}, 1, draws, "noisy"
+	}), in)
+	logits := decode(t, r.Payloads["responses"][0])[draws+2 : 2*(draws+2)]
+	d := decode(t, r.Payloads["differences"][0])
+	if len(d) != draws*len(image) {
+		t.Fatalf("%d differences of %d draws", len(d), draws)
+	}
+	squares := 0.0
+	for k := range draws {
+		drop := 0.0
+		for i, v := range d[k*len(image) : (k+1)*len(image)] {
+			drop += float64(weight(i/linearN, i%linearN)) * v
+			squares += v * v
+		}
+		if got := logits[0] - logits[1+k]; !(math.Abs(got-drop) <= 1e-4) {
+			t.Errorf("draw %d lowers the logit by %v, want %v", k, got, drop)
+		}
+	}
+	if s := math.Sqrt(squares / float64(len(d))); !(math.Abs(s-deviation) <= 0.02) {
+		t.Errorf("the noise has a standard deviation of %v, want %v", s, deviation)
+	}
+}

@@ -3,6 +3,7 @@ package perturb
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
@@ -17,6 +18,7 @@ type substrate struct {
 	kernel []float64 // the blur kernel along one axis; the kernel is separable
 	of     Params    // which say what the units are
 	draw   int       // of the noise, from 0
+	noise  float64   // added to the image
 }
 
 func newSubstrate(p Params, n *program.Net) substrate {
@@ -50,13 +52,14 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 			dst[k] = float32(sum / float64(len(s.net.Mean)))
 		}
 	case "random":
-		purpose := "substrate"
-		if s.draw > 0 {
-			purpose += " " + strconv.Itoa(s.draw)
-		}
-		r := e.Rand(purpose, i)
+		r := s.rand(e, i)
 		for k := range dst {
 			dst[k] = r.Float32()
+		}
+	case "noisy":
+		r := s.rand(e, i)
+		for k, v := range x {
+			dst[k] = v + float32(s.noise*r.NormFloat64())
 		}
 	case "channel-mean":
 		s.fillMeans(metric.Units{Of: make([]int32, n), Count: 1}, x, dst)
@@ -76,6 +79,14 @@ func (s substrate) fill(e *stages.Env, i int, x, dst []float32) error {
 		}
 	}
 	return nil
+}
+
+// rand returns the generator of the noise of item i.
+func (s substrate) rand(e *stages.Env, i int) *rand.Rand {
+	if s.draw > 0 {
+		return e.Rand("substrate "+strconv.Itoa(s.draw), i)
+	}
+	return e.Rand("substrate", i)
 }
 
 // fillMeans fills the channels of each unit with their mean over it.

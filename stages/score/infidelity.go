@@ -33,6 +33,13 @@ Which of the two a map is, methods declare; where one doesn't, map says it. In Q
     with: {draw: single, unit: region, region: 4}
   score: {uses: score/infidelity, in: {maps: maps, subsets: subset}}
 
+The authors add normal noise to the whole image, which a gradient alone predicts:
+
+  noisy:
+    uses: perturb/subset
+    in: {model: model, images: images}
+    with: {shares: [1], samples: 1, substrate: noisy, noise: 0.2, repeats: 10}
+
 The error depends on the map's scale. The port scaled has it for the best multiple of the
 map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	Definition: ofSubsets(stages.Definition{
@@ -62,9 +69,14 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	}},
 	Defaults: InfidelityParams{Response: "logit", Map: stages.AsDeclared},
 	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		if r := in["differences"]["repeats"]; p.Map == "gradient" && r != "" && r != "1" {
+		repeats, draws := in["subsets"]["repeats"], in["differences"]["draws"]
+		switch {
+		case p.Map == "gradient" && repeats != draws:
 			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws of "+
-				"noise, of which the differences have the first: set repeats: 1 of perturb/subset", r)
+				"noise, of which the differences have %s: set repeats: 1 of perturb/subset", repeats, draws)
+		case p.Map == "contribution" && in["subsets"]["substrate"] == "noisy":
+			return nil, stages.BadField("map", "map is contribution, but noise is added to the image, not put in "+
+				"its place: a contribution doesn't predict that, a gradient does")
 		}
 		m := stages.Measure{Direction: stages.Lower, High: math.Inf(1), Tolerance: 1e-2, ItemTolerance: 1e-1}
 		scale := stages.Measure{Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-2,
@@ -89,7 +101,8 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	return nil
 })
 
-// predicted returns what a gradient predicts of each pixel's replacement: Σ_c a·(x − x′).
+// predicted returns what a gradient predicts of each pixel's replacement, Σ_c a·(x − x′), for one draw of x′
+// after the other.
 func predicted(payload, differences []byte) ([]float64, error) {
 	a, err := stages.DecodeTensor(payload)
 	if err != nil {
@@ -103,27 +116,36 @@ func predicted(payload, differences []byte) ([]float64, error) {
 	if len(shape) == 2 {
 		shape = append([]int{1}, shape...)
 	}
-	if len(d.Shape) != 3 || !slices.Equal(shape, d.Shape) {
+	image := d.Shape[max(0, len(d.Shape)-3):] // without the number of draws
+	if len(d.Shape) > 4 || len(image) != 3 || !slices.Equal(shape, image) {
 		return nil, stages.BadField("map", "a gradient of shape %v doesn't match an image of shape %v: "+
-			"set reduce: none of the method, which keeps the channels", a.Shape, d.Shape)
+			"set reduce: none of the method, which keeps the channels", a.Shape, image)
 	}
-	values := a.Float64s()
-	for k, v := range d.Float64s() {
-		values[k] *= v
+	gradient := a.Float64s()
+	var out []float64
+	for values := range slices.Chunk(d.Float64s(), len(gradient)) {
+		for k, v := range gradient {
+			values[k] *= v
+		}
+		out = append(out, metric.Sum.Of(values, image[1]*image[2])...)
 	}
-	return metric.Sum.Of(values, d.Shape[1]*d.Shape[2]), nil
+	return out, nil
 }
 
-// infidelity returns the error of what values predict, that of their best multiple, and the factor.
+// infidelity returns the error of what values predict, that of their best multiple, and the factor. There are
+// values for each draw, or for all.
 func (s replaced) infidelity(values []float64) (raw, scaled, scale float64) {
-	of := s.units.Sum(values)
+	var of [][]float64
+	for draw := range slices.Chunk(values, len(s.units.Of)) {
+		of = append(of, s.units.Sum(draw))
+	}
 	if !metric.Defined(values) || !metric.Defined(s.rows) || s.Count == 0 {
 		return math.NaN(), math.NaN(), math.NaN()
 	}
 	products, squares := 0.0, 0.0
 	predictions := make([]float64, s.Count)
 	for k, response := range s.rows {
-		u := s.Sum(k, of)
+		u := s.Sum(k, of[k%len(of)])
 		predictions[k] = u
 		products += float64(u * (s.image - response))
 		squares += float64(u * u)

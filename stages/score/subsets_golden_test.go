@@ -58,10 +58,15 @@ func (c peerCase) scores(t *testing.T, s stages.Stage, params any, port, draw st
 	if c.Differences != nil {
 		var d, a [][]byte
 		for i, v := range c.Differences {
-			d = append(d, stages.NewTensor(v, 1, 1, len(v)).Encode())
-			a = append(a, stages.NewTensor(maps[i], 1, 1, len(v)).Encode())
+			draws := len(v) / len(maps[i])
+			shape := []int{draws, 1, 1, len(maps[i])}
+			if draws == 1 {
+				shape = shape[1:]
+			}
+			d = append(d, stages.NewTensor(v, shape...).Encode())
+			a = append(a, stages.NewTensor(maps[i], 1, 1, len(maps[i])).Encode())
 		}
-		in["differences"] = []stages.Data{stagetest.Items(nil, d...)}
+		in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"draws": f["repeats"]}, d...)}
 		in["maps"] = []stages.Data{stagetest.Items(nil, a...)}
 	}
 	return scalars(t, stagetest.Items(nil, stagetest.Run(t, s, params, in).Payloads[port]...))
@@ -86,6 +91,7 @@ func TestPeersSubsets(t *testing.T) {
 		{"non-sensitivity", NonSensitivity, &NonSensitivityParams{size, 1e-5}, "count", "single"},
 		{"infidelity", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "fixed"},
 		{"captum infidelity", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "single"},
+		{"captum infidelity, noise", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "fixed"},
 		{"captum infidelity, normalize", Infidelity, &InfidelityParams{"logit", "gradient"}, "scaled", "single"},
 	} {
 		c := cases[tt.name]

@@ -306,7 +306,7 @@ func TestInfidelityOfGradients(t *testing.T) {
 	a := []float64{1, 2, 3, 4, -1, 0, 1, 0}
 	d := []float32{2, 1, 0, 1, 1, 5, 4, 3}
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(a, 2, 1, 4).Encode())}
-	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"repeats": "1"},
+	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"draws": "1"},
 		stages.NewTensor(d, 2, 1, 4).Encode())}
 	if _, err := stagetest.Try(Infidelity, nil, in); err == nil {
 		t.Error("a map is accepted that is neither a gradient nor a contribution")
@@ -321,9 +321,16 @@ func TestInfidelityOfGradients(t *testing.T) {
 	if _, err := stagetest.Try(Infidelity, p, in); err == nil {
 		t.Error("a gradient without channels is accepted")
 	}
-	in["differences"][0].Facts["repeats"] = "5"
-	if _, err := Infidelity.Facts(p, map[string]stages.Facts{"differences": in["differences"][0].Facts}); err == nil {
-		t.Error("the gradient's prediction of several draws is accepted")
+	of := map[string]stages.Facts{"subsets": {"repeats": "5"}, "differences": {"draws": "1"}}
+	if _, err := Infidelity.Facts(p, of); err == nil {
+		t.Error("a gradient is accepted of draws whose differences aren't known")
+	}
+	of = map[string]stages.Facts{"subsets": {"repeats": "5", "substrate": "noisy"}, "differences": {"draws": "5"}}
+	if _, err := Infidelity.Facts(p, of); err != nil {
+		t.Error(err)
+	}
+	if _, err := Infidelity.Facts(&InfidelityParams{"logit", "contribution"}, of); err == nil {
+		t.Error("a contribution is accepted of noise")
 	}
 }
 

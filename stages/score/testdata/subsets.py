@@ -139,6 +139,17 @@ def main():
         name = "captum infidelity" + (", normalize" if normalize else "")
         out[name] = case(net, scores, units, singles(count), differences=black)
 
+    noise = np.random.default_rng(41).standard_normal((N, 5, 1, SIDE, SIDE)) / 5
+    lost = torch.tensor(-noise.reshape(-1, 1, SIDE, SIDE))
+    net = Net()
+    net.predict(IMAGES)
+    for k in range(5):
+        net.predict(IMAGES + noise[:, k])
+    scores = infidelity(forward, lambda inputs: (lost, inputs - lost), x, a, target=torch.tensor(CLASSES),
+                        n_perturb_samples=5)
+    out["captum infidelity, noise"] = case(net, scores, np.zeros_like(own), singles(1, 5), repeats=5,
+                                           differences=(-noise).reshape(N, -1).tolist())
+
     print(json.dumps({"quantus": version("quantus"), "captum": version("captum"), "numpy": np.__version__,
                       "maps": flat.tolist(), "cases": out}))
 
