@@ -1,7 +1,8 @@
 // Package score has the stages that compute scores from maps and curves: one metric a file. score.go has
 // the functions that all share; localisation.go is common to the metrics that compare a map with a mask,
 // agreement.go to the metrics of two maps, draws.go to the metrics of robustness, morf_lerf.go to the scores
-// of two orders of removal, and population.go to those of an image among the others. labels.go checks labels.
+// of two orders of removal, subsets.go to those of replaced subsets, and population.go to those of an image
+// among the others. labels.go checks labels, and top1.go has score/top-1.
 //
 // An undefined score, such as that of a map without relevance, is NaN: it is counted, and excluded from
 // means. Numbers that an official implementation returns instead are available by variant: official.
