@@ -2,6 +2,7 @@ package attribute_test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -45,20 +46,26 @@ var evaluations = map[string]struct {
 	"blur-ig":              {16, map[string]any{"Steps": 15}},
 	"smoothgrad":           {8, map[string]any{"Samples": 8}},
 	"occlusion":            {32, map[string]any{"Window": picture.Square(32), "Stride": picture.Square(32)}},
+	"feature-ablation":     {56, map[string]any{"Region": 56}},
+	"kernel-shap":          {64, map[string]any{"Region": 56, "Samples": 31}}, // pairs, and both ends
+	"lime":                 {64, map[string]any{"Region": 56, "Samples": 62}}, // and both ends
+	"shapley-sampling":     {4, map[string]any{"Region": 56, "Samples": 4}},
 }
 
 // BenchmarkMethods measures every method that asks a model, on the shapes of ResNet-50 and ViT-B/16: images a
 // second of the whole stage, from encoded images to encoded maps, with its programs loaded, by a worker a
 // core; how many of ONNX Runtime's own forward passes that is; for methods that take the gradient several
 // times, how many times as long as that many gradients of the same batch; and captum's best of batches of 1,
-// 8 and 32 on the same threads. One run of each makes a round; medians of rounds are reported. METHODS, if
-// set, names the methods to measure, with commas between.
+// 8 and 32 on the same threads. Of methods that solve the responses of perturb/subset, its passes are part of
+// the time. One run of each makes a round; medians of rounds are reported. METHODS and NETS, if set, name the
+// methods and nets to measure, with commas between.
 func BenchmarkMethods(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range []string{"resnet50", "vit_b_16"} {
+	nets := cmp.Or(os.Getenv("NETS"), "resnet50,vit_b_16")
+	for name := range strings.SplitSeq(nets, ",") {
 		path := filepath.Join(root, ".bench", name+".onnx")
 		b.Run(name, func(b *testing.B) {
 			if _, err := os.Stat(path); err != nil {
@@ -109,9 +116,9 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages
 		count = len(slots)
 		load(count)
 	}
-	gradients := evaluations[method].n
-	if method == "occlusion" {
-		gradients = 0
+	gradients := 0
+	if slices.Contains([]string{"integrated-gradients", "smoothgrad"}, method) {
+		gradients = evaluations[method].n
 	}
 	if gradients > 0 {
 		saliency(b, data, slots) // which loads its program
@@ -179,10 +186,57 @@ func timed(b *testing.B, s *stages.Stage, params any, data stages.Data, slots []
 	start := time.Now()
 	p := pool.New().WithErrors()
 	for _, e := range all {
-		p.Go(func() error { return s.Run(b.Context(), params, e) })
+		p.Go(func() error {
+			if s.Input("subsets") != nil {
+				if err := replaceSubsets(b, params, e); err != nil {
+					return err
+				}
+			}
+			return s.Run(b.Context(), params, e)
+		})
 	}
 	err := p.Wait()
 	return time.Since(start).Seconds() / float64(count), err
+}
+
+// replaceSubsets runs perturb/subset as a method implies it, and gives the method the results.
+func replaceSubsets(b *testing.B, params any, e *stages.Env) error {
+	s, _ := registry.Builtin().Lookup("perturb/subset")
+	with := s.NewParams()
+	from, to := reflect.ValueOf(params).Elem(), reflect.ValueOf(with).Elem()
+	for i := range to.NumField() {
+		if f := from.FieldByName(to.Type().Field(i).Name); f.IsValid() {
+			to.Field(i).Set(f)
+		}
+	}
+	in := map[string][]stages.Data{}
+	for _, port := range []string{"model", "images", "targets"} {
+		in[port] = e.Ports[port]
+	}
+	subset, err := stagetest.Env(s, in)
+	if err != nil {
+		return err
+	}
+	subset.Slot, subset.Batch = e.Slot, e.Batch
+	if err := s.Run(b.Context(), with, subset); err != nil {
+		return err
+	}
+	made := map[string][][]byte{}
+	for _, o := range subset.Outputs {
+		made[o.Port] = append(made[o.Port], o.Data)
+	}
+	facts := stages.Facts{"responses": "probability,logit,correct", "draw": "", "repeats": "1"}
+	for to, from := range map[string]string{"subsets": "subsets", "responses": "responses", "units": "segments"} {
+		in[to] = []stages.Data{stagetest.Items(facts, made[from]...)}
+	}
+	slot, batch := e.Slot, e.Batch
+	solver, err := stagetest.Env(e.Stage, in)
+	if err != nil {
+		return err
+	}
+	*e = *solver
+	e.Slot, e.Batch = slot, batch
+	return nil
 }
 
 func median(v []float64) float64 {

@@ -49,7 +49,17 @@ func TestDeclares(t *testing.T) {
 		{of: LRPEpsilon, want: contribution},
 		{of: LRPComposite, want: contribution},
 		{of: LRPZPlus, change: func(p any) { p.(*LRPZPlusParams).Start = "one-hot" }, want: "map[]"},
-		{of: CLRP, want: "map[]"}, // of a class against the others
+		{of: CLRP, want: "map[]"},               // of a class against the others
+		{of: PartitionSHAP, want: contribution}, // from a blurred image
+		{of: PartitionSHAP, change: func(p any) { p.(*PartitionSHAPParams).Substrate = "black" },
+			want: compared("black")},
+		{of: KernelSHAP, want: contribution}, // each pixel has its unit's
+		{of: KernelSHAP, change: func(p any) { p.(*KernelSHAPParams).Share = true }, want: compared("zero")},
+		{of: ShapleySampling, change: func(p any) { p.(*ShapleySamplingParams).Share = true },
+			want: compared("zero")},
+		{of: FeatureAblation, change: func(p any) { p.(*FeatureAblationParams).Share = true },
+			want: contribution}, // which doesn't sum
+		{of: LIME, want: "map[map:contribution output:probability]"},
 		{of: RAP, want: contribution},
 	} {
 		p := tc.of.NewParams()

@@ -28,6 +28,14 @@ func (h Hidden) check(wired func(string) bool) error {
 	return nil
 }
 
+// reference returns the substrate as what a map is compared with, "" if it has no name there.
+func (h Hidden) reference() string {
+	if h.Substrate == "zero" || h.Substrate == "black" {
+		return h.Substrate
+	}
+	return ""
+}
+
 // fill writes the substrate of item i, whose normalised image is x, to dst.
 func (h Hidden) fill(e *stages.Env, i int, n *program.Net, x, dst []float32) error {
 	pixels := n.Height * n.Width

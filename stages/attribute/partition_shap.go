@@ -43,6 +43,9 @@ Approach to Interpreting Model Predictions", NeurIPS 2017, in the library shap.`
 			"inpainting isn't here, wire its images to the port substrates",
 	}},
 	Inputs: append(inputs(), substratesPort()),
+	Declares: func(p PartitionSHAPParams, _ map[string]stages.Declared) stages.Declared {
+		return p.declares(contributionMap, p.reference())
+	},
 	Defaults: PartitionSHAPParams{Common: common(), Hidden: Hidden{Substrate: "blur", Kernel: 128},
 		Evaluations: 500, AtOnce: 5, Leaves: "pixels"},
 })

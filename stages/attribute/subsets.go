@@ -39,11 +39,10 @@ func (p Replaced) common() Replaced { return p }
 
 // declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't.
 func (p Replaced) declared(sums bool) stages.Declared {
-	reference := ""
-	if sums && p.Share && (p.Substrate == "zero" || p.Substrate == "black") {
-		reference = p.Substrate
+	if sums && p.Share {
+		return p.declares(contributionMap, Hidden{Substrate: p.Substrate}.reference())
 	}
-	return p.declares(contributionMap, reference)
+	return p.declares(contributionMap, "")
 }
 
 // A game is the responses for coalitions of units: the others are replaced.

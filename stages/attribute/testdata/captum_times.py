@@ -56,10 +56,26 @@ def runs(net, layer, method, n):
     if method == "occlusion":
         return lambda x, batch: attr.Occlusion(net).attribute(
             x[:1], target=0, sliding_window_shapes=(3, n, n), strides=(3, n, n), perturbations_per_eval=batch)
+    side = torch.arange(224) // 56
+    units = side[:, None] * 4 + side  # 16 squares
+    if method == "feature-ablation":
+        return lambda x, batch: attr.FeatureAblation(net).attribute(
+            x[:1], target=0, feature_mask=units, perturbations_per_eval=batch)
+    if method == "kernel-shap":
+        return lambda x, batch: attr.KernelShap(net).attribute(
+            x[:1], target=0, feature_mask=units, n_samples=n, perturbations_per_eval=batch)
+    if method == "lime":
+        return lambda x, batch: attr.Lime(net).attribute(
+            x[:1], target=0, feature_mask=units, n_samples=n, perturbations_per_eval=batch)
+    if method == "shapley-sampling":
+        return lambda x, batch: attr.ShapleyValueSampling(net).attribute(
+            x[:1], target=0, feature_mask=units, n_samples=n, perturbations_per_eval=batch)
     raise ValueError(f"it has no {method}")
 
 
-SINGLE = "integrated-gradients", "expected-gradients", "smoothgrad", "occlusion"  # batches are of steps
+# Batches are of steps.
+SINGLE = ("integrated-gradients", "expected-gradients", "smoothgrad", "occlusion", "feature-ablation",
+          "kernel-shap", "lime", "shapley-sampling")
 
 
 def main():
