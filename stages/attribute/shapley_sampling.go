@@ -17,10 +17,9 @@ var ShapleySampling = solvingMethod(stages.Def[ShapleySamplingParams]{
 
 Units are replaced one after the other in a random order; the value of a unit is the mean
 drop of the explained output when its turn comes. Values sum to the output for the image
-minus that for the substrate. They are unbiased, at a price: attribute/kernel-shap has
-less variance for the same number of passes. The passes are those of perturb/subset,
-samples·(units − 1) + 2. Castro et al., "Polynomial Calculation of the Shapley Value Based
-on Sampling", 2009.`,
+minus that for the substrate, and are unbiased; an order and its reverse err less than two
+orders. The passes are those of perturb/subset, samples·(units − 1) + 2. Castro et al.,
+"Polynomial Calculation of the Shapley Value Based on Sampling", 2009.`,
 	Version: 1,
 	Declares: func(p ShapleySamplingParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declared(true)
