@@ -64,6 +64,7 @@ func Builtin() *Set {
 		attribute.TIBAV,
 		attribute.TransitionAttention,
 		attribute.VarGrad,
+		attribute.XRAI,
 		dataset.Background,
 		dataset.Folder,
 		dataset.Mean,

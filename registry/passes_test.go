@@ -118,6 +118,7 @@ func TestPasses(t *testing.T) {
 		{"attribute/occlusion", "vgg", 2, nil, map[string]int{"windows": 15 * 15}},
 		{"attribute/partition-shap", "vgg", 10,
 			func(p any) { p.(*attribute.PartitionSHAPParams).Evaluations = 60 }, nil},
+		{"attribute/xrai", "vgg", 4, func(p any) { p.(*attribute.XRAIParams).Steps = 8 }, nil},
 		{"attribute/score-cam", "vgg", 4, nil, map[string]int{"channels": 56}},
 		{"attribute/ablation-cam", "vgg", 3, nil, map[string]int{"channels": 56}},
 		{"attribute/attention-rollout", "vit", 4, nil, nil},

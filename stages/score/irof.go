@@ -19,7 +19,7 @@ type IROFParams struct {
 // response to the image.
 var IROF = stages.New(stages.Def[IROFParams]{
 	Name: "score/irof",
-	Doc: `IROF: relative drop of the response while segments are removed
+	Doc: `IROF: the relative drop while segments are removed
 
 The mean over all L+1 points of a curve of the share of the response to the image that is
 lost. The segments are removed in the order of the map's mean over them, and replaced by

@@ -22,7 +22,7 @@ type centre struct {
 // Labels returns the segment of each pixel, row by row, from 0. Achanta et al., "SLIC Superpixels Compared to
 // State-of-the-Art Superpixel Methods", PAMI 2012.
 func (p SLIC) Labels(m Image) []uint32 {
-	m = m.stretched().colours()
+	m = m.Stretched().colours()
 	rows, columns := combs(m.Height, m.Width, p.Segments)
 	if p.Sigma > 0 {
 		m = m.smoothed(p.Sigma, append([]axis{{1, len(m.Pix)}}, m.plane()...)...)
@@ -43,8 +43,8 @@ func (p SLIC) Labels(m Image) []uint32 {
 	return connected(c.of, m.Height, m.Width, int(p.Smallest*size), int(p.Largest*size))
 }
 
-// stretched returns m with values from 0 to 1, in all its channels together.
-func (m Image) stretched() Image {
+// Stretched returns m with values from 0 to 1, in all its channels together.
+func (m Image) Stretched() Image {
 	m = m.clone()
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range m.Pix {

@@ -23,7 +23,7 @@ func (m Image) smoothed(sigma float64, axes ...axis) Image {
 			for k := range line {
 				line[k] = src.Pix[from+k*a.stride]
 			}
-			correlate(out, line, weights)
+			correlate(out, line, weights, mirrored)
 			for k, v := range out {
 				dst.Pix[from+k*a.stride] = v
 			}
@@ -103,22 +103,36 @@ func pairwise(v []float64) (sum float64) {
 	return sum
 }
 
-// correlate writes line under a symmetric kernel, whose weights are given from the centre outwards, into out.
-func correlate(out, line, weights []float64) {
+// A border returns the value at a place outside a line.
+type border func(line []float64, k int) float64
+
+// mirrored repeats a line mirrored: d c b a | a b c d | d c b a.
+func mirrored(line []float64, k int) float64 {
 	n := len(line)
-	at := func(k int) float64 { // d c b a | a b c d | d c b a
-		if k = k % (2 * n); k < 0 {
-			k += 2 * n
-		}
-		return line[min(k, 2*n-1-k)]
+	if k %= 2 * n; k < 0 {
+		k += 2 * n
 	}
+	return line[min(k, 2*n-1-k)]
+}
+
+// zeros surrounds a line with zeros.
+func zeros(line []float64, k int) float64 {
+	if k < 0 || k >= len(line) {
+		return 0
+	}
+	return line[k]
+}
+
+// correlate writes line under a symmetric kernel, whose weights are given from the centre outwards, into out.
+func correlate(out, line, weights []float64, at border) {
+	n := len(line)
 	for i := range out {
 		sum := line[i] * weights[0]
 		for d := len(weights) - 1; d > 0; d-- {
 			if i >= d && i+d < n {
 				sum += float64((line[i-d] + line[i+d]) * weights[d])
 			} else {
-				sum += float64((at(i-d) + at(i+d)) * weights[d])
+				sum += float64((at(line, i-d) + at(line, i+d)) * weights[d])
 			}
 		}
 		out[i] = sum
