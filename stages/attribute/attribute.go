@@ -3,7 +3,7 @@
 //
 // A method is a file with its doc, parameters, defaults and mathematics; method.go declares its stage, and
 // registry/builtin.go lists it. Larger methods have a second file: abslrp_start.go, guided_ig_path.go,
-// rise_masks.go, external_files.go, owen.go of partition-shap.
+// rise_masks.go, xrai_regions.go, external_files.go, owen.go of partition-shap.
 //
 // common.go resolves the target and normalises the image. A method with backward passes states these
 // (backward.go, relevant.go); backward_groups.go runs the passes of all methods at once, and the method

@@ -2,7 +2,7 @@
 // pixel for pixel: SLIC (slic.go) on seeds of a regular grid (seeds.go) whose segments are made connected
 // (connected.go), Felzenszwalb and Huttenlocher's merging along the edges of a graph (felzenszwalb.go), and
 // quickshift (quickshift.go). lab.go converts colours to CIELAB, smooth.go is the Gaussian filter before
-// them.
+// them, and zoom.go resizes images and labels.
 //
 // Labels agree in every pixel as long as float64 arithmetic does: sums have scikit-image's order, and the
 // matrix product of its colour conversion is made of fused multiplications and additions, as OpenBLAS makes

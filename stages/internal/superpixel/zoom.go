@@ -94,7 +94,7 @@ func fitSpline(c []float64) {
 
 // Nearest returns labels of h×w pixels resized to height × width by nearest neighbours.
 func Nearest(labels []uint32, h, w, height, width int) []uint32 {
-	place := func(k, from, to int) int { return int(math.Floor((float64(k) + 0.5) * (float64(from) / float64(to)))) }
+	place := func(k, from, to int) int { return int((float64(k) + 0.5) * (float64(from) / float64(to))) }
 	out := make([]uint32, 0, height*width)
 	for y := range height {
 		for x := range width {
