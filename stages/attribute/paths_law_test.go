@@ -252,10 +252,12 @@ func TestStratified(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range [][2]int{{1, 1}, {7, 1}, {7, 7}, {23, 5}, {5, 23}} {
 		n, images := tt[0], tt[1]
-		firsts := map[int]bool{}
+		firsts, other := map[int]bool{}, n < 2*images || images == 1 // another order the second time
 		for range 200 {
 			counts := make([]int, images)
-			for k, d := range stratified(r, n, images) {
+			draws := stratified(r, n, images)
+			for k, d := range draws {
+				other = other || k >= images && d.image != draws[k-images].image
 				counts[d.image]++
 				if d.t <= float64(k)/float64(n) || d.t >= float64(k+1)/float64(n) {
 					t.Fatalf("%d draws: number %d at %v", n, k, d.t)
@@ -267,6 +269,9 @@ func TestStratified(t *testing.T) {
 			if slices.Max(counts)-slices.Min(counts) > 1 {
 				t.Fatalf("%d draws of %d images: %v", n, images, counts)
 			}
+		}
+		if !other {
+			t.Errorf("%d draws of %d images: the same order again and again", n, images)
 		}
 		if len(firsts) != images {
 			t.Errorf("%d of %d images come first", len(firsts), images)
