@@ -3,6 +3,7 @@ package registry_test
 import (
 	"bytes"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -103,7 +104,7 @@ func TestPrograms(t *testing.T) {
 			if given[net] == nil {
 				given[net] = givenTo(t, filepath.Join("..", "experiments", "quickstart", net+".onnx"), "half")
 			}
-			c := programCase{name: net + "/" + s.Name, stage: s, params: s.NewParams(), given: given[net]}
+			c := programCase{name: net + "/" + s.Name, stage: s, params: settled(s), given: given[net]}
 			cases = append(cases, c)
 			if s.Input("baselines") != nil {
 				c.name, c.unwired = c.name+" without baselines", "baselines"
@@ -114,6 +115,18 @@ func TestPrograms(t *testing.T) {
 	for _, c := range stagetest.Sample(t, 4, cases) {
 		t.Run(c.name, c.sameProgram)
 	}
+}
+
+// settled returns the default parameters of a stage, with the first choice for one that a method declares.
+func settled(s *stages.Stage) any {
+	params := s.NewParams()
+	for _, f := range stages.Fields(params) {
+		if f.Declared != "" {
+			first := slices.DeleteFunc(f.Choices, func(c string) bool { return c == stages.AsDeclared })[0]
+			reflect.ValueOf(params).Elem().FieldByIndex(f.Index).SetString(first)
+		}
+	}
+	return params
 }
 
 // givenTo returns a model, and two images of its size with what else stages take.
@@ -137,6 +150,7 @@ func givenTo(t *testing.T, path, preset string) map[stages.Type]stages.Data {
 		stages.Labels:  stagetest.Items(draws.Facts["labels"], draws.Payloads["labels"]...),
 		stages.Targets: stagetest.Items(nil, draws.Payloads["labels"]...),
 		stages.Ranks:   ranks(size),
+		stages.Maps:    slopes(size),
 		stages.Masks:   stagetest.Items(draws.Facts["masks"], draws.Payloads["masks"]...),
 		stages.Curves:  stagetest.Items(nil, ends, ends),
 
@@ -151,6 +165,16 @@ func ranks(size int) stages.Data {
 		at[i] = uint32(i)
 	}
 	b := stages.NewTensor(at, size, size).Encode()
+	return stagetest.Items(nil, b, b)
+}
+
+// slopes returns two maps that aren't constant.
+func slopes(size int) stages.Data {
+	values := make([]float32, size*size)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	b := stages.NewTensor(values, size, size).Encode()
 	return stagetest.Items(nil, b, b)
 }
 

@@ -161,6 +161,7 @@ func newWorld(t *testing.T) *world {
 		"report/intervals":         {"value": "mean rank", "low": "p", "high": "chi2"},
 		"report/sheet":             {"items": report.Selection{Count: 2}},
 		"perturb/gradient-masking": {"steps": 2},
+		"score/completeness":       {"reference": "zero", "output": "logit"},
 		"score/external": {"path": filepath.Join("..", "..", "..", "experiments", "metrics", "external.csv"),
 			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},
 	}
@@ -212,6 +213,9 @@ func newWorld(t *testing.T) *world {
 	background := w.stage(t, "dataset/background")
 	w.given[stages.Background] = w.run(t, background, w.in(t, background)).data("background")
 	w.replaceSubsets(t)
+	w.ports["model/change other"] = turned(w.given[stages.Images], 1)
+	change := w.stage(t, "model/change")
+	w.given[stages.Changes] = w.run(t, change, w.in(t, change)).data("changes")
 	masking := w.stage(t, "perturb/gradient-masking")
 	maskings := w.run(t, masking, w.in(t, masking))
 	w.given[stages.Removals] = maskings.data("morf")
@@ -248,10 +252,12 @@ func newWorld(t *testing.T) *world {
 	w.ports["mosaic/focus targets"] = w.ports["mosaic/focus labels"]
 	for _, port := range []string{"score/lipschitz draws", "score/sensitivity draws",
 		"score/rank-correlation other", "score/ssim other", "score/truth truth", "score/adcc again",
-		"score/arcc again"} {
+		"score/arcc again", "score/relative-stability draws",
+		"score/continuity draws", "score/emprt other"} {
 		w.ports[port] = turned(w.given[stages.Maps], 1) // the first isn't the original
 	}
 	w.ports["score/lipschitz noisy"] = turned(w.given[stages.Images], 1)
+	w.ports["score/continuity altered"] = turned(w.given[stages.Images], 1)
 	return w
 }
 
