@@ -4,7 +4,8 @@
 // metric.go, removal.go, pic.go, gae.go), or compares the values with a mask (localisation.go, mass.go,
 // ranking.go), with the quadrants of a mosaic (mosaic.go), or with another map (ssim.go), or measures by
 // themselves how compact they are (compactness.go, mst_c.go). subsets.go has sets of regions, over which
-// values are summed. enlarge.go resizes maps of layers.
+// values are summed. masked.go has the scores of images that are masked by their maps. enlarge.go resizes
+// maps of layers.
 //
 // All numbers are float64, and sums are taken in the order of their terms: equal inputs give equal bits
 // everywhere.

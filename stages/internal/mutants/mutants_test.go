@@ -255,7 +255,7 @@ var mutants = []mutant{
 	{"score/relative_stability.go", "d := (v - b[k]) / by", "d := v - b[k]", "score.TestRelativeStability"},
 	{"score/relative_stability.go", "by[len(stabilities)] == 0 {", "by[len(stabilities)] == 1 {",
 		"score.TestRelativeStability"},
-	{"model/change.go", "x[k], y[k] = float64(v)/by, float64(b[k])/by",
+	{"model/predict.go", "x[k], y[k] = float64(v)/by, float64(b[k])/by",
 		"x[k], y[k] = float64(v), float64(b[k])", "model.TestChange"},
 	{"score/continuity.go", "sum += math.Abs(v - b[k])", "sum += 1.01 * math.Abs(v-b[k])",
 		"score.TestContinuity"},
