@@ -61,7 +61,7 @@ func TestDocsExtending(t *testing.T) {
 	if err := os.WriteFile(file, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	const tests = "^(TestGini|TestBuiltinIsWellFormed|TestAdjoint|TestMutants)$/" +
+	const tests = "^(TestHoyer|TestBuiltinIsWellFormed|TestDefinitions|TestAdjoint|TestMutants)$/" +
 		"^(score|attribute|ReverseSequence)$"
 	cmd := exec.Command("go", "test", "-vet=off", "-v", "-overlay", file, "-run", tests, "./stages/score",
 		"./stages/internal/relevance", "./registry")
@@ -70,7 +70,7 @@ func TestDocsExtending(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, test := range []string{"TestGini ", "TestBuiltinIsWellFormed/score/gini ",
+	for _, test := range []string{"TestHoyer ", "TestBuiltinIsWellFormed/score/hoyer ", "TestDefinitions ",
 		"TestBuiltinIsWellFormed/attribute/squared-gradient ", "TestAdjoint/ReverseSequence/beginnings ",
 		"TestMutants/ReverseSequence"} {
 		if !strings.Contains(string(out), "--- PASS: "+test) {

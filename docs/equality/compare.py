@@ -99,10 +99,11 @@ class Comparison:
                     self.peers.append([kind, cell, i, "%.0e" % bound] + ["%.6g" % v for v in values])
         return worst
 
-    def add(self, kind, package, call, ours, theirs, reason="", how="", same=None, within=1e-5, rounded=None):
+    def add(self, kind, package, call, ours, theirs, reason="", how="", same=None, within=1e-5, rounded=None, keep=True):
         """Adds a line. ours is a list of (cell, values), theirs of values for the same cells. Without a reason both
         must be equal; with one, how says under which definition they are: that of same, (ours, theirs). rounded are
-        theirs in single precision, where theirs are in double: what that changes may be the difference."""
+        theirs in single precision, where theirs are in double: what that changes may be the difference. Without
+        keep, theirs aren't kept for TestEquality."""
         first, then = self.difference(kind, ours, theirs), None
         last = same or (None if reason else (ours, theirs))
         rounding = None
@@ -111,7 +112,7 @@ class Comparison:
             within = max(within, 10 ** math.ceil(math.log10(5 * rounding)) if rounding else 0)
         equal = None
         if last:
-            then = self.difference(kind, *last, within)
+            then = self.difference(kind, *last, within if keep else None)
             equal = bool(then <= within)
         print("%-9s %-60s %7.0e %7s %7s %s%s" % (
             package, call, first, *("" if v is None else "%.0e" % v for v in (then, rounding)), how,

@@ -29,19 +29,19 @@ def quantus(w):
             return "%s: %s" % (type(e).__name__, " ".join(str(e).split())[:100])
         return numbers(scores[:3] if len(x) > 3 else scores)
 
-    def crowd(metric, n=24):
+    def crowd(metric, n=24, method=METHOD):
         """What a metric returns for the first three of n images."""
         pool = (torch.from_numpy(w.ours("pool", "images")[1][:n]).float() / 255 - 0.5) / 0.5
         with torch.no_grad():
             y = net(pool).argmax(1).numpy()
-        maps = w.ours("pool-scored", "maps", method=METHOD, model=NET)[1][:n, None].astype(np.float64)
+        maps = w.ours("pool-scored", "maps", method=method, model=NET)[1][:n, None].astype(np.float64)
         return call(metric, pool.numpy(), y, maps)
 
-    def add(theirs, number, stage, reason, port=None):
+    def add(theirs, number, stage, reason, port=None, method=METHOD):
         mine = cell = ""
         if stage:
-            cell, values = w.ours(stage, port, method=METHOD, model=NET)
-            mine = numbers(values)
+            cell, values = w.ours(stage, port, method=method, model=NET)
+            mine = numbers(values[:3])
         w.c.defects.append([theirs, number, cell, mine, reason])
         print("%-60s %-40s %s" % (theirs, number, mine), flush=True)
 
@@ -62,14 +62,16 @@ def quantus(w):
         "infidelity", "patches stay replaced when the next one is, and with a constant baseline all samples are one",
         port="scores")
     stable = dict(explain_func=explainer(METHOD))
-    for name, mine in (("RelativeInputStability", ""), ("RelativeOutputStability", "")):
-        metric = getattr(q, name)(nr_samples=20, return_nan_when_prediction_changes=True, **QUIET)
-        add(name + "(nr_samples=20)", call(metric, **stable), mine,
+    for name, port in (("RelativeInputStability", "ris"), ("RelativeOutputStability", "ros")):
+        metric = getattr(q, name)(nr_samples=20, **QUIET)
+        add(name + "(nr_samples=20)", call(metric, **stable), "stability",
             "noise is from 0.02 to 0.2, never negative, and a single draw that changes the prediction makes the "
-            "score NaN")
-    add("Consistency(), the first three of 24 images", crowd(q.Consistency(**QUIET)), "",
+            "score NaN; ours are of four normal draws", port=port)
+    signed = "integrated-gradients"
+    add("Consistency(), of integrated-gradients, the first three of 24 images",
+        crowd(q.Consistency(**QUIET), method=signed), "consistency",
         "a map's label is the signs of its first five pixels, and with abs=True all maps have one label: the score "
-        "is the share of images of the class")
+        "is the share of images of the class", port="scores", method=signed)
     add("SensitivityN(features_in_step=256), of three images and of two",
         call(q.SensitivityN(return_aggregate=False, **large)) + "; " +
         call(q.SensitivityN(return_aggregate=False, **large), x[:2], t[:2], a[:2]), "sensitivity-n",
@@ -80,15 +82,20 @@ def quantus(w):
         "paper multiplies by the image's pixels and divides by the object's", port="scores")
     add("RegionPerturbation.score_direction", q.RegionPerturbation.score_direction.value, "",
         "the response's fall is larger where the most relevant regions go first: higher is better")
-    add("Completeness()", call(q.Completeness(**QUIET)), "",
-        "compares two floating-point numbers by ==, of a map divided by its largest magnitude")
+    a = w.ours("maps", "maps", method="integrated-gradients", model=NET)[1].astype(np.float64)
+    add("Completeness(), of integrated-gradients, normalised and not",
+        call(q.Completeness(**QUIET), maps=a) + "; " + call(q.Completeness(normalise=False, **QUIET), maps=a),
+        "completeness",
+        "compares two floating-point numbers by ==, by default of a map divided by its largest magnitude; ours is the "
+        "relative error", method="integrated-gradients")
     equal, kept = randomised(w)
     add("MPRT(), the weights of resnet and of vit", equal + "; " + kept, "",
         "each layer is drawn from one seed, so that layers of one shape have equal weights, and parameters outside "
         "layers with reset_parameters stay as trained")
     add("Sufficiency(), the first three of 24 images and of 12",
-        crowd(q.Sufficiency(**QUIET)) + "; " + crowd(q.Sufficiency(**QUIET), 12), "",
-        "a number of the batch, not of the image, whose threshold is a share of the batch's largest distance")
+        crowd(q.Sufficiency(**QUIET)) + "; " + crowd(q.Sufficiency(**QUIET), 12), "sufficiency",
+        "a number of the batch, which is 0 where no other map is near, and for all where a pixel is the same in all "
+        "maps; ours is of all images of the cell", port="scores")
 
 
 def randomised(w):

@@ -140,6 +140,11 @@ def quantus(w):
             "theirs with a `normalise_func` for each map, divided by the preset's deviation, 0.5",
             (ours(w, "lipschitz"), [v / 0.5 for v in robust(alone)]), within=1e-3)
 
+    for name, port in (("RelativeInputStability", "ris"), ("RelativeOutputStability", "ros")):
+        stable = lambda d, name=name: getattr(q, name)(nr_samples=4, perturb_func=d, **quiet)  # noqa: E731
+        w.c.add("score", "quantus", name + ", on our draws, relative to ours", ones(ours(w, "stability", port)),
+                shares(ours(w, "stability", port), robust(stable)), within=1e-3, keep=False)
+
     def similar(f):
         return [np.array([f(a.ravel(), b.ravel()) for a, b in zip(scored(w, n, m), scored(w, n, m, "others-scored"))])
                 for n, m in CELLS]
@@ -154,6 +159,16 @@ def quantus(w):
             "Quantus flattens maps, so that windows are 7 pixels of a row, and takes the range of both",
             "scikit-image's `structural_similarity`, which it calls, of both maps in two dimensions, `data_range=2`",
             (ours(w, "ssim"), similar(square)))
+
+
+def ones(mine):
+    """The cells of scores, each 1."""
+    return [(cell, np.ones(np.shape(v))) for cell, v in mine]
+
+
+def shares(mine, theirs):
+    """Theirs over ours: scores that may be of any size."""
+    return [np.asarray(t).reshape(np.shape(v)) / v for (_, v), t in zip(mine, theirs)]
 
 
 def compact(w):
