@@ -90,16 +90,16 @@ func TestAgreementWithinTolerance(t *testing.T) {
 		2: {nan, nan}} {
 		r := stagetest.Run(t, Agreement, &AgreementParams{Rank: "method", Tolerance: tolerance}, in)
 		for k, x := range tableOf(t, r, "table").Rows[0].Numbers[:2] {
-			if got := float64(x); !(math.Abs(got-want[k]) < 1e-9) &&
-				!(math.IsNaN(got) && math.IsNaN(want[k])) {
+			got := float64(x)
+			if !(math.Abs(got-want[k]) < 1e-9) && !(math.IsNaN(got) && math.IsNaN(want[k])) {
 				t.Errorf("tolerance %v: number %d is %v, want %v", tolerance, k, got, want[k])
 			}
 		}
 	}
 }
 
-// TestAgreementOfOneCase checks that one ranking is the item "all", that other axes are refused, and that nets
-// without a reference are left out.
+// TestAgreementOfOneCase checks that one ranking is the item "all", that other axes are refused, and that
+// nets without a reference are left out.
 func TestAgreementOfOneCase(t *testing.T) {
 	a, b := cell(stages.Higher, []float64{1}, "method", "a"), cell(stages.Higher, []float64{2}, "method", "b")
 	p := &AgreementParams{Rank: "method"}

@@ -1,8 +1,8 @@
 package behaviour
 
 // Shapley returns the Shapley value of every cell for an image with these cells, with respect to the net's
-// reference, of the logit of a class less that of the other, on which alone probabilities depend. Since the net
-// is a sum of gadgets, a cell's value is that in its own gadget.
+// reference, of the logit of a class less that of the other, on which alone probabilities depend. Since the
+// net is a sum of gadgets, a cell's value is that in its own gadget.
 func (n *Net) Shapley(cells []float64, class int) []float64 {
 	return n.attribution(cells, class, func(p place, cells []float64, value valueOf) []float64 {
 		return shapley(cells, n.kind.roles[p.role].reference, value)
