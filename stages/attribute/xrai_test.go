@@ -78,6 +78,10 @@ func TestXRAIByHand(t *testing.T) {
 	if got := p.fill([]float64{3, 3, 3}, []region{{0}, {1, 2}}); !slices.Equal(got, []float64{3, 3, 3}) {
 		t.Errorf("of a constant map: %v", got)
 	}
+	p.MinPixels = 1
+	if got := p.fill([]float64{1, 3, 1}, []region{{0, 1}, {1, 2}}); !slices.Equal(got, []float64{2, 2, 1}) {
+		t.Errorf("of two equal regions, the first comes first: %v", got)
+	}
 	nan := math.NaN()
 	for _, v := range p.fill([]float64{nan, nan, nan}, []region{{0}, {1, 2}}) {
 		if !math.IsNaN(v) {
