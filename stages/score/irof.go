@@ -44,6 +44,9 @@ Metric for Explanation Methods", ICLR workshop 2020.`,
 		m := stages.Measure{Unit: "share of the response", Low: math.Inf(-1), High: 1,
 			Direction: opposite(stages.Direction(in["curves"]["direction"])),
 			Variant:   in["curves"]["variant"], Tolerance: 2e-3, ItemTolerance: 2 * orderJump}
+		if p.Response == "logit" { // which may fall below 0
+			m.High = math.Inf(1)
+		}
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 	},
 	Run: func(_ context.Context, p IROFParams, e *stages.Env) error {

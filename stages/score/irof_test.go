@@ -2,6 +2,7 @@ package score
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"testing"
 
@@ -30,6 +31,13 @@ func TestIROF(t *testing.T) {
 	in["curves"] = []stages.Data{stagetest.Items(segmentFacts("morf"),
 		stages.NewTensor([]float64{1, 1, -2, 1, 1, 1}, 3, 2).Encode())}
 	check(t, stagetest.Run(t, IROF, &IROFParams{"logit"}, in), "scores", 0, nan) // it is negative
+	in["curves"] = []stages.Data{stagetest.Items(segmentFacts("morf"),
+		stages.NewTensor([]float64{1, 1, 1, -5, 1, 1}, 3, 2).Encode())}
+	r = stagetest.Run(t, IROF, &IROFParams{"logit"}, in)
+	check(t, r, "scores", 0, 3)
+	if high := stages.MeasureOf(r.Facts["scores"]).High; !math.IsInf(high, 1) {
+		t.Errorf("logits have relative drops up to %v", high)
+	}
 	for order, direction := range map[string]stages.Direction{"morf": stages.Higher, "lerf": stages.Lower} {
 		in["curves"] = []stages.Data{stagetest.Items(segmentFacts(order), curve(1, 0))}
 		m := stages.MeasureOf(stagetest.Run(t, IROF, nil, in).Facts["scores"])
