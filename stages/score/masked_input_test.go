@@ -23,12 +23,11 @@ func maskedFacts(values string) stages.Facts {
 // TestAverageDrop checks drop, increase and gain by hand, and where each is undefined.
 func TestAverageDrop(t *testing.T) {
 	r := stagetest.Run(t, AverageDrop, nil, map[string][]stages.Data{"masked": {stagetest.Items(
-		maskedFacts(""+
-			"signed"), curve(0.8, 0.2), curve(0.4, 0.7), curve(0.5, 0.5), curve(0, 0.5), curve(1, 0.25),
-		curve(0.5, nan))}})
-	check(t, r, "drop", 1e-15, 0.75, 0, 0, nan, 0.75, nan)
-	check(t, r, "increase", 0, 0, 1, 0, 1, 0, nan)
-	check(t, r, "gain", 1e-15, 0, 0.5, 0, 0.5, nan, nan)
+		maskedFacts("signed"), curve(0.8, 0.2), curve(0.4, 0.7), curve(0.5, 0.5), curve(0, 0.5), curve(1, 0.25),
+		curve(0.5, nan), curve(0.5, -0.25), curve(-0.5, 0.25))}}) // differences of two classes
+	check(t, r, "drop", 1e-15, 0.75, 0, 0, nan, 0.75, nan, 1, nan)
+	check(t, r, "increase", 0, 0, 1, 0, 1, 0, nan, 0, 1)
+	check(t, r, "gain", 1e-15, 0, 0.5, 0, 0.5, nan, nan, 0, 0.5)
 	fails(t, AverageDrop, nil, map[string][]stages.Data{"masked": {stagetest.Items(facts("morf", "1"),
 		curve(1, 0))}}, `the input "masked" needs curves of perturb/soft-mask, not of the order "morf"`)
 }
@@ -38,29 +37,28 @@ func TestAverageDrop(t *testing.T) {
 func TestADCC(t *testing.T) {
 	in := map[string][]stages.Data{
 		"maps": {stagetest.Items(nil, pixels(1, 3, 1, 3), pixels(0, 0, 0, 4), pixels(2, 2, 2, 2),
-			pixels(0, -1, 0, 0))},
+			pixels(0, -1, 0, 0), pixels(1, 3, 1, 3), pixels(1, 3, 1, 3))},
 		"again": {stagetest.Items(nil, pixels(2, 4, 2, 4), pixels(4, 4, 4, 0), pixels(0, 1, 0, 0),
-			pixels(0, 1, 0, 0))},
+			pixels(0, 1, 0, 0), pixels(2, 4, 2, 4), pixels(2, 4, 2, 4))},
 		"masked": {stagetest.Items(maskedFacts("magnitude"), curve(0.8, 0.6), curve(0.5, 0.5),
-			curve(0.5, nan), curve(1, 0))},
+			curve(0.5, nan), curve(1, 0), curve(0.2, -0.5), curve(-0.2, 0.5))},
 	}
 	r := stagetest.Run(t, ADCC, nil, in)
-	check(t, r, "coherency", 1e-12, 1, 0, nan, 1)
-	check(t, r, "complexity", 1e-12, 0.5, 0.25, nan, 0.25)
-	check(t, r, "drop", 1e-12, 0.25, 0, nan, 1)
-	check(t, r, "scores", 1e-12, 3/(1+2+4/3.), 0, nan, 0)
+	check(t, r, "coherency", 1e-12, 1, 0, nan, 1, 1, 1)
+	check(t, r, "complexity", 1e-12, 0.5, 0.25, nan, 0.25, 0.5, 0.5)
+	check(t, r, "drop", 1e-12, 0.25, 0, nan, 1, 1, nan)
+	check(t, r, "scores", 1e-12, 3/(1+2+4/3.), 0, nan, 0, 0, nan)
 	parts := map[string][]stages.Data{}
 	for _, port := range []string{"coherency", "complexity", "drop"} {
 		parts[port] = []stages.Data{stagetest.Items(nil, r.Payloads[port]...)}
 	}
 	means := stagetest.Run(t, ADCCMeans, nil, parts)
-	c, k, d := 2/3., (0.5+0.25+0.25)/3, 1.25/3
+	c, k, d := 3/4., (0.5+0.25+0.25+0.5)/4, 2.25/4
 	check(t, means, "scores", 1e-12, 3/(1/c+1/(1-k)+1/(1-d)))
 	if len(means.Warnings) != 1 {
 		t.Errorf("warnings %q", means.Warnings)
 	}
-	fails(t, ADCC, &ADCCParams{AgainParams{"" +
-		"signed"}}, in, "perturb/soft-mask made the mask of values: magnitude")
+	fails(t, ADCC, &ADCCParams{AgainParams{"signed"}}, in, "perturb/soft-mask made the mask of values: magnitude")
 }
 
 // TestARCC checks ARCC by hand: ROAD is the difference of the orders after the first point, cut off at 0.

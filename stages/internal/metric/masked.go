@@ -23,12 +23,12 @@ func MinMax(values []float64) bool {
 }
 
 // Drop returns the part of a probability that is lost from p to q, 0 for a gain: Average Drop is its mean. It
-// is undefined for p = 0.
+// is undefined unless p is positive. All is lost where q isn't, as may be the difference of two probabilities.
 func Drop(p, q float64) float64 {
-	if p == 0 {
+	if p <= 0 {
 		return nan
 	}
-	return math.Max(0, p-q) / p
+	return min(max(p-q, 0)/p, 1)
 }
 
 // Increase returns 1 if q is larger than p, 0 if not, undefined if either is: Average Increase is its mean.
@@ -45,7 +45,7 @@ func Increase(p, q float64) float64 {
 // Gain returns the part of what p lacks to 1 that is won from p to q, 0 for a loss: Average Gain is its mean.
 // It is undefined for p = 1.
 func Gain(p, q float64) float64 {
-	if p == 1 {
+	if p >= 1 {
 		return nan
 	}
 	return math.Max(0, q-p) / (1 - p)
