@@ -31,7 +31,7 @@ Evaluation of Class Activation Mapping for Explainability", CVPR 2021 workshop.`
 		Reference:   "the two orders of removal, and the map of the image",
 		Aggregation: "the mean over the curves' shares, and the harmonic mean of three parts",
 		Randomness:  "the noise of perturb/road, by the experiment's seed and the image",
-		Undefined: "where either map is constant or has a value that isn't a number, and where a curve is " +
+		Undefined: "where either map is constant or has a value that isn't finite, and where a curve is " +
 			"undefined",
 	},
 	Version:  1,

@@ -91,6 +91,9 @@ func TestCompleteness(t *testing.T) {
 	r := stagetest.Run(t, Completeness, &CompletenessParams{"images", "logit"}, on(in, map[string]stages.Data{
 		"baselines": same, "maps": stagetest.Items(nil, pixels(0, 0), pixels(0, 0))}))
 	check(t, r, "scores", 1e-12, nan, 1)
+	r = stagetest.Run(t, Completeness, &CompletenessParams{"black", "logit"}, on(in, map[string]stages.Data{
+		"maps": stagetest.Items(nil, pixels(1, float32(nan)), pixels(1, float32(math.Inf(1))))}))
+	check(t, r, "scores", 0, nan, nan)
 	fails(t, Completeness, nil, on(in, map[string]stages.Data{"maps": same}), "reference is declared")
 }
 
@@ -165,4 +168,10 @@ func TestInputInvarianceByHand(t *testing.T) {
 		"maps":    {stagetest.Items(nil, pixels(3, 4))},
 		"shifted": {stagetest.Items(nil, pixels(3.375, 4))}})
 	check(t, r, "invariant", 0, 1)
+	inf := float32(math.Inf(1))
+	r = stagetest.Run(t, InputInvariance, nil, map[string][]stages.Data{
+		"maps":    {stagetest.Items(nil, pixels(3, inf), pixels(3, 4))},
+		"shifted": {stagetest.Items(nil, pixels(1, 1), pixels(3, -inf))}})
+	check(t, r, "change", 0, nan, nan)
+	check(t, r, "invariant", 0, nan, nan)
 }

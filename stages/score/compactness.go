@@ -119,11 +119,8 @@ func (p CompactnessParams) of(payload []byte) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !metric.Relevance(values) {
-		return nil, nil
-	}
 	signed, _, _, err := metric.Values(t, metric.Signed)
-	if err != nil {
+	if err != nil || !metric.Defined(signed) || !metric.Relevance(values) { // the positive part of −∞ is 0
 		return nil, err
 	}
 	// Sums of shares of the largest value don't overflow.

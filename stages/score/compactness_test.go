@@ -19,7 +19,8 @@ func TestCompactness(t *testing.T) {
 	of := func(v ...float32) []byte { return stages.NewTensor(v, 2, 2).Encode() }
 	in := map[string][]stages.Data{"maps": {stagetest.Items(nil, of(3, 3, 3, 3), of(0, 0, 0, -2),
 		stages.NewTensor([]float32{1, 2, 0, 0, 0, -1, 0, -1}, 2, 2, 2).Encode(), // sums 1, 1, 0, −1
-		of(0, 0, 0, 0), of(float32(nan), 1, 1, 1), of(1, float32(math.Inf(1)), 0, 0))}}
+		of(0, 0, 0, 0), of(float32(nan), 1, 1, 1), of(1, float32(math.Inf(1)), 0, 0),
+		of(1, float32(math.Inf(-1)), 0, 0))}}
 	third, four := math.Log(3), math.Log(4)
 	for values, want := range map[string]map[string][]float64{
 		"magnitude": {
@@ -38,7 +39,7 @@ func TestCompactness(t *testing.T) {
 	} {
 		r := stagetest.Run(t, Compactness, &CompactnessParams{values, 100, 1e-5}, in)
 		for port, w := range want {
-			check(t, r, port, 1e-12, append(w, nan, nan, nan)...)
+			check(t, r, port, 1e-12, append(w, nan, nan, nan, nan)...)
 		}
 	}
 	one := map[string][]stages.Data{"maps": {stagetest.Items(nil,

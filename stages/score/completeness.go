@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -37,7 +38,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 			"baselines",
 		Aggregation: "none: one number for a map",
 		Randomness:  "none",
-		Undefined:   "where f(x) = f(b), and for a map with a value that isn't a number",
+		Undefined:   "where f(x) = f(b), and for a map with a value that isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -157,8 +158,8 @@ func (p CompletenessParams) error(e *stages.Env, i int, n *program.Net, row []fl
 	if err != nil {
 		return 0, fmt.Errorf("port maps: %w", err)
 	}
-	sum := 0.0
-	for _, v := range m.Float64s() {
+	values, sum := m.Float64s(), 0.0
+	for _, v := range values {
 		sum += v
 	}
 	curve, points := whole.Float64s(), whole.Shape[1]
@@ -166,7 +167,7 @@ func (p CompletenessParams) error(e *stages.Env, i int, n *program.Net, row []fl
 	if p.Output == "logit" {
 		difference = curve[points] - n.Logit(row, target)
 	}
-	if difference == 0 {
+	if difference == 0 || !metric.Defined(values) {
 		return math.NaN(), nil
 	}
 	return math.Abs(sum-difference) / math.Abs(difference), nil

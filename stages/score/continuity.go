@@ -35,7 +35,7 @@ Understanding Deep Neural Networks", 2018, section 7.1.`,
 		Aggregation: "the maximum over altered images",
 		Randomness:  "none, but for the method's own",
 		Undefined: "without altered images, for one that equals the image, and for a map with a value that " +
-			"isn't a number",
+			"isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -103,7 +103,7 @@ func (p ContinuityParams) variation(ctx context.Context, e *stages.Env, i int) (
 			return 0, fmt.Errorf("an altered image of %d numbers, of an image of %d", len(y), len(x))
 		}
 		distance := euclidean(x, y)
-		if distance == 0 {
+		if distance == 0 || !metric.Defined(a) || !metric.Defined(b) {
 			distance = math.NaN()
 		}
 		sum := 0.0

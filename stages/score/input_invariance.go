@@ -33,7 +33,7 @@ times gradient, or integrated gradients from zero or black, fails. Kindermans et
 		Reference:   "the map of the image",
 		Aggregation: "the Euclidean norm over pixels",
 		Randomness:  "none, but for the method's own",
-		Undefined:   "for a map of zeros, and where either has a value that isn't a number",
+		Undefined:   "for a map of zeros, and where either has a value that isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -60,8 +60,7 @@ times gradient, or integrated gradients from zero or black, fails. Kindermans et
 	Facts: func(p InputInvarianceParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		change := stages.Measure{Direction: stages.Lower, High: math.Inf(1), Tolerance: 5e-3,
 			ItemTolerance: 5e-2}
-		same := stages.Measure{Unit: "" +
-			"share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: 1}
+		same := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: 1}
 		if p.Within != 1e-4 {
 			same.Variant = fmt.Sprintf("within %g", p.Within)
 		}
@@ -87,15 +86,15 @@ func (p InputInvarianceParams) compare(e *stages.Env, i int) (change, invariant 
 	if err != nil {
 		return 0, 0, err
 	}
-	norm, most, farthest := euclidean(a, nil), 0.0, 0.0
-	for k, v := range a {
-		most, farthest = math.Max(most, math.Abs(v)), math.Max(farthest, math.Abs(v-b[k])) // NaN if one is
-	}
-	if norm == 0 || math.IsNaN(farthest) {
+	if !metric.Relevance(a) || !metric.Defined(b) {
 		return math.NaN(), math.NaN(), nil
+	}
+	most, farthest := 0.0, 0.0
+	for k, v := range a {
+		most, farthest = math.Max(most, math.Abs(v)), math.Max(farthest, math.Abs(v-b[k]))
 	}
 	if farthest <= p.Within*most {
 		invariant = 1
 	}
-	return euclidean(a, b) / norm, invariant, nil
+	return euclidean(a, b) / euclidean(a, nil), invariant, nil
 }

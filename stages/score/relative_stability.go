@@ -41,7 +41,7 @@ Lakkaraju, "Rethinking Stability for Attribution-based Explanations", 2022.`,
 		Aggregation: "the maximum over draws of the same prediction, and their median",
 		Randomness:  "the draws, by the experiment's seed, the image and the draw's name",
 		Undefined: "where every draw changes the prediction, without draws, and for a map with a value " +
-			"that isn't a number",
+			"that isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -81,8 +81,7 @@ Lakkaraju, "Rethinking Stability for Attribution-based Explanations", 2022.`,
 				out[port+suffix] = m.Facts(nil)
 			}
 		}
-		m := stages.Measure{Unit: "" +
-			"share", Direction: stages.None, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
+		m := stages.Measure{Unit: "share", Direction: stages.None, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
 		out["changed"] = m.Facts(nil)
 		return out, nil
 	},
@@ -151,8 +150,11 @@ func (p RelativeStabilityParams) put(ctx context.Context, e *stages.Env, i int) 
 	return nil
 }
 
-// change returns ‖(a − b)/a‖₂.
+// change returns ‖(a − b)/a‖₂, NaN if a value isn't finite.
 func (p RelativeStabilityParams) change(a, b []float64) float64 {
+	if !metric.Defined(a) || !metric.Defined(b) {
+		return math.NaN()
+	}
 	sum := 0.0
 	for k, v := range a {
 		by := v

@@ -62,6 +62,10 @@ func TestRelativeStability(t *testing.T) {
 	check(t, r, "changed", 0, 1)
 	constant := stagetest.Run(t, RelativeStability, nil, changed(a, [2][]float64{a, {1, 1, 1, 1}}))
 	check(t, constant, "ros", 0, 0)
+	infinite := stagetest.Run(t, RelativeStability, nil, changed(a, draws[0],
+		[2][]float64{{math.Inf(1), 1}, {1, 1, 1, 1}}))
+	check(t, infinite, "ris", 0, nan)
+	check(t, infinite, "ris_median", 0, nan)
 }
 
 // TestOfficialStability compares the objectives with those of Quantus over five draws, and continuity with
@@ -135,4 +139,6 @@ func TestContinuity(t *testing.T) {
 	check(t, stagetest.Run(t, Continuity, nil, in(near)), "scores", 1e-6, 1)
 	check(t, stagetest.Run(t, Continuity, nil, in(far, same)), "scores", 0, nan)
 	check(t, stagetest.Run(t, Continuity, nil, in()), "scores", 0, nan)
+	infinite := [2][]float64{{math.Inf(1), 8}, {1, 0}}
+	check(t, stagetest.Run(t, Continuity, nil, in(near, infinite)), "scores", 0, nan)
 }

@@ -38,7 +38,7 @@ last sees the map's scale: the least error of any multiple of the map is
 		Reference:   "the true attribution t",
 		Aggregation: "one number of each kind over all pixels or segments",
 		Randomness:  "none",
-		Undefined: "where the map has a value that isn't finite, and where the truth is 0 everywhere; " +
+		Undefined: "where map or truth has a value that isn't finite, and where the truth is 0 everywhere; " +
 			"cosine also for a map of zeros, and rank for a constant map or truth",
 	},
 	Version:  1,
@@ -133,12 +133,12 @@ const negligible = 1e-6
 func agreementOf(a, t []float64, magnitudes bool) truthScore {
 	undefined := math.NaN()
 	s := truthScore{undefined, undefined, undefined, undefined}
+	if !metric.Defined(a) || !metric.Defined(t) {
+		return s
+	}
 	largest := 0.0
-	for i := range a {
-		if math.IsNaN(a[i]) || math.IsInf(a[i], 0) {
-			return s
-		}
-		largest = max(largest, math.Abs(a[i]))
+	for _, v := range a {
+		largest = max(largest, math.Abs(v))
 	}
 	signs, right := 0, 0
 	for i := range t {
