@@ -23,12 +23,14 @@ func MinMax(values []float64) bool {
 }
 
 // Drop returns the part of a probability that is lost from p to q, 0 for a gain: Average Drop is its mean. It
-// is undefined unless p is positive. All is lost where q isn't, as may be the difference of two probabilities.
+// is undefined unless p is positive. All is lost where q is negative, as a difference of two probabilities may
+// be.
 func Drop(p, q float64) float64 {
 	if p <= 0 {
 		return nan
 	}
-	return min(max(p-q, 0)/p, 1)
+	q = math.Max(0, q)
+	return math.Max(0, p-q) / p
 }
 
 // Increase returns 1 if q is larger than p, 0 if not, undefined if either is: Average Increase is its mean.
