@@ -34,6 +34,9 @@ func TestDeclaredParameters(t *testing.T) {
 	fake(c, "maps/keep", stages.Each, "maps", "maps", noParams{}, func(d *stages.Def[noParams]) {
 		d.Declares = func(_ noParams, in map[string]stages.Declared) stages.Declared { return in["maps"] }
 	})
+	fake(c, "maps/mean", stages.Each, "maps*", "maps", noParams{}, func(d *stages.Def[noParams]) {
+		d.Declares = func(_ noParams, in map[string]stages.Declared) stages.Declared { return in["maps"] }
+	})
 	fake(c, "maps/end", stages.Each, "maps", "maps", noParams{})
 	fake(c, "score/map", stages.Each, "maps", "scores", params{"declared"})
 	fake(c, "score/maps", stages.Each, "maps*", "scores", params{"declared"})
@@ -60,6 +63,10 @@ publish: [score]
 		{a: "g", b: "g", keep: "keep", score: "maps, over: [method]", want: "gradient"},
 		{a: "g", b: "c", keep: "keep", score: "maps, over: [method]",
 			err:  `11:17: stages.score.uses: map: map is "gradient" for kept[method=a] and "contribution"`,
+			hint: "if you know it, write map: gradient or contribution"},
+		{a: "g", b: "g", keep: "mean, over: [method]", score: "map", want: "gradient"},
+		{a: "g", b: "c", keep: "mean, over: [method]", score: "map",
+			err:  "11:17: stages.score.uses: map: map is to be what maps/mean declares, which with these",
 			hint: "if you know it, write map: gradient or contribution"},
 		{a: "g", b: "c", keep: "end", score: "map",
 			err:  "11:17: stages.score.uses: map: map is to be what maps/end declares, which with these",

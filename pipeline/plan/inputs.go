@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -221,8 +222,18 @@ func (c *Cell) declares() stages.Declared {
 	in := map[string]stages.Declared{}
 	for k := range c.Inputs {
 		if edges := c.Inputs[k].Edges; len(edges) > 0 {
-			in[c.Stage.Inputs[k].Name] = edges[0].From.declares()
+			in[c.Stage.Inputs[k].Name] = declaredByAll(edges)
 		}
 	}
 	return c.Stage.Declares(c.Params, in)
+}
+
+// declaredByAll returns what all stages on an input declare alike.
+func declaredByAll(edges []Edge) stages.Declared {
+	all := maps.Clone(edges[0].From.declares())
+	for _, e := range edges[1:] {
+		other := e.From.declares()
+		maps.DeleteFunc(all, func(name, value string) bool { return other[name] != value })
+	}
+	return all
 }
