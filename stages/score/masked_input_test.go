@@ -36,24 +36,24 @@ func TestAverageDrop(t *testing.T) {
 // means.
 func TestADCC(t *testing.T) {
 	in := map[string][]stages.Data{
-		"maps": {stagetest.Items(nil, pixels(1, 3, 1, 3), pixels(0, 0, 0, 4), pixels(2, 2, 2, 2),
-			pixels(0, -1, 0, 0), pixels(1, 3, 1, 3), pixels(1, 3, 1, 3))},
-		"again": {stagetest.Items(nil, pixels(2, 4, 2, 4), pixels(4, 4, 4, 0), pixels(0, 1, 0, 0),
-			pixels(0, 1, 0, 0), pixels(2, 4, 2, 4), pixels(2, 4, 2, 4))},
+		"maps": {stagetest.Items(nil, pixels(1, 1, 1, 3), pixels(0, 0, 0, 4), pixels(2, 2, 2, 2),
+			pixels(0, -1, 0, 0), pixels(1, 1, 1, 3), pixels(1, 1, 1, 3))},
+		"again": {stagetest.Items(nil, pixels(2, 2, 2, 4), pixels(4, 4, 4, 0), pixels(0, 1, 0, 0),
+			pixels(0, 1, 0, 0), pixels(2, 2, 2, 4), pixels(2, 2, 2, 4))},
 		"masked": {stagetest.Items(maskedFacts("magnitude"), curve(0.8, 0.6), curve(0.5, 0.5),
 			curve(0.5, nan), curve(1, 0), curve(0.2, -0.5), curve(-0.2, 0.5))},
 	}
 	r := stagetest.Run(t, ADCC, nil, in)
 	check(t, r, "coherency", 1e-12, 1, 0, nan, 1, 1, 1)
-	check(t, r, "complexity", 1e-12, 0.5, 0.25, nan, 0.25, 0.5, 0.5)
+	check(t, r, "complexity", 1e-12, 0.25, 0.25, nan, 0.25, 0.25, 0.25)
 	check(t, r, "drop", 1e-12, 0.25, 0, nan, 1, 1, nan)
-	check(t, r, "scores", 1e-12, 3/(1+2+4/3.), 0, nan, 0, 0, nan)
+	check(t, r, "scores", 1e-12, 3/(1+4/3.+4/3.), 0, nan, 0, 0, nan)
 	parts := map[string][]stages.Data{}
 	for _, port := range []string{"coherency", "complexity", "drop"} {
 		parts[port] = []stages.Data{stagetest.Items(nil, r.Payloads[port]...)}
 	}
 	means := stagetest.Run(t, ADCCMeans, nil, parts)
-	c, k, d := 3/4., (0.5+0.25+0.25+0.5)/4, 2.25/4
+	c, k, d := 3/4., 0.25, 2.25/4
 	check(t, means, "scores", 1e-12, 3/(1/c+1/(1-k)+1/(1-d)))
 	if len(means.Warnings) != 1 {
 		t.Errorf("warnings %q", means.Warnings)

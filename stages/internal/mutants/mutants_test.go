@@ -252,7 +252,7 @@ var mutants = []mutant{
 		"by[c] = float32(1.01 * p.By * s.Scale / s.Std[c])", "score.TestInputInvariance"},
 	{"score/relative_stability.go", "change/math.Max(by[k], p.Epsilon)",
 		"change/math.Max(by[0], p.Epsilon)", "score.TestRelativeStability"},
-	{"score/relative_stability.go", "d := (v - b[k]) / by", "d := v - b[k]", "score.TestRelativeStability"},
+	{"score/relative_stability.go", "d := (v - b[k]) / by", "d := 1.01 * (v - b[k]) / by", "score.TestRelativeStability"},
 	{"score/relative_stability.go", "by[len(stabilities)] == 0 {", "by[len(stabilities)] == 1 {",
 		"score.TestRelativeStability"},
 	{"model/predict.go", "x[k], y[k] = float64(v)/by, float64(b[k])/by",
