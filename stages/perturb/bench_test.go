@@ -59,8 +59,8 @@ func BenchmarkCurves(b *testing.B) {
 	}
 }
 
-// BenchmarkSubsets measures what 32 replaced subsets and the score that reads them add to the forward passes
-// that they need, as [BenchmarkCurves] does for curves.
+// BenchmarkSubsets measures what 32 replaced subsets add to the forward passes that they need, as
+// [BenchmarkCurves] does for curves.
 func BenchmarkSubsets(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -97,10 +97,9 @@ func BenchmarkSubsets(b *testing.B) {
 	}
 }
 
-// subsets returns the processor time of some images' replaced subsets, as many passes as curves has, and of
-// the score that reads them.
+// subsets returns the processor time of some images' replaced subsets, as many passes as curves has.
 func subsets(b *testing.B, m stages.Data, images int) float64 {
-	pictures, maps, targets := inputs(b, m, images)
+	pictures, _, targets := inputs(b, m, images)
 	before := processor(b)
 	p := perturb.Subset.NewParams().(*perturb.SubsetParams)
 	p.Samples, p.Sizes = 2*points-2, []int{224}
@@ -114,7 +113,6 @@ func subsets(b *testing.B, m stages.Data, images int) float64 {
 	if err := perturb.Subset.Run(b.Context(), p, e); err != nil {
 		b.Fatal(err)
 	}
-	_ = maps
 	return processor(b) - before
 }
 
