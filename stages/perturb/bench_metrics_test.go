@@ -236,9 +236,9 @@ var subsetMetrics = map[string]subsetMetric{
 	"infidelity":               {"draw: single, unit: region, region: 4", "map: contribution", 258},
 	"monotonicity-correlation": {
 		"draw: single, unit: region, region: 16, substrate: random, repeats: 100", "", 1602},
-	"mu-fidelity":              {"draw: bernoulli, p: 0.2, samples: 200, unit: region, region: 8", "", 202},
-	"non-sensitivity":          {"draw: single, unit: region, region: 4", "", 258},
-	"sensitivity-n":            {"samples: 100, shares: [0.001, 0.004, 0.015, 0.055, 0.21, 0.8]", "", 602},
+	"mu-fidelity":     {"draw: bernoulli, p: 0.2, samples: 200, unit: region, region: 8", "", 202},
+	"non-sensitivity": {"draw: single, unit: region, region: 4", "", 258},
+	"sensitivity-n":   {"samples: 100, shares: [0.001, 0.004, 0.015, 0.055, 0.21, 0.8]", "", 602},
 }
 
 // stagesOf returns the stages of a metric.
