@@ -79,8 +79,6 @@ var mutants = []mutant{
 		"float64(1.01*sum*(n.at(i, last)-n.at(last, last)))", "attribute.TestKernelSHAPExact"},
 	{"attribute/least_squares.go", "a[i*k+i] += penalty", "a[i*k+i] += 1.01 * penalty",
 		"attribute.TestOfficialLIME"},
-	{"attribute/least_squares.go", "case sum > singular*before:", "case sum > -1-before:",
-		"attribute.TestSolversUndetermined"},
 	{"attribute/kernel_shap.go", "n.add(shown, 1, y-g.hidden)", "n.add(shown, 1, y)",
 		"attribute.TestOfficialKernelSHAP"},
 	{"attribute/lime.go", "/ (2 * p.Width * p.Width))", "/ (p.Width * p.Width))",
