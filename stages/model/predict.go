@@ -259,7 +259,7 @@ func (p ChangeParams) run(ctx context.Context, e *stages.Env) error {
 // between returns the changes from a state to another, and 1 if both predict one class.
 func (p ChangeParams) between(n *program.Net, a, b state) []float64 {
 	same := 0.0
-	if slices.Index(a.outputs, slices.Max(a.outputs)) == slices.Index(b.outputs, slices.Max(b.outputs)) {
+	if program.Predicted(a.outputs) == program.Predicted(b.outputs) {
 		same = 1
 	}
 	logits := func(s state) []float64 {

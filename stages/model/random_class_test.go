@@ -3,10 +3,12 @@ package model
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -74,5 +76,68 @@ func TestChange(t *testing.T) {
 	}
 	if want := math.Sqrt(3*3 + 2*2); math.Abs(got[1][0]-want) > 1e-12 || got[1][1] <= 0 || got[1][2] <= 0 {
 		t.Errorf("changes %v, want %v first", got[1], want)
+	}
+}
+
+// TestChangeOfOutputs compares the change of the outputs with that of every class's logit, of a layer with
+// that of the same outputs, and tells another prediction.
+func TestChangeOfOutputs(t *testing.T) {
+	net := smallcnn(t)
+	x := golden.Arrays(t, filepath.Join(golden.Dir(t), "models", "smallcnn_io.npz"))["x"].Float32s()
+	const classes, size = 10, 3 * 32 * 32
+	encode := func(v []float32) []byte { return stages.NewTensor(v, 3, 32, 32).Encode() }
+	near := slices.Clone(x[:size])
+	for k := range near {
+		near[k] *= 0.99
+	}
+	images := [][]byte{encode(x[:size]), encode(x[size : 2*size]), encode(near)}
+	var logits [][]float64
+	for _, image := range images {
+		var targets [][]byte
+		for c := range classes {
+			targets = append(targets, stages.NewTensor([]int64{int64(c)}, 1).Encode())
+		}
+		r := stagetest.Run(t, perturb.Response, nil, map[string][]stages.Data{"model": {net},
+			"images":  {stagetest.Items(nil, slices.Repeat([][]byte{image}, classes)...)},
+			"targets": {stagetest.Items(nil, targets...)}})
+		var of []float64
+		for _, b := range r.Payloads["curves"] {
+			v, err := stages.DecodeTensor(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			of = append(of, v.Float64s()[1])
+		}
+		logits = append(logits, of)
+	}
+	r := stagetest.Run(t, Change, &ChangeParams{Layer: "logits", Epsilon: 1e-6}, map[string][]stages.Data{
+		"model": {net}, "images": {stagetest.Items(nil, images[0], images[1], images[2])},
+		"other": {stagetest.Items(nil, images[1], images[2], images[0])}})
+	changed := 0
+	for i, b := range r.Payloads["changes"] {
+		got, err := stages.DecodeTensor(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var outputs, relative float64
+		h, other := logits[i], logits[(i+1)%3]
+		for c := range h {
+			outputs += (h[c] - other[c]) * (h[c] - other[c])
+			relative += (h[c] - other[c]) * (h[c] - other[c]) / (h[c] * h[c])
+		}
+		same := 0.0
+		if slices.Index(h, slices.Max(h)) == slices.Index(other, slices.Max(other)) {
+			same = 1
+		} else {
+			changed++
+		}
+		v := got.Float64s()
+		want := []float64{math.Sqrt(outputs), math.Sqrt(relative), same}
+		if !(math.Abs(v[1]-want[0]) <= 1e-4*want[0]) || !(math.Abs(v[2]-want[1]) <= 1e-4*want[1]) || v[3] != same {
+			t.Errorf("pair %d changes %v, want %v", i, v[1:], want)
+		}
+	}
+	if changed != 2 {
+		t.Errorf("%d of three predictions change", changed)
 	}
 }
