@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -36,8 +35,7 @@ Randomisation Test", 2024, section 4.2.`,
 		Reference:   "the map of the trained model",
 		Aggregation: "the entropy of one histogram a map",
 		Randomness:  "the random weights, by the seed of model/randomise",
-		Undefined: "where the trained model's map is constant, and for a map with a value that isn't a " +
-			"number",
+		Undefined:   "where the trained model's map is constant, and for a map with a value that isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -67,10 +65,8 @@ Randomisation Test", 2024, section 4.2.`,
 
 // rise returns the relative rise of the entropy from a map to another.
 func (p EMPRTParams) rise(trained, random []float64) float64 {
-	for _, m := range [][]float64{trained, random} {
-		if slices.ContainsFunc(m, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
-			return math.NaN()
-		}
+	if !metric.Defined(trained) || !metric.Defined(random) {
+		return math.NaN()
 	}
 	before := metric.HistogramEntropy(trained, p.Bins)
 	if before == 0 {

@@ -96,5 +96,6 @@ func (p InputInvarianceParams) compare(e *stages.Env, i int) (change, invariant 
 	if farthest <= p.Within*most {
 		invariant = 1
 	}
-	return euclidean(a, b) / euclidean(a, nil), invariant, nil
+	norm := euclidean(a, nil)
+	return euclidean(a, b) / norm, invariant, nil
 }
