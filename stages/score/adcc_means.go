@@ -3,7 +3,6 @@ package score
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -42,31 +41,18 @@ Explainability", CVPR 2021 workshop, define it for an image.`,
 		return map[string]stages.Facts{"scores": partFacts("")["scores"]}, nil
 	},
 	Run: func(ctx context.Context, _ ADCCMeansParams, e *stages.Env) error {
-		ports := []string{"coherency", "complexity", "drop"}
-		sums, images, undefined := make([]float64, len(ports)), 0, 0
-		for _, port := range ports[1:] {
-			if len(e.Ports[port]) != len(e.Ports[ports[0]]) {
-				return fmt.Errorf("the port %s has %d cells, and %s %d", port, len(e.Ports[port]), ports[0],
-					len(e.Ports[ports[0]]))
-			}
-		}
-		for cell := range e.Ports[ports[0]] {
-			for i := range e.Ports[ports[0]][cell].Items.Len() {
+		var sums [3]float64
+		images, undefined := 0, 0
+		for cell, coherency := range e.Ports[adccParts[0]] {
+			for i := range coherency.Items.Len() {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				parts, defined := make([]float64, len(ports)), true
-				for k, port := range ports {
-					b, err := e.Ports[port][cell].Load(i)
-					if err == nil {
-						parts[k], err = stages.ScalarOf(b)
-					}
-					if err != nil {
-						return err
-					}
-					defined = defined && !math.IsNaN(parts[k])
+				parts, err := adccPartsOf(e, cell, i)
+				if err != nil {
+					return err
 				}
-				if !defined {
+				if !metric.Defined(parts[:]) {
 					undefined++
 					continue
 				}
@@ -85,3 +71,34 @@ Explainability", CVPR 2021 workshop, define it for an image.`,
 		return nil
 	},
 })
+
+// adccParts are the ports of the parts.
+var adccParts = [3]string{"coherency", "complexity", "drop"}
+
+// adccPartsOf returns the parts of image i of a cell, which must be the same image on all ports.
+func adccPartsOf(e *stages.Env, cell, i int) (parts [3]float64, err error) {
+	first := e.Ports[adccParts[0]]
+	image, err := first[cell].Items.At(i)
+	for k, port := range adccParts {
+		if err != nil {
+			return parts, err
+		}
+		cells := e.Ports[port]
+		if len(cells) != len(first) || cells[cell].Items.Len() != first[cell].Items.Len() {
+			return parts, fmt.Errorf("the ports %s and %s are of different images", adccParts[0], port)
+		}
+		var item stages.Item
+		if item, err = cells[cell].Items.At(i); err == nil && item.ID != image.ID {
+			err = fmt.Errorf("the ports %s and %s are of different images, %q and %q", adccParts[0], port,
+				image.ID, item.ID)
+		}
+		var b []byte
+		if err == nil {
+			b, err = cells[cell].Load(i)
+		}
+		if err == nil {
+			parts[k], err = stages.ScalarOf(b)
+		}
+	}
+	return parts, err
+}

@@ -3,6 +3,7 @@ package score
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -58,6 +59,11 @@ func TestADCC(t *testing.T) {
 	if len(means.Warnings) != 1 {
 		t.Errorf("warnings %q", means.Warnings)
 	}
+	drops := parts["drop"]
+	parts["drop"] = []stages.Data{stagetest.Items(nil, r.Payloads["drop"][1:]...)}
+	fails(t, ADCCMeans, nil, parts, "the ports coherency and drop are of different images")
+	parts["drop"] = slices.Repeat(drops, 2)
+	fails(t, ADCCMeans, nil, parts, "the ports coherency and drop are of different images")
 	fails(t, ADCC, &ADCCParams{AgainParams{"signed"}}, in, "perturb/soft-mask made the mask of values: magnitude")
 }
 
