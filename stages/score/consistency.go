@@ -2,6 +2,7 @@ package score
 
 import (
 	"context"
+	"crypto/sha256"
 	"math"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ label. Dasgupta et al., ICML 2022, define it for explanations that are equal or 
 		if err != nil {
 			return err
 		}
-		labelled, defined := map[string][]int{}, make([]bool, len(p.items))
+		labelled, defined := map[[sha256.Size]byte][]int{}, make([]bool, len(p.items))
 		t := newTally(len(p.items))
 		for i := range p.items {
 			v, width, err := p.relevance(ctx, i)
@@ -72,7 +73,8 @@ label. Dasgupta et al., ICML 2022, define it for explanations that are equal or 
 				continue
 			}
 			defined[i] = true
-			l := c.label(metric.Regions(len(v)/width, width, c.Region).Mean(v))
+			// A digest, since the label of an order of pixels may be longer than the map.
+			l := sha256.Sum256([]byte(c.label(metric.Regions(len(v)/width, width, c.Region).Mean(v))))
 			for _, k := range labelled[l] {
 				p.pair(t, i, k)
 			}
