@@ -12,8 +12,8 @@ import (
 )
 
 // impliedCells are the cells that an experiment doesn't write: cells that a port inserts before itself
-// (Via), and cells that feed an unwired port (Else). Ports beside one of these are fed by the same cells. Cells with equal implementation, parameters and edges
-// are one cell.
+// (Via), and cells that feed an unwired port (Else). Ports beside one of these are fed by the same cells.
+// Cells with equal implementation, parameters and edges are one cell.
 type impliedCells struct {
 	cells map[string]*Cell
 	steps map[string]*Step

@@ -3,6 +3,7 @@ package attribute
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -36,8 +37,9 @@ Where the Model Makes Its Decision", AAAI 2024.`,
 		Item: "samples and slopes", Default: "variant: paper",
 		Differs: "the authors' code takes an interval's samples in the next one, and leaves no room for " +
 			"intervals without samples, so that later samples move towards the baseline and where the " +
-			"output falls throughout, rounding alone places them; its slopes are differences of successive outputs, 0 for the first, and it divides by the number of samples " +
-			"once more, which scales a whole map (variant: official)",
+			"output falls throughout, rounding alone places them; its slopes are differences of " +
+			"successive outputs, 0 for the first, and it divides by the number of samples once more, " +
+			"which scales a whole map (variant: official)",
 		Golden: "paths.npz",
 	}},
 	Defaults: IDGParams{Tapped: tapped(), Variant: "paper", Steps: 50, Baseline: "zero"},
@@ -135,11 +137,12 @@ func (d *decision) attribution() []float64 {
 	return d.sum
 }
 
-// stretched returns slopes from 0 for the least to 1 for the largest; nil if all are equal.
+// stretched returns slopes from 0 for the least to 1 for the largest; all are 1 if they are equal, or one isn't
+// finite.
 func stretched(slopes []float64) []float64 {
 	least, most := slices.Min(slopes), slices.Max(slopes)
-	if !(most > least) {
-		return nil
+	if least == most || math.IsNaN(most-least) || math.IsInf(most-least, 0) {
+		return slices.Repeat([]float64{1}, len(slopes))
 	}
 	out := make([]float64, len(slopes))
 	for k, v := range slopes {
@@ -160,9 +163,6 @@ func samplesBySlope(responses []float64) []sample {
 		slopes[k] = responses[k+1] - responses[k]
 	}
 	shares := stretched(slopes)
-	if shares == nil {
-		shares = slices.Repeat([]float64{1}, intervals)
-	}
 	total := totalOf(shares)
 	counts, order, left := make([]int, intervals), make([]int, intervals), n
 	for k := range counts {
@@ -202,11 +202,13 @@ func officialSamples(responses []float64) []sample {
 		slopes[k+1] = (responses[k+1] - responses[k]) / step
 	}
 	shares := stretched(slopes)
-	if shares == nil {
-		shares = slices.Repeat([]float64{1}, n)
-	}
 	shares[0] = 0
 	total := totalOf(shares)
+	if total == 0 { // it falls evenly: the authors' code divides by 0
+		for k := 1; k < n; k++ {
+			shares[k], total = 1, total+1
+		}
+	}
 	counts, left := make([]int, n), n
 	var empty []int
 	for k := range counts {

@@ -91,7 +91,7 @@ func newChanges(size int) *changes {
 func (s *changes) take(v visit) {
 	if v.k == 0 {
 		s.first = v.response
-	} else if change := v.response - s.response; s.total > 0 {
+	} else if change := v.response - s.response; s.total != 0 {
 		for i, square := range s.squares {
 			s.sum[i] += float64(square * (change / s.total))
 		}

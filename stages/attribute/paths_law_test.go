@@ -279,6 +279,19 @@ func TestStratified(t *testing.T) {
 	}
 }
 
+// TestIDGIUndefined checks that a point whose derivative isn't a number leaves no value defined.
+func TestIDGIUndefined(t *testing.T) {
+	s := newChanges(2)
+	for k, g := range []float32{1, float32(math.NaN()), 1} {
+		s.take(visit{k, float64(k), []float32{g, 2}})
+	}
+	for k, v := range s.sum {
+		if !math.IsNaN(v) {
+			t.Errorf("value %d is %v", k, v)
+		}
+	}
+}
+
 // TestSamples holds the positions of IDG's samples against cases computed by hand.
 func TestSamples(t *testing.T) {
 	for _, tt := range []struct {
@@ -298,6 +311,12 @@ func TestSamples(t *testing.T) {
 		// The same slopes after 0 for the first response: three samples in the first third, one in the next.
 		{"official", officialSamples, []float64{1, 1, 4, 5}, []sample{{0, 1. / 9}, {1. / 9, 1. / 9},
 			{2. / 9, 1. / 9}, {1. / 3, 1. / 3}}},
+		// Slopes 0, −2, −2: shares 1, 0, 0, of which the first becomes 0. No sum is left to divide by.
+		{"official, an even fall", officialSamples, []float64{2, 1, 0}, []sample{{0, .5}, {.5, .5}, {1, .5}}},
+		{"paper, infinite", samplesBySlope, []float64{1, math.Inf(1), 2}, []sample{{0, .25}, {.25, .25},
+			{.5, .5}}},
+		{"official, infinite", officialSamples, []float64{1, math.Inf(1), 2}, []sample{{0, .5}, {.5, .5},
+			{1, .5}}},
 		// Slopes 0, −1, 1, 0 (thirds): shares 0 for the first, 0, 1, ½; 2⅔ is 2, 1⅓ is 1, and the sample
 		// that is left takes the first of the empty places.
 		{"official, a fall", officialSamples, []float64{1, 0, 1, 1}, []sample{{0, 1. / 3}, {1. / 3, 1. / 6},
