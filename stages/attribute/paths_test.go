@@ -56,12 +56,18 @@ func pathBackground() stages.Data {
 }
 
 // path32 is the tolerance of maps that are added up of derivatives in float32, relative to the norm of those
-// in double precision. ties is that of paths with points where an image is flat, so that values tie in a
-// max-pool: their last digits decide there which of them has the derivative. IDG of the authors gives the
-// baseline no weight.
+// in double precision. Each method is held to it on one of the nets.
+//
+// The others are of maps that aren't continuous at a point of their path, where last digits decide which
+// derivative a value has. ties is that of vgg at the flat image, where values tie in its max-pools: noise of
+// 1e-12 on the points moves the maps of paths.py by 2e-2, and torch in single precision deviates from them as
+// much as we do. near0 is that of a ReLU of resnet, close to 0: noise of 3e-7 moves a third of the maps of
+// paths.py by 1.7e-4, and the others by 1e-5 at most. IDG gives the flat image little weight, that of the
+// authors none.
 const (
 	path32 = 3e-6
 	ties   = 4e-3
+	near0  = 4e-4
 )
 
 // TestPathsOfPeers holds the methods along paths against captum, shap, saliency and their definitions in
@@ -83,11 +89,11 @@ func TestPathsOfPeers(t *testing.T) {
 	}{
 		"idgi":             {IDGI, &IDGIParams{unreduced(), 20, "zero"}, map[string]float64{"vgg": ties}},
 		"idgi_probability": {IDGI, &IDGIParams{probability, 20, "zero"}, map[string]float64{"vgg": ties}},
-		"idgi_baseline":    {IDGI, &IDGIParams{unreduced(), 20, "zero"}, map[string]float64{"resnet": 3e-4}},
-		"idg_paper":        {IDG, &IDGParams{unreduced(), "paper", 20, "zero"}, map[string]float64{"vgg": ties}},
+		"idgi_baseline":    {IDGI, &IDGIParams{unreduced(), 20, "zero"}, map[string]float64{"resnet": near0}},
+		"idg_paper":        {IDG, &IDGParams{unreduced(), "paper", 20, "zero"}, map[string]float64{"vgg": near0}},
 		"idg_official":     {IDG, &IDGParams{unreduced(), "official", 20, "zero"}, nil},
-		"blur_ig":          {BlurIG, blur(20, "linear"), map[string]float64{"resnet": ties}},
-		"blur_ig_defaults": {BlurIG, blur(100, "linear"), map[string]float64{"vgg": 1e-5, "resnet": ties}},
+		"blur_ig":          {BlurIG, blur(20, "linear"), map[string]float64{"resnet": near0}},
+		"blur_ig_defaults": {BlurIG, blur(100, "linear"), map[string]float64{"vgg": 1e-5, "resnet": near0}},
 		"blur_ig_sqrt":     {BlurIG, blur(20, "sqrt"), nil},
 	}
 	for _, net := range []string{"vgg", "resnet"} {
