@@ -70,8 +70,17 @@ func TestDeclares(t *testing.T) {
 		if tc.wired {
 			in["baselines"] = nil
 		}
+		in["subsets"] = stages.Declared{"reference": "zero"}
 		if got := fmt.Sprint(map[string]string(tc.of.Declares(p, in))); got != tc.want {
 			t.Errorf("%s with %+v declares %s, want %s", tc.of.Name, p, got, tc.want)
+		}
+	}
+	p := KernelSHAP.NewParams().(*KernelSHAPParams)
+	p.Share = true
+	for reference, want := range map[string]string{"black": compared("black"), "": contribution} {
+		in := map[string]stages.Declared{"subsets": {"reference": reference}} // of the stage that is wired there
+		if got := fmt.Sprint(map[string]string(KernelSHAP.Declares(p, in))); got != want {
+			t.Errorf("of subsets with the substrate %q: %s, want %s", reference, got, want)
 		}
 	}
 	for _, s := range []stages.Stage{GradCAM, HiResCAM, VarGrad, RISE, AbsLRP, CRAP, TIBAV, Random,

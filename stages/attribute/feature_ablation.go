@@ -23,8 +23,8 @@ several drops. The passes are those of perturb/subset, one for each unit and 2: 
 deletion shares them, and whatever else replaces the same units one by one. Zeiler and
 Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section 4.2.`,
 	Version: 1,
-	Declares: func(p FeatureAblationParams, _ map[string]stages.Declared) stages.Declared {
-		return p.declared(false)
+	Declares: func(p FeatureAblationParams, in map[string]stages.Declared) stages.Declared {
+		return p.declared(false, in)
 	},
 	Defaults: FeatureAblationParams{Replaced: replaced(), Draw: "single"},
 })

@@ -37,7 +37,9 @@ Model Predictions", NeurIPS 2017, section 4.1.`,
 			"solver returns the smallest; shap counts small sizes off before it draws, 2·M + 2048 in all, " +
 			"and keeps 10 units by default",
 	}},
-	Declares: func(p KernelSHAPParams, _ map[string]stages.Declared) stages.Declared { return p.declared(true) },
+	Declares: func(p KernelSHAPParams, in map[string]stages.Declared) stages.Declared {
+		return p.declared(true, in)
+	},
 	Defaults: KernelSHAPParams{Replaced: replaced(), Draw: "shapley", Paired: true},
 }))
 

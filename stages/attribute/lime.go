@@ -37,7 +37,9 @@ Guestrin, "Why Should I Trust You?: Explaining the Predictions of Any Classifier
 		Differs: "captum fits a lasso, α = 0.01, to 25 images, with cosines of pixels and a width of 1",
 		Golden:  "lime",
 	}},
-	Declares: func(p LIMEParams, _ map[string]stages.Declared) stages.Declared { return p.declared(false) },
+	Declares: func(p LIMEParams, in map[string]stages.Declared) stages.Declared {
+		return p.declared(false, in)
+	},
 	Defaults: func() LIMEParams {
 		p := LIMEParams{Replaced: replaced(), Draw: "bernoulli", Samples: 999, P: 0.5, Width: 0.25, Penalty: 1,
 			Choice: "auto"}

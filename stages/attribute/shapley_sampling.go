@@ -21,8 +21,8 @@ minus that for the substrate, and are unbiased; an order and its reverse err les
 orders. The passes are those of perturb/subset, samples·(units − 1) + 2. Castro et al.,
 "Polynomial Calculation of the Shapley Value Based on Sampling", 2009.`,
 	Version: 1,
-	Declares: func(p ShapleySamplingParams, _ map[string]stages.Declared) stages.Declared {
-		return p.declared(true)
+	Declares: func(p ShapleySamplingParams, in map[string]stages.Declared) stages.Declared {
+		return p.declared(true, in)
 	},
 	Defaults: ShapleySamplingParams{Replaced: replaced(), Draw: "permutation", Samples: 25},
 })

@@ -37,10 +37,11 @@ func (p Replaced) Validate() error {
 
 func (p Replaced) common() Replaced { return p }
 
-// declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't.
-func (p Replaced) declared(sums bool) stages.Declared {
+// declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't. The substrate is
+// that of the stage that makes the subsets.
+func (p Replaced) declared(sums bool, in map[string]stages.Declared) stages.Declared {
 	if sums && p.Share {
-		return p.declares(contributionMap, Hidden{Substrate: p.Substrate}.reference())
+		return p.declares(contributionMap, in["subsets"]["reference"])
 	}
 	return p.declares(contributionMap, "")
 }
@@ -98,7 +99,12 @@ type solver interface {
 }
 
 // drawn are the parameters that methods share with perturb/subset.
-var drawn = []string{"target", "unit", "region", "substrate", "kernel", "sigma", "draw", "samples", "paired"}
+var drawn = []string{"target", "unit", "region", "substrate", "kernel", "sigma", "draw", "samples", "paired",
+	"p"}
+
+// mostUnits is the largest number of units of a regression, which takes memory and time by its square and cube:
+// the pixels of 64×64.
+const mostUnits = 4096
 
 // solvingMethod declares a method that makes its map of the responses to coalitions of a kind that
 // perturb/subset draws. It runs no model itself, so that methods and scores share the passes.
@@ -157,6 +163,12 @@ func checkSolver[P solver](p, defaults *P, wired func(string) bool) error {
 		}
 		return Hidden{Substrate: c.Substrate}.check(wired)
 	}
+	for _, port := range []string{"targets", "substrates", "segments"} {
+		if wired(port) {
+			return fmt.Errorf("the port %s is wired, but subsets is too: wire it to the stage that makes them, "+
+				"and not here", port)
+		}
+	}
 	for _, f := range stages.Fields(p) {
 		is := reflect.ValueOf(p).Elem().FieldByIndex(f.Index).Interface()
 		was := reflect.ValueOf(defaults).Elem().FieldByIndex(f.Index).Interface()
@@ -176,6 +188,11 @@ func solveItems[P solver](ctx context.Context, p P, e *stages.Env) error {
 			return context.Cause(ctx)
 		}
 		g, u, height, width, err := c.gameOf(e, i)
+		fits := e.Stage.Output("fit") != nil
+		if err == nil && fits && g.Units > mostUnits {
+			err = fmt.Errorf("a regression of %d units is too large: give larger units, at most %d", g.Units,
+				mostUnits)
+		}
 		if err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
@@ -193,7 +210,7 @@ func solveItems[P solver](ctx context.Context, p P, e *stages.Env) error {
 				values[k] /= n
 			}
 		}
-		if e.Stage.Output("fit") != nil {
+		if fits {
 			e.Put("fit", i, stages.Scalar(fit))
 		}
 		putMap(e, i, c.reduced(metric.Spread(u, values), 1, height, width))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -408,6 +409,28 @@ func TestSolverMap(t *testing.T) {
 	close64(t, "shares", mapsOf(t, FeatureAblation, p, in)[0], []float64{.05, .05, .1, .1, .1, 0}, 1e-7)
 }
 
+// TestSolversOfManyUnits checks that a regression whose matrix wouldn't fit into memory is refused.
+func TestSolversOfManyUnits(t *testing.T) {
+	const side = 70
+	numbers := make([]uint32, side*side)
+	for k := range numbers {
+		numbers[k] = uint32(k)
+	}
+	in := map[string][]stages.Data{
+		"model":  {stagetest.Value(nil, nil)},
+		"images": {stagetest.Items(nil, nil)},
+		"units":  {stagetest.Items(nil, stages.NewTensor(numbers, side, side).Encode())},
+		"subsets": {stagetest.Items(stages.Facts{"draw": "bernoulli", "repeats": "1"},
+			metric.NewSubsets(1, side*side).Encode())},
+		"responses": {stagetest.Items(stages.Facts{"responses": "probability,logit,correct"},
+			stages.NewTensor(make([]float64, 9), 3, 3).Encode())},
+	}
+	_, err := stagetest.Try(LIME, nil, in)
+	if err == nil || !strings.Contains(err.Error(), "a regression of 4900 units is too large: give larger units") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestSolversRefuse checks which parameters conflict with wired ports.
 func TestSolversRefuse(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -423,6 +446,10 @@ func TestSolversRefuse(t *testing.T) {
 		"port without segments":    {func(*KernelSHAPParams) {}, []string{"segments"}, true},
 		"images without port":      {func(p *KernelSHAPParams) { p.Substrate = "images" }, nil, true},
 		"a label without port":     {func(p *KernelSHAPParams) { p.Target = "label" }, nil, true},
+		"subsets and targets":      {func(*KernelSHAPParams) {}, []string{"subsets", "targets"}, true},
+		"subsets and substrates":   {func(*KernelSHAPParams) {}, []string{"subsets", "substrates"}, true},
+		"subsets and segments":     {func(*KernelSHAPParams) {}, []string{"subsets", "segments"}, true},
+		"subsets and labels":       {func(*KernelSHAPParams) {}, []string{"subsets", "labels"}, false},
 	} {
 		p := KernelSHAP.NewParams().(*KernelSHAPParams)
 		tt.change(p)
@@ -430,6 +457,11 @@ func TestSolversRefuse(t *testing.T) {
 		if (err != nil) != tt.refuse {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	p := LIME.NewParams().(*LIMEParams)
+	p.P = 0.3
+	if LIME.Check(p, func(port string) bool { return port == "subsets" }) == nil {
+		t.Error("lime takes p of wired subsets")
 	}
 	facts := func(draw, repeats string) error {
 		_, err := KernelSHAP.Facts(KernelSHAP.NewParams(),

@@ -94,6 +94,12 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 		}
 		return p.params().check(wired)
 	},
+	Declares: func(p SubsetParams, _ map[string]stages.Declared) stages.Declared {
+		if p.Substrate == "zero" || p.Substrate == "black" {
+			return stages.Declared{"reference": p.Substrate}
+		}
+		return nil
+	},
 	Facts: func(p SubsetParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return p.facts(in)
 	},
