@@ -368,11 +368,11 @@ class Bench:
 
         def perturb(inputs):
             keep = torch.ones(len(inputs), 1, self.side, self.side)
-            for k, (y, x) in enumerate(torch.randint(self.side // 8, (len(inputs), 2)).tolist()):
-                keep[k, :, 8 * y:8 * y + 8, 8 * x:8 * x + 8] = 0
+            for k, (y, x) in enumerate(torch.randint(self.side // 4, (len(inputs), 2)).tolist()):
+                keep[k, :, 4 * y:4 * y + 4, 4 * x:4 * x + 4] = 0
             return inputs * (1 - keep), inputs * keep
-        infidelity(self.net, perturb, self.image, maps, target=target, n_perturb_samples=64, max_examples_per_batch=BATCH)
-        return "64 squares of 8 pixels"
+        infidelity(self.net, perturb, self.image, maps, target=target, n_perturb_samples=256, max_examples_per_batch=BATCH)
+        return "256 squares of 4 pixels"
 
     def sensitivity_n_quantus(self):
         return self.by_quantus("SensitivityN", factor=64, features_in_step=64)
