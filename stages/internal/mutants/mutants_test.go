@@ -240,7 +240,7 @@ var mutants = []mutant{
 		"return math.Abs(sum - difference), nil", "score.TestCompleteness"},
 	{"score/completeness.go", "dst[k] = n.Black(k / (n.Height * n.Width))", "dst[k] = 0",
 		"score.TestCompleteness"},
-	{"score/input_invariance.go", "return euclidean(a, b) / norm, invariant, nil",
+	{"score/input_invariance.go", "return euclidean(a, b) / euclidean(a, nil), invariant, nil",
 		"return euclidean(a, b), invariant, nil", "score.TestInputInvarianceByHand"},
 	{"score/input_invariance.go", "if farthest <= p.Within*most {", "if farthest <= p.Within {",
 		"score.TestInputInvarianceByHand"},
