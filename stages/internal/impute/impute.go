@@ -29,8 +29,13 @@ const (
 )
 
 // accuracy is the largest error that is left of an imputed value, as the preconditioner estimates it,
-// relative to the largest magnitude of the image. It is that of float32's last bit.
+// relative to the largest magnitude of the remaining pixels. It is that of float32's last bit.
 const accuracy = 1e-8
+
+// A first guess is too far from the solution, which is nowhere above the remaining pixels, where it is this
+// many times as large: its rounding errors alone would be above the accuracy, and never below an accuracy of
+// 0, that of an image whose remaining pixels are 0.
+const far = 1e6
 
 // ErrNothingKept says that all pixels are removed.
 var ErrNothingKept = errors.New("all pixels are removed: there is none to impute them from")
@@ -64,20 +69,22 @@ func New(height, width int) *Imputer {
 }
 
 // Impute replaces the removed pixels of an image [C,H,W], C at most 3. What the image has in their places is
-// the first guess: the closer, the faster, but it decides no more than errors of 1e-8 of the image's largest
-// magnitude.
+// the first guess: the closer, the faster, but it decides no more than errors of 1e-8 of the largest magnitude
+// of the remaining pixels. One that is far from them is taken as 0.
 func (m *Imputer) Impute(image []float32, removed []bool) error {
 	n := m.height * m.width
 	channels := len(image) / n
 	fine := m.levels[0]
-	largest, kept := 0.0, false
+	largest, guess, kept := 0.0, 0.0, false
 	for i := range n {
 		at := fine.place(i)
 		fine.active[at] = removed[i]
 		for c := range channels {
 			v := float64(image[c*n+i])
 			m.x[at][c] = v
-			if !removed[i] {
+			if removed[i] {
+				guess = math.Max(guess, math.Abs(v))
+			} else {
 				largest, kept = math.Max(largest, math.Abs(v)), true
 			}
 		}
@@ -86,6 +93,11 @@ func (m *Imputer) Impute(image []float32, removed []bool) error {
 		return ErrNothingKept
 	}
 	m.assemble()
+	if guess > far*largest {
+		for _, at := range fine.places {
+			m.x[at] = pixel{}
+		}
+	}
 	if err := m.solve(accuracy * largest); err != nil {
 		return err
 	}

@@ -400,6 +400,8 @@ var mutants = []mutant{
 	// perturb/road
 	{"internal/impute/impute.go", "diagonal = 1.0 / 12", "diagonal = 1.01 / 12",
 		"internal/impute.TestGoldenSystem"},
+	{"internal/impute/impute.go", "if guess > far*largest {", "if guess < 0 {",
+		"internal/impute.TestEveryMaskConverges"},
 
 	// score/pic
 	{"internal/metric/pic.go", "out[i] = min(max((v-low)/(high-low), 0), 1)",
