@@ -42,10 +42,9 @@ ignores are left out. Kohlbrenner et al., IJCNN 2020, who call it μ_w.`,
 	Defaults: WeightedLocalisationParams{LocalisationParams{metric.Positive}},
 	Check:    oneObject[WeightedLocalisationParams],
 	Facts: func(WeightedLocalisationParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := timesChance()
-		m.Chance = 1
+		m := timesChance() // not a Measure's Chance: a constant map that has it is no net that guesses
 		most := m
-		most.Direction, most.Chance = stages.None, 0
+		most.Direction = stages.None
 		return map[string]stages.Facts{"scores": m.Facts(nil), "most": most.Facts(nil)}, nil
 	},
 	Run: eachObject(func(p WeightedLocalisationParams) string { return p.Values }, nil,
