@@ -80,7 +80,7 @@ func TestChange(t *testing.T) {
 }
 
 // TestChangeOfOutputs compares the change of the outputs with that of every class's logit, of a layer with
-// that of the same outputs, and tells another prediction.
+// that of the same outputs, and whether the prediction stays.
 func TestChangeOfOutputs(t *testing.T) {
 	net := smallcnn(t)
 	x := golden.Arrays(t, filepath.Join(golden.Dir(t), "models", "smallcnn_io.npz"))["x"].Float32s()
@@ -133,7 +133,8 @@ func TestChangeOfOutputs(t *testing.T) {
 		}
 		v := got.Float64s()
 		want := []float64{math.Sqrt(outputs), math.Sqrt(relative), same}
-		if !(math.Abs(v[1]-want[0]) <= 1e-4*want[0]) || !(math.Abs(v[2]-want[1]) <= 1e-4*want[1]) || v[3] != same {
+		if !(math.Abs(v[1]-want[0]) <= 1e-4*want[0]) || !(math.Abs(v[2]-want[1]) <= 1e-4*want[1]) ||
+			v[3] != same {
 			t.Errorf("pair %d changes %v, want %v", i, v[1:], want)
 		}
 	}

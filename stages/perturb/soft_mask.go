@@ -31,7 +31,7 @@ var SoftMask = program.Stage(stages.Def[SoftMaskParams]{
 	Name: "perturb/soft-mask",
 	Doc: `the image times its map, and the model's response to it
 
-Every pixel is shown as far as the map has it for relevant: m·x + (1 − m)·s, where m is
+Every pixel is shown in proportion to its relevance: m·x + (1 − m)·s, where m is
 the map scaled to [0,1] by its least and its greatest value, x the image and s the
 substrate. The image that a method explains again, for score/adcc, is on the port images;
 it needs no store (store: none). A constant map has no mask: its image is left as it is, its response

@@ -16,7 +16,7 @@ type TranslateParams struct {
 // Translate moves images.
 var Translate = stages.New(stages.Def[TranslateParams]{
 	Name: "perturb/translate",
-	Doc: `images moved by whole pixels, with black behind them
+	Doc: `images moved by whole pixels, and black where they were
 
 What leaves the frame is lost, and black pixels follow. Give it an axis of distances, and
 let score/continuity collapse that. Montavon, Samek and Müller, "Methods for Interpreting

@@ -23,15 +23,16 @@ Howlader and Balasubramanian, "Grad-CAM++", WACV 2018, section 5.1, and Average 
 Zhang, Torres, Sicre, Avrithis and Ayache, "Opti-CAM", 2024.`,
 	Definition: stages.Definition{
 		Formula: "drop max(0, p − p′)/p, increase 1 if p′ > p and else 0, gain max(0, p′ − p)/(1 − p), for " +
-			"the probability p of x and p′ of m ⊙ x + (1 − m) ⊙ s; drop is 1 where a difference p′ is negative",
+			"the probability p of x and p′ of m ⊙ x + (1 − m) ⊙ s; drop is 1 where a difference p′ is " +
+			"negative",
 		Unit:        "a pixel, in part",
 		Operator:    "perturb/soft-mask: its substrate s and its values belong to the score",
 		Response:    "probability of the target",
 		Reference:   "the image itself",
 		Aggregation: "none: one masked image",
-		Randomness:  "none, but for the substrate random",
-		Undefined: "for a map without a mask; drop where p is 0, or negative as the difference of two classes " +
-			"may be; gain where p = 1",
+		Randomness:  "none, except for the substrate random",
+		Undefined: "for a map without a mask; drop where p is 0, or negative as the difference of two " +
+			"classes may be; gain where p = 1",
 	},
 	Version:  1,
 	Relation: stages.Each,

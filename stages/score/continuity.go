@@ -33,7 +33,7 @@ Understanding Deep Neural Networks", 2018, section 7.1.`,
 		Response:    "the method's map, of the original image's class",
 		Reference:   "the map of the image, and the image",
 		Aggregation: "the maximum over altered images",
-		Randomness:  "none, but for the method's own",
+		Randomness:  "none, except for the method's own",
 		Undefined: "without altered images, for one that equals the image, and for a map with a value that " +
 			"isn't finite",
 	},

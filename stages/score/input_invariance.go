@@ -32,7 +32,7 @@ times gradient, or integrated gradients from zero or black, fails. Kindermans et
 		Response:    "the method's map, of the same class",
 		Reference:   "the map of the image",
 		Aggregation: "the Euclidean norm over pixels",
-		Randomness:  "none, but for the method's own",
+		Randomness:  "none, except for the method's own",
 		Undefined:   "for a map of zeros, and where either has a value that isn't finite",
 	},
 	Version:  1,

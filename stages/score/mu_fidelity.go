@@ -31,6 +31,9 @@ by ranks as Spearman 1904.`,
 	Definition: ofSubsets(stages.Definition{
 		Formula: "Spearman's ρ over subsets S of Σ a over S and f(x) − f(x_S), each unit in S with " +
 			"probability p",
+		Unit: "in xplique a cell of a grid of 9×9, as a region of perturb/subset",
+		Operator: "the substrate of perturb/subset in the place of a subset, in xplique zero after " +
+			"normalisation",
 		Aggregation: "a rank correlation over the subsets of an image, with shared ranks for ties",
 		Undefined: "for a map that isn't finite, and where all sums over subsets are equal, as of a map of " +
 			"zeros, or all drops",

@@ -34,7 +34,7 @@ Nguyen and Rodríguez Martínez, "On Quantitative Aspects of Model Interpretabil
 			"and not the other; a_u = Σ |a| over u; ε = 1e-5",
 		Response:    "the explained class's probability, or its logit",
 		Aggregation: "a count over the units of an image, and its share of them",
-		Randomness:  "none, but for random substrates: by the experiment's seed and the image",
+		Randomness:  "none, except for random substrates: by the experiment's seed and the image",
 		Undefined:   "for a map or a response that isn't finite",
 	}),
 	Version: 1,

@@ -34,6 +34,7 @@ Neural Networks", ICLR 2018, section 4.`,
 	Definition: ofSubsets(stages.Definition{
 		Formula: "the mean over sizes n of Pearson's r over subsets S, |S| = n, of Σ a over S and " +
 			"f(x) − f(x_S)",
+		Operator:    "the substrate of perturb/subset in the place of a subset, in the paper zero",
 		Aggregation: "a correlation over the subsets of each size, and their mean over sizes",
 		Undefined: "for a map that isn't finite, and where at one size all sums over subsets are equal, or all " +
 			"drops",

@@ -28,9 +28,12 @@ The in-domain score (IDSDS) is the same number, of a net that was trained on ima
 some cells: give model/onnx its file. It is made to compare nets, too. Hesse et al.,
 "Benchmarking the Attribution Quality of Vision Models", NeurIPS 2024.`,
 	Definition: ofSubsets(stages.Definition{
-		Formula:     "Spearman's ρ over units u of Σ a over u and f(x) − f(x_u)",
+		Formula: "Spearman's ρ over units u of Σ a over u and f(x) − f(x_u)",
+		Unit:    "in the paper a cell of a grid of 4×4, as a region of perturb/subset",
+		Operator: "the substrate of perturb/subset in the place of a cell, in the paper zero after " +
+			"normalisation",
 		Aggregation: "a rank correlation over the units of an image, with shared ranks for ties",
-		Randomness:  "none, but for random substrates: by the experiment's seed and the image",
+		Randomness:  "none, except for random substrates: by the experiment's seed and the image",
 		Undefined: "for a map that isn't finite, where all units have the same relevance or drop, or of one " +
 			"unit",
 	}),

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -170,15 +171,12 @@ func correlated() stages.Measure {
 
 // ofSubsets completes the definition of a metric of replaced subsets.
 func ofSubsets(d stages.Definition) stages.Definition {
-	fill := func(to *string, text string) {
-		if *to == "" {
-			*to = text
-		}
-	}
-	fill(&d.Unit, "a pixel, a region or a segment, as perturb/subset has it")
-	fill(&d.Operator, "the substrate of perturb/subset, black by default, in the place of a subset")
-	fill(&d.Response, "the explained class's logit, or its probability")
-	fill(&d.Reference, "the response to the image itself")
-	fill(&d.Randomness, "the subsets, by the experiment's seed and the image, the same for all maps")
+	d.Unit = cmp.Or(d.Unit, "a pixel, a region or a segment, as perturb/subset has it")
+	d.Operator = cmp.Or(d.Operator, "the substrate of perturb/subset, black by default, in the place of a "+
+		"subset")
+	d.Response = cmp.Or(d.Response, "the explained class's logit, or its probability")
+	d.Reference = cmp.Or(d.Reference, "the response to the image itself")
+	d.Randomness = cmp.Or(d.Randomness, "the subsets, by the experiment's seed and the image, the same for "+
+		"all maps")
 	return d
 }

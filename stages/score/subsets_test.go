@@ -242,7 +242,7 @@ var subsetStages = []struct {
 }
 
 // TestSubsetLaws checks what holds for any map: the score of a linear net's exact contributions; the same
-// score for a multiple of a map, but for the infidelity as it is; none for a map that isn't finite, and for a
+// score for a multiple of a map, except for the infidelity as it is; none for a map that isn't finite, and for a
 // constant map where units are of one size; the same scores in another order of images.
 func TestSubsetLaws(t *testing.T) {
 	for _, tt := range subsetStages {

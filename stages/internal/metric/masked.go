@@ -23,8 +23,8 @@ func MinMax(values []float64) bool {
 }
 
 // Drop returns the part of a probability that is lost from p to q, 0 for a gain: Average Drop is its mean. It
-// is undefined unless p is positive. All is lost where q is negative, as a difference of two probabilities may
-// be.
+// is undefined unless p is positive. All is lost where q is negative, as the difference of two probabilities
+// may be.
 func Drop(p, q float64) float64 {
 	if p <= 0 {
 		return nan
