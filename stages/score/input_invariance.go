@@ -96,6 +96,5 @@ func (p InputInvarianceParams) compare(e *stages.Env, i int) (change, invariant 
 	if farthest <= p.Within*most {
 		invariant = 1
 	}
-	norm := euclidean(a, nil)
-	return euclidean(a, b) / norm, invariant, nil
+	return euclidean(a, b) / euclidean(a, nil), invariant, nil
 }
