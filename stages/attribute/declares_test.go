@@ -43,7 +43,7 @@ func TestDeclares(t *testing.T) {
 		{of: GuidedIG, want: "map[map:contribution output:probability reference:zero]"},
 		{of: LeftIG, want: contribution}, // from the baseline to where the output saturates
 		{of: AGI, want: "map[map:contribution output:probability]"},
-		{of: Occlusion, want: contribution},
+		{of: Occlusion, want: "map[]"}, // each pixel has its window's fall
 		{of: Occlusion, change: func(p any) { p.(*OcclusionParams).Variant = "official" },
 			want: compared("zero")},
 		{of: LRPEpsilon, want: contribution},
@@ -53,13 +53,15 @@ func TestDeclares(t *testing.T) {
 		{of: PartitionSHAP, want: contribution}, // from a blurred image
 		{of: PartitionSHAP, change: func(p any) { p.(*PartitionSHAPParams).Substrate = "black" },
 			want: compared("black")},
-		{of: KernelSHAP, want: contribution}, // each pixel has its unit's
+		{of: KernelSHAP, want: "map[]"}, // each pixel has its unit's
 		{of: KernelSHAP, change: func(p any) { p.(*KernelSHAPParams).Share = true }, want: compared("zero")},
 		{of: ShapleySampling, change: func(p any) { p.(*ShapleySamplingParams).Share = true },
 			want: compared("zero")},
 		{of: FeatureAblation, change: func(p any) { p.(*FeatureAblationParams).Share = true },
 			want: contribution}, // which doesn't sum
-		{of: LIME, want: "map[map:contribution output:probability]"},
+		{of: LIME, want: "map[]"},
+		{of: LIME, change: func(p any) { p.(*LIMEParams).Share = true },
+			want: "map[map:contribution output:probability]"},
 		{of: RAP, want: contribution},
 	} {
 		p := tc.of.NewParams()

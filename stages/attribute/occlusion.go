@@ -54,8 +54,8 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 		Golden: "gridpg_difull_dipart",
 	}},
 	Declares: func(p OcclusionParams, _ map[string]stages.Declared) stages.Declared {
-		if p.Variant == "paper" { // a fall counts for each pixel of its window
-			return p.declares(contributionMap, "")
+		if p.Variant == "paper" { // a fall counts in full for each pixel of its window, and so is no contribution
+			return nil
 		}
 		return p.declares(contributionMap, p.Baseline)
 	},
