@@ -23,7 +23,7 @@ func (p Quickshift) Labels(m Image, normal func() float64) []uint32 {
 	reach := int(math.Ceil(3 * p.Kernel))
 	density := m.density(reach, -0.5/(p.Kernel*p.Kernel))
 	for i := range density {
-		density[i] += 1e-5 * normal()
+		density[i] += float64(1e-5 * normal())
 	}
 	parent := make([]int, len(density))
 	for i := range parent {

@@ -103,7 +103,7 @@ func (c *clusters) assign() {
 			if w := &windows[k]; y >= w.top && y < w.bottom && x >= w.left && x < w.right {
 				q := &c.centres[k]
 				dy, dx := q.y-float64(y), q.x-float64(x)
-				c.best[i] = (float64(dy*dy)+float64(dx*dx))*c.weight + c.colourDistance(i, q.colour)
+				c.best[i] = float64((float64(dy*dy)+float64(dx*dx))*c.weight) + c.colourDistance(i, q.colour)
 			}
 			i++
 		}
@@ -129,7 +129,7 @@ func (c *clusters) assignRow(k int32, i int, dy2 float64, dx2 []float64) {
 	best, colour := c.best[i : i+len(dx2)][:len(dx2)], c.centres[k].colour
 	if len(colour) != 3 {
 		for j, d := range dx2 {
-			if d = (dy2 + d) * c.weight; d <= best[j] {
+			if d = float64((dy2 + d) * c.weight); d <= best[j] {
 				c.take(k, i+j, d+c.colourDistance(i+j, colour))
 			}
 		}
@@ -139,7 +139,7 @@ func (c *clusters) assignRow(k int32, i int, dy2 float64, dx2 []float64) {
 	q0, q1, q2 := colour[0], colour[1], colour[2]
 	for j, d := range dx2 {
 		nearest := best[j]
-		if d = (dy2 + d) * weight; d > nearest {
+		if d = float64((dy2 + d) * weight); d > nearest {
 			continue
 		}
 		p := pixels[3*j : 3*j+3 : 3*j+3]

@@ -59,31 +59,34 @@ func zoomLine(out, line []float64) {
 	}
 	fitSpline(padded)
 	for k := range out {
-		at := (float64(k)+0.5)*step - 0.5 + margin
+		at := float64((float64(k)+0.5)*step) - 0.5 + margin
 		first := math.Floor(at)
 		t := at - first
 		c := padded[int(first)-1 : int(first)+3]
 		u := 1 - t
-		out[k] = (float64(c[0]*u*u*u) + float64(c[1]*(4-6*t*t+3*t*t*t)) + float64(c[2]*(4-6*u*u+3*u*u*u)) +
+		out[k] = (float64(c[0]*u*u*u) + float64(c[1]*nearSpline(t)) + float64(c[2]*nearSpline(u)) +
 			float64(c[3]*t*t*t)) / 6
 	}
 }
+
+// nearSpline returns six times the cubic B-spline at a distance up to 1 from its centre.
+func nearSpline(t float64) float64 { return 4 - float64(6*t*t) + float64(3*t*t*t) }
 
 // fitSpline replaces values by the coefficients of the cubic spline through them, mirrored at both ends.
 func fitSpline(c []float64) {
 	pole := math.Sqrt(3) - 2
 	n := len(c)
 	last := math.Pow(pole, float64(n-1))
-	sum, power := c[0]+last*c[n-1], pole
+	sum, power := c[0]+float64(last*c[n-1]), pole
 	for k := 1; k < n-1; k++ {
-		sum += (power + last*last/power) * c[k]
+		sum += float64((power + last*last/power) * c[k])
 		power *= pole
 	}
-	c[0] = sum / (1 - last*last)
+	c[0] = sum / (1 - float64(last*last))
 	for k := 1; k < n; k++ {
-		c[k] += pole * c[k-1]
+		c[k] += float64(pole * c[k-1])
 	}
-	c[n-1] = pole / (pole*pole - 1) * (c[n-1] + pole*c[n-2])
+	c[n-1] = pole / (float64(pole*pole) - 1) * (c[n-1] + float64(pole*c[n-2]))
 	for k := n - 2; k >= 0; k-- {
 		c[k] = pole * (c[k+1] - c[k])
 	}
