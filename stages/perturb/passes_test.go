@@ -176,7 +176,8 @@ func TestSubsetPasses(t *testing.T) {
 			"infidelity"} {
 			for _, with := range []string{"response: logit", "response: probability", "values: magnitude"} {
 				if score == "infidelity" {
-					with = strings.Replace(with, "values: magnitude", "response: logit", 1) + ", map: contribution"
+					with = strings.NewReplacer("values: magnitude", "output: logit", "response", "output").Replace(with)
+					with += ", map: contribution"
 				}
 				if score == "faithfulness-correlation" && with == "values: magnitude" {
 					continue

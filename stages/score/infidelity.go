@@ -11,11 +11,11 @@ import (
 
 // InfidelityParams are the parameters of [Infidelity].
 type InfidelityParams struct {
-	Response string `yaml:"response" doc:"the response that changes: the class's logit or probability" choices:"logit|probability"`
-	Map      string `yaml:"map" declared:"maps" doc:"a value of the map: what its method declares, a gradient, per unit of the normalised image, or a contribution to the response" choices:"declared|gradient|contribution"`
+	Output string `yaml:"output" declared:"maps" doc:"the explained output, whose drop the map predicts; declared: what the method declares" choices:"declared|logit|probability"`
+	Map    string `yaml:"map" declared:"maps" doc:"a value of the map: what its method declares, a gradient, per unit of the normalised image, or a contribution to the output" choices:"declared|gradient|contribution"`
 }
 
-func (p InfidelityParams) subset() SubsetParams { return SubsetParams{p.Response, metric.Signed} }
+func (p InfidelityParams) subset() SubsetParams { return SubsetParams{p.Output, metric.Signed} }
 
 // Infidelity is that of Yeh, Hsieh, Suggala, Inouye and Ravikumar, "On the (in)fidelity and sensitivity of
 // explanations", NeurIPS 2019, definition 2.1, and section 3 for the optimal scale.
@@ -25,7 +25,9 @@ var Infidelity = subsetMetric(stages.Def[InfidelityParams]{
 
 A gradient predicts Σ a·(x − x′) over all values of the replaced image x′, channel by
 channel (reduce: none of the method); a contribution predicts its sum over the subset.
-Which of the two a map is, methods declare; where one doesn't, map says it. In Quantus squares of 4×4 pixels are replaced by black, one after the other:
+Which of the two a map is, and of which output, methods declare; where one doesn't, write
+map and output. In Quantus squares of 4×4 pixels are replaced by black, one after the
+other:
 
   subset:
     uses: perturb/subset
@@ -45,6 +47,7 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	Definition: ofSubsets(stages.Definition{
 		Formula: "the mean over subsets S of (u − Δ)², Δ = f(x) − f(x_S); u = Σ a·(x − x_S) over values of " +
 			"channels for map: gradient, Σ a over S for map: contribution; scaled: of β·u, β = Σ u·Δ / Σ u²",
+		Response:    "the output that the method explains: logit or probability of the explained class",
 		Aggregation: "a mean of squares over the subsets of an image",
 		Undefined: "for a map or a response that isn't finite, and without subsets; scale and scaled also for a " +
 			"map that predicts 0 of every subset",
@@ -67,7 +70,7 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 			"of the square",
 		Golden: "subsets",
 	}},
-	Defaults: InfidelityParams{Response: "logit", Map: stages.AsDeclared},
+	Defaults: InfidelityParams{stages.AsDeclared, stages.AsDeclared},
 	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		repeats, draws := in["subsets"]["repeats"], in["differences"]["draws"]
 		switch {
@@ -87,7 +90,7 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 }, func(p InfidelityParams, e *stages.Env, i int, s replaced, values []float64) error {
 	switch p.Map {
 	case stages.AsDeclared:
-		return stages.BadField("map", "map is to be declared by the method: say gradient or contribution")
+		return stages.BadField("map", "map is to be declared by the method: write gradient or contribution")
 	case "gradient":
 		var err error
 		if values, err = predicted(e.In("maps", i), e.In("differences", i)); err != nil {

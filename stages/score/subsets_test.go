@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -308,14 +309,18 @@ func TestInfidelityOfGradients(t *testing.T) {
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(a, 2, 1, 4).Encode())}
 	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"draws": "1"},
 		stages.NewTensor(d, 2, 1, 4).Encode())}
-	if _, err := stagetest.Try(Infidelity, nil, in); err == nil {
-		t.Error("a map is accepted that is neither a gradient nor a contribution")
+	for _, p := range []InfidelityParams{{"declared", "declared"}, {"logit", "declared"}, {"declared", "gradient"}} {
+		if _, err := stagetest.Try(Infidelity, &p, in); err == nil || !strings.Contains(err.Error(), "declared") {
+			t.Errorf("%+v: error %v, want that the method is to declare it", p, err)
+		}
 	}
 	p := &InfidelityParams{"logit", "gradient"}
 	r := stagetest.Run(t, Infidelity, p, in)
 	// Pixels predict 1, 2, 4 and 4; subsets 3, 8 and 5 of drops 3, 8 and 2.
 	check(t, r, "scores", 0, 3)
 	check(t, r, "scale", 0, (9+64+10)/(9+64+25.))
+	r = stagetest.Run(t, Infidelity, &InfidelityParams{"probability", "gradient"}, in) // drops 51, 96, 36
+	check(t, r, "scores", 0, (48*48+88*88+31*31)/3.)
 	summed := subsetData(drawnBy("fixed"), []replacing{four}, [][]float64{{0, 2, 4, 4}})
 	in["maps"] = summed["maps"]
 	if _, err := stagetest.Try(Infidelity, p, in); err == nil {

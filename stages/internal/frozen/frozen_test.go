@@ -264,7 +264,7 @@ func newWorld(t *testing.T) *world {
 // replaceSubsets gives what reads replaced subsets those that it takes.
 func (w *world) replaceSubsets(t *testing.T) {
 	t.Helper()
-	w.params["score/infidelity"] = map[string]any{"map": "contribution"}
+	w.params["score/infidelity"] = map[string]any{"output": "logit", "map": "contribution"}
 	subset := w.stage(t, "perturb/subset")
 	for draw, readers := range map[string][]string{
 		"fixed": {"score/faithfulness-correlation", "score/infidelity", "score/mu-fidelity",
