@@ -46,7 +46,7 @@ func Metrics() []Metric {
 		{"effective heat ratio (EHR)", "score/effective-heat-ratio", ""},
 		{"efficient MPRT (eMPRT)", "model/randomise (share: 1), score/emprt", "Quantus EfficientMPRT"},
 		{"energy-based pointing game", "score/energy-pointing", ""},
-		{"faithfulness correlation", "perturb/subset, score/faithfulness-correlation",
+		{"faithfulness correlation", "perturb/subset (sizes: [224]), score/faithfulness-correlation",
 			"Quantus FaithfulnessCorrelation"},
 		{"faithfulness estimate", "perturb/subset (draw: single, unit: region), score/faithfulness-estimate",
 			"Quantus FaithfulnessEstimate"},

@@ -18,8 +18,8 @@ type SubsetParams struct {
 	Target    string    `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
 	Draw      string    `yaml:"draw" doc:"what a subset is: fixed, one of all with the same number of units; bernoulli, each unit with probability p; shapley, of a number drawn by the weights of the Shapley kernel; single, one unit after the other; permutation, the beginnings of random orders of all units" choices:"fixed|bernoulli|shapley|single|permutation"`
 	Samples   int       `yaml:"samples" doc:"how many subsets are drawn, of each size; permutation: how many orders; 0: two for each unit, at least 200" min:"0" max:"1000000"`
-	Sizes     []int     `yaml:"sizes" doc:"fixed: how many units a subset has; several sizes come one after the other" min:"1"`
-	Shares    []float64 `yaml:"shares" doc:"fixed: which share of the units a subset has, rounded down to whole ones but not to none; instead of sizes" min:"0" max:"1"`
+	Sizes     []int     `yaml:"sizes" doc:"fixed: how many units a subset has, instead of a share of them; several sizes come one after the other" min:"1"`
+	Shares    []float64 `yaml:"shares" doc:"fixed: which share of the units a subset has, unless sizes is given, rounded down to whole ones but not to none" min:"0" max:"1"`
 	P         float64   `yaml:"p" doc:"bernoulli: the probability that a unit is replaced" min:"0" max:"1"`
 	Paired    bool      `yaml:"paired" doc:"shapley: each subset is followed by its complement; permutation: each order by its reverse"`
 	Repeats   int       `yaml:"repeats" doc:"substrates random and noisy: how often each subset is replaced, each time by other noise" min:"1" max:"100000"`
@@ -64,7 +64,8 @@ that scores and methods share the forward passes:
   subset: {uses: perturb/subset, in: {model: model, images: images}}
   correlation: {uses: score/faithfulness-correlation, in: {maps: maps, subsets: subset}}
 
-The defaults are those of faithfulness correlation, Bhatt et al., IJCAI 2020, in Quantus.
+The defaults are those of faithfulness correlation, Bhatt et al., IJCAI 2020, in Quantus,
+with about the share that its subsets have of 224×224 pixels: sizes: [224] has its number.
 The subsets depend on the experiment's seed and the image alone. A Shapley kernel has
 subsets of k of M units with a probability in proportion to (M − 1)/(k·(M − k)): Lundberg
 and Lee, "A Unified Approach to Interpreting Model Predictions", NeurIPS 2017. Of an order
@@ -85,7 +86,7 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or with " +
 				"substrate: noisy each time"},
 	},
-	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100, Sizes: []int{224},
+	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100, Shares: []float64{0.0045},
 		P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2, Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
 		if wired("targets") && p.Target != program.PredictedClass {
@@ -144,14 +145,15 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 	f := stages.Facts{"responses": "probability,logit,correct", "draw": p.Draw, "unit": p.Unit,
 		"samples": strconv.Itoa(p.Samples), "repeats": strconv.Itoa(p.Repeats), "substrate": p.Substrate}
 	shares, units := p.Shares, p.params().units(height, width)
+	if len(p.Sizes) > 0 {
+		shares = nil
+	}
 	if units > 0 {
 		if err := p.fits(units); err != nil {
 			return nil, err
 		}
-		if len(shares) == 0 {
-			for _, size := range p.Sizes {
-				shares = append(shares, float64(size)/float64(units))
-			}
+		for _, size := range p.Sizes {
+			shares = append(shares, float64(size)/float64(units))
 		}
 	}
 	if p.Draw == "fixed" {
@@ -285,12 +287,10 @@ const largest = 1 << 26
 
 // fits returns an error if subsets can't be drawn of that many units.
 func (p SubsetParams) fits(units int) error {
-	if p.Draw == "fixed" && len(p.Shares) == 0 {
-		for _, size := range p.Sizes {
-			if size > units {
-				return stages.BadField("sizes", "a subset of %d units can't be drawn of %d: give smaller "+
-					"sizes, or shares", size, units)
-			}
+	for _, size := range p.Sizes {
+		if p.Draw == "fixed" && size > units {
+			return stages.BadField("sizes", "a subset of %d units can't be drawn of the %d of an image: give "+
+				"sizes of at most %d, or instead of sizes a share, such as shares: [0.2]", size, units, units)
 		}
 	}
 	if bytes := float64(p.rows(units)) * math.Ceil(float64(units)/8); bytes > largest {

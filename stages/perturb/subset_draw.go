@@ -40,7 +40,7 @@ func (p SubsetParams) rows(units int) int {
 
 // sizes returns the sizes of the subsets of a fixed size.
 func (p SubsetParams) sizes(units int) []int {
-	if len(p.Shares) == 0 {
+	if len(p.Sizes) > 0 {
 		return p.Sizes
 	}
 	var out []int

@@ -93,7 +93,7 @@ func TestSubsetDraws(t *testing.T) {
 	draw := func(change func(*SubsetParams)) metric.Subsets {
 		return subsetParams(change).subsets(rand.New(rand.NewPCG(1, 2)), units)
 	}
-	s := draw(func(p *SubsetParams) { p.Samples, p.Shares = 4, []float64{0, 0.5, 1} })
+	s := draw(func(p *SubsetParams) { p.Sizes, p.Samples, p.Shares = nil, 4, []float64{0, 0.5, 1} })
 	for i := range s.Count {
 		if want := []int{1, 6, 13}[i/4]; s.Size(i) != want {
 			t.Errorf("fixed: subset %d has %d units, want %d", i, s.Size(i), want)
@@ -297,11 +297,34 @@ func TestSubsetLimits(t *testing.T) {
 	for name, change := range map[string]func(*SubsetParams){
 		"an even kernel":       func(p *SubsetParams) { p.Kernel = 4 },
 		"repeats of no noise":  func(p *SubsetParams) { p.Repeats = 2 },
-		"subsets without size": func(p *SubsetParams) { p.Sizes = nil },
+		"subsets without size": func(p *SubsetParams) { p.Sizes, p.Shares = nil, nil },
 	} {
 		if subsetParams(change).Validate() == nil {
 			t.Errorf("%s is accepted", name)
 		}
+	}
+}
+
+// TestSubsetDefaultsFit checks that the defaults draw subsets of any number of units, those of Quantus where
+// sizes says so, and that a size which doesn't fit is refused with those that do.
+func TestSubsetDefaultsFit(t *testing.T) {
+	p := Subset.NewParams().(*SubsetParams)
+	for units, size := range map[int]int{1: 1, 16: 1, 32 * 32: 4, 224 * 224: 225} {
+		if err := p.fits(units); err != nil {
+			t.Error(err)
+		}
+		if got := p.sizes(units); !slices.Equal(got, []int{size}) {
+			t.Errorf("subsets of %v of %d units, want %d", got, units, size)
+		}
+	}
+	p.Sizes = []int{224}
+	if got := p.sizes(224 * 224); !slices.Equal(got, []int{224}) {
+		t.Errorf("subsets of %v units with sizes: [224]", got)
+	}
+	const want = "a subset of 224 units can't be drawn of the 64 of an image: give sizes of at most 64, or " +
+		"instead of sizes a share, such as shares: [0.2]"
+	if err := p.fits(64); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 
@@ -317,7 +340,7 @@ func TestNoisySubset(t *testing.T) {
 	in := linearInput(linear(t, "unit", weight), image, make([]uint32, linearN))
 	delete(in, "maps")
 	r := stagetest.Run(t, Subset, subsetParams(func(p *SubsetParams) {
-		p.Shares, p.Samples, p.Repeats, p.Substrate = []float64{1}, 1, draws, "noisy"
+		p.Sizes, p.Shares, p.Samples, p.Repeats, p.Substrate = nil, []float64{1}, 1, draws, "noisy"
 	}), in)
 	logits := decode(t, r.Payloads["responses"][0])[draws+2 : 2*(draws+2)]
 	d := decode(t, r.Payloads["differences"][0])
