@@ -310,3 +310,26 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestSegmentsOneByOne checks that a curve with at least as many steps as an image has segments removes them
+// one by one, and that points which repeat others take no passes.
+func TestSegmentsOneByOne(t *testing.T) {
+	p := defaults("zero")
+	p.Unit = "segment"
+	for _, steps := range []int{10, 16, 23, 100} {
+		p.Steps = steps
+		points := p.points(10, 32)
+		for k, n := range points[1:] {
+			if n-points[k] > 1 {
+				t.Errorf("%d steps: a point removes segments %d to %d of 10", steps, points[k], n)
+			}
+		}
+		if len(points) != steps+1 || points[steps] != 10 {
+			t.Errorf("%d steps: points %v", steps, points)
+		}
+		b := &blend{params: p}
+		if first, last := b.sets([]*trace{{Params: p, blend: b}}, 10, 32); len(first)+len(last) != 11 {
+			t.Errorf("%d steps of 10 segments take %d passes", steps, len(first)+len(last))
+		}
+	}
+}

@@ -24,7 +24,10 @@ var IROF = stages.New(stages.Def[IROFParams]{
 The mean over all L+1 points of a curve of the share of the response to the image that is
 lost. The segments are removed in the order of the map's mean over them, and replaced by
 the image's mean colour: perturb/ablation with unit: segment, substrate: channel-mean and
-values: signed, on segments/slic. Rieger and Hansen, "IROF: A Low Resource Evaluation
+values: signed, on segments/slic. The points are those of its steps, equal shares of the
+image's segments. The paper removes them one by one: give at least as many steps as images
+have segments. With fewer a point removes several at once; with more some points are
+equal, which takes no further passes. Rieger and Hansen, "IROF: A Low Resource Evaluation
 Metric for Explanation Methods", ICLR workshop 2020.`,
 	Definition: irofDefinition(),
 	Version:    1,
@@ -64,7 +67,7 @@ Metric for Explanation Methods", ICLR workshop 2020.`,
 
 func irofDefinition() stages.Definition {
 	d := ofCurves(stages.Definition{
-		Formula:     "1/(L+1)·Σₖ (1 − f(xₖ)/f(x₀)), k = 0 … L",
+		Formula:     "1/(L+1)·Σₖ (1 − f(xₖ)/f(x₀)), k = 0 … L, L the steps of the curve",
 		Reference:   "the response to the image, f(x₀)",
 		Aggregation: "the mean over all points, the image itself included",
 	})
