@@ -28,8 +28,9 @@ a/Σa, the complexity of Bhatt et al., IJCAI 2020, and entropy-share divides it 
 effective-complexity counts the pixels above epsilon of the largest, after Nguyen and
 Martínez 2020, and effective-share divides the count by n. histogram-entropy is the
 entropy of a histogram of the signed sums over channels, as in eMPRT of Hedström et al.
-2024: another number. No model takes part: a map of one random pixel is the most
-compact.`,
+2024: another number, and of how varied values are, not of how few pixels have them. It
+is 0 for a constant map, too, so that it has no direction: score/emprt compares that of
+two models' maps. No model takes part: a map of one random pixel is the most compact.`,
 	Definition: stages.Definition{
 		Formula: "Gini index Σ(2i−n−1)·aᵢ / (n·Σa); entropy −Σ p·ln p of p = a/Σa, and by ln n; entropy of " +
 			"a histogram; |{a > ε·max a}|, and by n",
@@ -91,10 +92,11 @@ compact.`,
 func compactnessFacts(p CompactnessParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 	const nats, pixels = "nats", "pixels"
 	m := map[string]stages.Measure{
-		"gini":                 {Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4},
-		"entropy":              {Unit: nats, High: math.Inf(1), Tolerance: 1e-3},
-		"entropy-share":        {Unit: "share", High: 1, Tolerance: 1e-4},
-		"histogram-entropy":    {Unit: nats, High: math.Log(float64(p.Bins)), Tolerance: 1e-2},
+		"gini":          {Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-4},
+		"entropy":       {Unit: nats, High: math.Inf(1), Tolerance: 1e-3},
+		"entropy-share": {Unit: "share", High: 1, Tolerance: 1e-4},
+		"histogram-entropy": {Unit: nats, Direction: stages.None, High: math.Log(float64(p.Bins)),
+			Tolerance: 1e-2},
 		"effective-complexity": {Unit: pixels, High: math.Inf(1), Tolerance: 10},
 		"effective-share":      {Unit: "share", High: 1, Tolerance: 1e-3},
 	}
