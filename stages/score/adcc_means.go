@@ -18,9 +18,10 @@ var ADCCMeans = stages.New(stages.Def[ADCCMeansParams]{
 
 The harmonic mean of the mean coherency, one less the mean complexity and one less the
 mean drop, as OpenVINO XAI computes it: not the mean of the images' scores, and larger
-than it where images differ. An image counts if its three parts are defined. Poppi,
-Cornia, Baraldi and Cucchiara, "Revisiting the Evaluation of Class Activation Mapping for
-Explainability", CVPR 2021 workshop, define it for an image.`,
+than it where images differ. An image counts if its three parts are defined. It is a stage
+of its own, since score/adcc has a number for each image, from which this one can't be
+had. Poppi, Cornia, Baraldi and Cucchiara, "Revisiting the Evaluation of Class Activation
+Mapping for Explainability", CVPR 2021 workshop, define it for an image.`,
 	Definition: stages.Definition{
 		Formula:  "3/(1/c̄ + 1/(1 − k̄) + 1/(1 − d̄)), with the means of score/adcc's three parts",
 		Unit:     "a pixel",

@@ -26,9 +26,10 @@ RIS, ROS and RRS: the relative change of the map, by that of the input, by the c
 the outputs and by the relative change of a layer, model/change has these. The largest
 over the draws is the paper's; one pixel of a relevance near 0 decides it, so that
 the median over draws is on further ports. Draws whose prediction changes count in none,
-and are counted. perturb/noise makes the draws, symmetric about the image, and their
-maps explain the original's class. Agarwal, Johnson, Pawelczyk, Krishna, Saxena, Zitnik and
-Lakkaraju, "Rethinking Stability for Attribution-based Explanations", 2022.`,
+and are counted. perturb/noise makes the draws, and their maps explain the original's
+class: normal noise is the authors', of deviation 0.05 in their library OpenXAI (scale:
+0.05). Agarwal, Johnson, Pawelczyk, Krishna, Saxena, Zitnik and Lakkaraju, "Rethinking
+Stability for Attribution-based Explanations", 2022.`,
 	Definition: stages.Definition{
 		Formula: "max over draws x′ of ‖(a(x) − a(x′))/a(x)‖₂ / max(d, ε), d the relative change of the " +
 			"input for RIS, ‖h − h′‖₂ of the logits for ROS, the relative change of a layer for RRS; a " +
@@ -64,9 +65,10 @@ Lakkaraju, "Rethinking Stability for Attribution-based Explanations", 2022.`,
 		Differs: "Quantus gives the image NaN for a single one of its 200",
 		Golden:  "axioms",
 	}, {
-		Item: "noise", Default: "that of perturb/noise, symmetric",
-		Differs: "Quantus draws from 0.02 to 0.2, all of one sign, as its lower bound keeps the function's " +
-			"default",
+		Item: "noise", Default: "that of perturb/noise, by default normal, as the authors'",
+		Differs: "OpenXAI, of the authors, adds normal noise to continuous features, of deviation 0.05 unless " +
+			"set, and flips others; Quantus draws from 0.02 to 0.2, all of one sign, as its lower bound keeps " +
+			"the function's default",
 	}, {
 		Item: "a small denominator", Default: "at least epsilon",
 		Differs: "the paper has the maximum with ε as here; Quantus adds ε where the denominator is 0 alone",
