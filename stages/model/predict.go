@@ -140,7 +140,7 @@ Any class but the target, each as likely as the others; of a model with several 
 of the same head. Wired to the targets of a method it makes the random logit test: a map
 that stays the same for another class doesn't explain the class. score/ssim and
 score/rank-correlation compare the two maps. The draw depends on the experiment's seed
-and the image. Sixt, Granz and Landgraf, "When Explanations Lie", ICML 2020, section 4.`,
+and the image. Sixt, Granz and Landgraf, "When Explanations Lie", ICML 2020.`,
 	Version:  1,
 	Relation: stages.Each,
 	Seeded:   true,

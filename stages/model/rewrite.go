@@ -93,7 +93,7 @@ The same function of shifted images, those of perturb/shift with the same by, as
 trained model is of the images: the shift is subtracted before the first layer. A method
 that explains the function, rather than how it is written, has the same map:
 score/input-invariance. Kindermans et al., "The (Un)reliability of Saliency Methods",
-2017, section 3, who change the biases of the first layer.`,
+2017, who change the biases of the first layer.`,
 	Version:  1,
 	Defaults: ShiftParams{By: -1},
 }, "the model of shifted images; facts as of model/onnx")

@@ -18,7 +18,7 @@ var Shift = stages.New(stages.Def[ShiftParams]{
 	Doc: `images with a constant added to every value
 
 For model/shift, which takes it away again. By default pixel values are from −1 to 0, as
-in Kindermans et al., "The (Un)reliability of Saliency Methods", 2017, section 3.`,
+in Kindermans et al., "The (Un)reliability of Saliency Methods", 2017.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "images", Type: stages.Images, Doc: "the images"}},

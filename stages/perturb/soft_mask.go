@@ -25,8 +25,8 @@ func (p SoftMaskParams) blend() Params {
 	return Params{Substrate: p.Substrate, Kernel: p.Kernel, Sigma: p.Sigma, Unit: "pixel"}
 }
 
-// SoftMask makes the explanation maps of Chattopadhay et al., "Grad-CAM++", WACV 2018, section 5: the image
-// times its map. [Masked] hides whole elements, this stage hides every pixel in part.
+// SoftMask makes the explanation maps of Chattopadhay et al., "Grad-CAM++", WACV 2018: the image times its
+// map. [Masked] hides whole elements, this stage hides every pixel in part.
 var SoftMask = program.Stage(stages.Def[SoftMaskParams]{
 	Name: "perturb/soft-mask",
 	Doc: `the image times its map, and the model's response to it
@@ -34,9 +34,9 @@ var SoftMask = program.Stage(stages.Def[SoftMaskParams]{
 Every pixel is shown in proportion to its relevance: m·x + (1 − m)·s, where m is
 the map scaled to [0,1] by its least and its greatest value, x the image and s the
 substrate. The image that a method explains again, for score/adcc, is on the port images;
-it needs no store (store: none). A constant map has no mask: its image is left as it is, its response
-undefined. Chattopadhay, Sarkar, Howlader and Balasubramanian, "Grad-CAM++", WACV 2018,
-section 5, who call it the explanation map.`,
+it needs no store (store: none). A constant map has no mask: its image is left as it is,
+its response undefined. Chattopadhay, Sarkar, Howlader and Balasubramanian, "Grad-CAM++",
+WACV 2018, call it the explanation map.`,
 	Definition: stages.Definition{
 		Formula:     "f(x) and f(m ⊙ x + (1 − m) ⊙ s), m = (v − min v)/(max v − min v), v = |a| by default",
 		Unit:        "a pixel, in part",

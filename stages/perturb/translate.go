@@ -20,7 +20,7 @@ var Translate = stages.New(stages.Def[TranslateParams]{
 
 What leaves the frame is lost, and black pixels follow. Give it an axis of distances, and
 let score/continuity collapse that. Montavon, Samek and Müller, "Methods for Interpreting
-and Understanding Deep Neural Networks", 2018, section 7.1, move an object so.`,
+and Understanding Deep Neural Networks", 2018, move an object so.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   []stages.Port{{Name: "images", Type: stages.Images, Doc: "the images"}},

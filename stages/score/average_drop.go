@@ -19,7 +19,7 @@ var AverageDrop = stages.New(stages.Def[AverageDropParams]{
 Three readings of one forward pass: how much of the probability is lost on the image that
 perturb/soft-mask leaves, whether it rises, and how much of what it lacks to 1 is won.
 Their means over images are Average Drop and Average Increase of Chattopadhay, Sarkar,
-Howlader and Balasubramanian, "Grad-CAM++", WACV 2018, section 5.1, and Average Gain of
+Howlader and Balasubramanian, "Grad-CAM++", WACV 2018, and Average Gain of
 Zhang, Torres, Sicre, Avrithis and Ayache, "Opti-CAM", 2024.`,
 	Definition: stages.Definition{
 		Formula: "drop max(0, p − p′)/p, increase 1 if p′ > p and else 0, gain max(0, p′ − p)/(1 − p), for " +

@@ -16,7 +16,7 @@ type ContinuityParams struct {
 }
 
 // Continuity is the strongest variation of Montavon, Samek and Müller, "Methods for Interpreting and
-// Understanding Deep Neural Networks", Digital Signal Processing 2018, section 7.1.
+// Understanding Deep Neural Networks", Digital Signal Processing 2018.
 var Continuity = stages.New(stages.Def[ContinuityParams]{
 	Name: "score/continuity",
 	Doc: `strongest variation of the map as the image moves
@@ -25,7 +25,7 @@ The largest ‖a(x′) − a(x)‖₁ / ‖x′ − x‖₂ over the altered ima
 as those of perturb/translate. Maps aren't normalised: their scale is that of the method,
 so that only maps of one output and of one kind compare. Images are in pixel
 values from 0 to 1. Montavon, Samek and Müller, "Methods for Interpreting and
-Understanding Deep Neural Networks", 2018, section 7.1.`,
+Understanding Deep Neural Networks", 2018.`,
 	Definition: stages.Definition{
 		Formula:     "max over x′ of ‖a(x′) − a(x)‖₁ / ‖x′ − x‖₂, x in pixel values from 0 to 1",
 		Unit:        "an image",

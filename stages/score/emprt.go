@@ -25,7 +25,7 @@ relative to the trained model: a method that explains what the model has learnt 
 more complex map of a random one. It needs a single randomised model, that of
 model/randomise with share: 1, and compares no pixels. Hedström, Weber, Lapuschkin and
 Höhne, "Sanity Checks Revisited: An Exploration to Repair the Model Parameter
-Randomisation Test", 2024, section 4.2.`,
+Randomisation Test", 2024.`,
 	Definition: stages.Definition{
 		Formula: "(H(a′) − H(a))/H(a), H = −Σ p ln p of the histogram of the map's values, a′ the map of " +
 			"the model with random weights",

@@ -23,7 +23,7 @@ A constant added to the image, and taken away again by the model, changes nothin
 the model computes: the map should stay. perturb/shift makes the images, and model/shift
 the model. Gradients pass; whatever compares the image with a fixed point, such as input
 times gradient, or integrated gradients from zero or black, fails. Kindermans et al.,
-"The (Un)reliability of Saliency Methods", 2017, section 3.`,
+"The (Un)reliability of Saliency Methods", 2017.`,
 	Definition: stages.Definition{
 		Formula: "change ‖a(x + c; f′) − a(x; f)‖₂ / ‖a(x; f)‖₂, f′(x) = f(x − c); invariant 1 if no pixel " +
 			"differs by more than within times the largest |a|, and else 0",

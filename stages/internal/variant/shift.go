@@ -10,7 +10,7 @@ import (
 
 // Shift takes images that are brighter by a constant, which it subtracts before the base's first layer: of
 // the shifted image it computes what the base does of the image. Kindermans et al., "The (Un)reliability of
-// Saliency Methods", 2017, section 3, change the bias of the first layer instead, which is the same function.
+// Saliency Methods", 2017, change the bias of the first layer instead, which is the same function.
 type Shift struct {
 	By float64 `json:"by"` // in pixel values from 0 to 1
 }
