@@ -2,7 +2,7 @@
 // [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
 // reference text and the README's table (reference.go, scores.go), the list of a documentation page
 // (guide.go) and the JSON schema of the experiment language (schema.go); references.go finds the publications
-// that they cite.
+// that they cite, and names.go lists what makes the metrics of the field.
 // It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
 // measures how a model is fed (measure.go), and gives the command access to functions of families
 // (tools.go).

@@ -48,8 +48,8 @@ var comparisons = []struct {
 var claimed = []string{"ant > bee, cat", "bee < *", "cat beats dog", "dog beats * where metric=falls"}
 
 // showScores are the stages that take the scores of whole axes and tell nothing of which is larger: they show
-// them, or choose by them what is drawn or used.
-var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "report/sheet"}
+// them, choose by them what is drawn or used, or take their means.
+var showScores = []string{"dataset/select", "report/boxplot", "report/curves", "report/sheet", "score/adcc-means"}
 
 // ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases
 // are called as the cases.

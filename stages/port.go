@@ -48,8 +48,8 @@ var (
 	// f64 [responses, R+2]: of the image, of the image with each of R subsets replaced, and of the image
 	// replaced wholly. The fact "responses" names the first axis.
 	Responses = Type{"responses", true, FormTensor}
-	// f32 [C,H,W], the normalised image minus what replaces it; [n,C,H,W] where it is replaced n times by other
-	// values.
+	// f32 [C,H,W], the normalised image minus what replaces it; [n,C,H,W] where it is replaced n times by
+	// other values.
 	Differences = Type{"differences", true, FormTensor}
 	// f64 [responses, points], NaN where undefined; the fact "responses" names the first axis. The fact
 	// "shares" lists the fraction of the pixels replaced at each point, "0,0.1,0.5"; without it steps have

@@ -56,10 +56,12 @@ publish: [implied, wired]
 
 func TestBesideLacksAnOutput(t *testing.T) {
 	ds := diagsOf(t, besideCatalog(), besideText+
-		"  wired: {uses: attribute/solver, in: {model: model, images: steps, drawn: bare}}\npublish: [wired]\n",
+		"  wired: {uses: attribute/solver, in: {model: model, images: steps, drawn: bare}}\n"+
+		"publish: [wired]\n",
 		Overrides{})
-	if len(ds) != 1 || ds[0].Line != 8 || !strings.Contains(ds[0].Msg, `the input "answers" of attribute/solver `+
-		`isn't connected, and bare, which feeds "drawn", has no output of the type scores`) {
+	if len(ds) != 1 || ds[0].Line != 8 || !strings.Contains(ds[0].Msg,
+		`the input "answers" of attribute/solver isn't connected, and bare, which feeds "drawn", `+
+			`has no output of the type scores`) {
 		t.Errorf("got %v", ds)
 	}
 }

@@ -60,8 +60,9 @@ func (x *expander) beside(c consumer, p *stages.Port) []Edge {
 	for i, e := range edges {
 		at := portOfType(e.From.Stage.Outputs, p.Type)
 		if at < 0 {
-			x.report(c.decl.key, "wire it", "the input %q of %s isn't connected, and %s, which feeds %q, has "+
-				"no output of the type %s", p.Name, c.cell.Stage.Name, e.From.Step.Name, p.Beside, p.Type.Name)
+			x.report(c.decl.key, "wire it", "the input %q of %s isn't connected, and %s, which feeds %q, "+
+				"has no output of the type %s", p.Name, c.cell.Stage.Name, e.From.Step.Name, p.Beside,
+				p.Type.Name)
 			return nil
 		}
 		edges[i].Port = at
@@ -157,8 +158,8 @@ func combined(combos []combo, k int, edges []Edge) (out []combo) {
 }
 
 // upstream moves an edge of items to the stage that made the items from sources, unless p asks for its own
-// items: a property of an item there holds for all items derived from it. It returns false, with a diagnostic,
-// if that stage has no fitting output.
+// items: a property of an item there holds for all items derived from it. It returns false, with a
+// diagnostic, if that stage has no fitting output.
 func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 	for !p.Own && q.Type.Items && e.Port >= 0 && !x.standIns[e.From.Stage] {
 		k := e.From.Stage.Primary()

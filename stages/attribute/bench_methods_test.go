@@ -226,7 +226,8 @@ func replaceSubsets(b *testing.B, params any, e *stages.Env) error {
 		made[o.Port] = append(made[o.Port], o.Data)
 	}
 	facts := stages.Facts{"responses": "probability,logit,correct", "draw": "", "repeats": "1"}
-	for to, from := range map[string]string{"subsets": "subsets", "responses": "responses", "units": "segments"} {
+	for to, from := range map[string]string{"subsets": "subsets", "responses": "responses",
+		"units": "segments"} {
 		in[to] = []stages.Data{stagetest.Items(facts, made[from]...)}
 	}
 	slot, batch := e.Slot, e.Batch

@@ -80,7 +80,7 @@ func TestDeclares(t *testing.T) {
 	p := KernelSHAP.NewParams().(*KernelSHAPParams)
 	p.Share = true
 	for reference, want := range map[string]string{"black": compared("black"), "": contribution} {
-		in := map[string]stages.Declared{"subsets": {"reference": reference}} // of the stage that is wired there
+		in := map[string]stages.Declared{"subsets": {"reference": reference}} // of the stage wired there
 		if got := fmt.Sprint(map[string]string(KernelSHAP.Declares(p, in))); got != want {
 			t.Errorf("of subsets with the substrate %q: %s, want %s", reference, got, want)
 		}

@@ -44,8 +44,8 @@ Intelligence 2021.`,
 	}),
 	Variants: []stages.Variant{{
 		Item: "draws", Default: "samples: 200, stratified",
-		Differs: "shap and captum draw images and t independently, shap 200 of them, captum's GradientShap 5, " +
-			"with Gaussian noise on the image if asked; neither is seeded",
+		Differs: "shap and captum draw images and t independently, shap 200 of them, captum's GradientShap " +
+			"5, with Gaussian noise on the image if asked; neither is seeded",
 		Golden: "paths.npz",
 	}},
 	Declares: func(p ExpectedGradientsParams, _ map[string]stages.Declared) stages.Declared {

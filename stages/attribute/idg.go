@@ -137,8 +137,8 @@ func (d *decision) attribution() []float64 {
 	return d.sum
 }
 
-// stretched returns slopes from 0 for the least to 1 for the largest; all are 1 if they are equal, or one isn't
-// finite.
+// stretched returns slopes from 0 for the least to 1 for the largest; all are 1 if they are equal, or one
+// isn't finite.
 func stretched(slopes []float64) []float64 {
 	least, most := slices.Min(slopes), slices.Max(slopes)
 	if least == most || math.IsNaN(most-least) || math.IsInf(most-least, 0) {

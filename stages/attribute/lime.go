@@ -41,8 +41,8 @@ Guestrin, "Why Should I Trust You?: Explaining the Predictions of Any Classifier
 		return p.declared(false, in)
 	},
 	Defaults: func() LIMEParams {
-		p := LIMEParams{Replaced: replaced(), Draw: "bernoulli", Samples: 999, P: 0.5, Width: 0.25, Penalty: 1,
-			Choice: "auto"}
+		p := LIMEParams{Replaced: replaced(), Draw: "bernoulli", Samples: 999, P: 0.5, Width: 0.25,
+			Penalty: 1, Choice: "auto"}
 		p.Output, p.Substrate = "probability", "segment-mean"
 		return p
 	}(),
@@ -50,8 +50,8 @@ Guestrin, "Why Should I Trust You?: Explaining the Predictions of Any Classifier
 
 func (p LIMEParams) draw() string { return p.Draw }
 
-// weight returns the weight of a coalition that shows this many of all units. Its distance from all is that of
-// cosines of the vectors of zeros and ones, 1 − k/(√k·√all).
+// weight returns the weight of a coalition that shows this many of all units. Its distance from all is that
+// of cosines of the vectors of zeros and ones, 1 − k/(√k·√all).
 func (p LIMEParams) weight(shown, all int) float64 {
 	d := 1 - math.Sqrt(float64(shown)/float64(all))
 	return math.Exp(-d * d / (2 * p.Width * p.Width))

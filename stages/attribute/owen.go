@@ -61,7 +61,7 @@ type owenNode struct {
 	context       *coalition
 	without, with float64 // the response for the context, and for the context and the box
 	weight        float64
-	urgency       float64    // of nodes in the queue, the most urgent is opened first, of equal ones the first
+	urgency       float64    // of nodes in the queue, the first of the most urgent ones is opened
 	halves        [2]float64 // the response for the context and one half
 	known         [2]bool
 }

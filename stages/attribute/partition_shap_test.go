@@ -186,7 +186,8 @@ func sumOf(whole box, terms []float64) func(context.Context, []*coalition) ([]fl
 func TestOwenByHand(t *testing.T) {
 	whole := box{bottom: 1, right: 3, last: 1}
 	product := func(a, b int) []float64 {
-		v, _ := solved(t, whole, 100, 2, func(_ context.Context, batch []*coalition) (out []float64, err error) {
+		v, _ := solved(t, whole, 100, 2, func(_ context.Context, batch []*coalition) ([]float64, error) {
+			var out []float64
 			mask := make([]float32, 3)
 			for _, c := range batch {
 				c.render(whole, mask)

@@ -246,8 +246,8 @@ func TestExpectedGradientsOfOneImage(t *testing.T) {
 	}
 }
 
-// TestStratified checks that all images are drawn equally often, up to one, and that each stratum of t has one
-// draw, of any image.
+// TestStratified checks that all images are drawn equally often, up to one, and that each stratum of t has
+// one draw, of any image.
 func TestStratified(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range [][2]int{{1, 1}, {7, 1}, {7, 7}, {23, 5}, {5, 23}} {

@@ -106,8 +106,8 @@ type solver interface {
 var drawn = []string{"target", "unit", "region", "substrate", "kernel", "sigma", "draw", "samples", "paired",
 	"p"}
 
-// mostUnits is the largest number of units of a regression, which takes memory and time by its square and cube:
-// the pixels of 64×64.
+// mostUnits is the largest number of units of a regression, which takes memory and time by its square and
+// cube: the pixels of 64×64.
 const mostUnits = 4096
 
 // solvingMethod declares a method that makes its map of the responses to coalitions of a kind that
@@ -129,8 +129,8 @@ func solvingMethod[P solver](d stages.Def[P]) stages.Stage {
 	facts := d.Facts
 	d.Facts = func(p P, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if f := in["subsets"]; f["draw"] != p.draw() || f["repeats"] != "1" {
-			return nil, fmt.Errorf("the subsets are drawn by %q, %s times each: it needs perturb/subset with "+
-				"draw: %s, once each", f["draw"], f["repeats"], p.draw())
+			return nil, fmt.Errorf("the subsets are drawn by %q, %s times each: it needs perturb/subset "+
+				"with draw: %s, once each", f["draw"], f["repeats"], p.draw())
 		}
 		if facts == nil {
 			return nil, nil
@@ -169,16 +169,16 @@ func checkSolver[P solver](p, defaults *P, wired func(string) bool) error {
 	}
 	for _, port := range []string{"targets", "substrates", "segments"} {
 		if wired(port) {
-			return fmt.Errorf("the port %s is wired, but subsets is too: wire it to the stage that makes them, "+
-				"and not here", port)
+			return fmt.Errorf("the port %s is wired, but subsets is too: wire it to the stage that makes "+
+				"them, and not here", port)
 		}
 	}
 	for _, f := range stages.Fields(p) {
 		is := reflect.ValueOf(p).Elem().FieldByIndex(f.Index).Interface()
 		was := reflect.ValueOf(defaults).Elem().FieldByIndex(f.Index).Interface()
 		if is != was && slices.Contains(drawn, f.Name) {
-			return stages.BadField(f.Name, "%s is %v, but the port subsets is wired: set it of the stage that "+
-				"makes them", f.Name, is)
+			return stages.BadField(f.Name, "%s is %v, but the port subsets is wired: set it of the stage "+
+				"that makes them", f.Name, is)
 		}
 	}
 	return nil

@@ -25,8 +25,8 @@ type meter struct {
 
 func (m meter) Passed(forward, _ int) { m.count(forward) }
 
-// ran runs an experiment on four images of shapes and the quickstart's vgg. It returns the rows of the batches
-// that stages of the families attribute and perturb run, and the scores of score/rank-correlation.
+// ran runs an experiment on four images of shapes and the quickstart's vgg. It returns the rows of the
+// batches that stages of the families attribute and perturb run, and the scores of score/rank-correlation.
 func ran(t *testing.T, text string) (rows int, scores []float64) {
 	t.Helper()
 	modeltest.Runtime(t)
@@ -130,7 +130,8 @@ func TestSolversExplainTheTarget(t *testing.T) {
 	}
 }
 
-// TestSolversShare checks that methods and scores that read the same subsets share their passes, wired or not.
+// TestSolversShare checks that methods and scores that read the same subsets share their passes, wired or
+// not.
 func TestSolversShare(t *testing.T) {
 	const one = `
   drops: {uses: attribute/feature-ablation, in: {model: model, images: images}}
@@ -152,7 +153,8 @@ func TestSolversShare(t *testing.T) {
 	shared, _ := ran(t, more)
 	saliency, _ := ran(t, "  maps: {uses: attribute/saliency, in: {model: model, images: images}}\n")
 	if alone < 4*(16+2) || shared != alone+saliency {
-		t.Errorf("one method takes %d rows and saliency %d, but five stages together %d", alone, saliency, shared)
+		t.Errorf("one method takes %d rows and saliency %d, but five stages together %d", alone, saliency,
+			shared)
 	}
 }
 

@@ -360,7 +360,8 @@ func TestShapleySums(t *testing.T) {
 
 // TestSolversUndetermined checks that too few coalitions have no values, and what a single unit has.
 func TestSolversUndetermined(t *testing.T) {
-	if values, _ := (KernelSHAPParams{}).solve(gameOn(hyperbolic, drawnCoalitions(9, 4, true))); values != nil {
+	values, _ := KernelSHAPParams{}.solve(gameOn(hyperbolic, drawnCoalitions(9, 4, true)))
+	if values != nil {
 		t.Errorf("4 pairs determine 9 values: %v", values)
 	}
 	lime := LIME.NewParams().(*LIMEParams)
@@ -426,7 +427,7 @@ func TestSolversOfManyUnits(t *testing.T) {
 			stages.NewTensor(make([]float64, 9), 3, 3).Encode())},
 	}
 	_, err := stagetest.Try(LIME, nil, in)
-	if err == nil || !strings.Contains(err.Error(), "a regression of 4900 units is too large: give larger units") {
+	if err == nil || !strings.Contains(err.Error(), "4900 units is too large: give larger units") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -438,8 +439,9 @@ func TestSolversRefuse(t *testing.T) {
 		wired  []string
 		refuse bool
 	}{
-		"the defaults":             {func(*KernelSHAPParams) {}, nil, false},
-		"wired subsets":            {func(p *KernelSHAPParams) { p.Output = "probability" }, []string{"subsets"}, false},
+		"the defaults": {func(*KernelSHAPParams) {}, nil, false},
+		"wired subsets": {func(p *KernelSHAPParams) { p.Output = "probability" },
+			[]string{"subsets"}, false},
 		"samples of wired subsets": {func(p *KernelSHAPParams) { p.Samples = 9 }, []string{"subsets"}, true},
 		"target of wired subsets":  {func(p *KernelSHAPParams) { p.Target = "3" }, []string{"subsets"}, true},
 		"segments without port":    {func(p *KernelSHAPParams) { p.Unit = "segment" }, nil, true},

@@ -45,7 +45,8 @@ func TestBackground(t *testing.T) {
 
 	payloads[2] = stages.NewTensor([]uint8{1, 1, 1}, 3, 1, 1).Encode()
 	in["images"] = []stages.Data{stagetest.Items(nil, payloads...)}
-	if _, err := stagetest.Try(Background, nil, in); err == nil || !strings.Contains(err.Error(), `"item-2"`) {
+	_, err := stagetest.Try(Background, nil, in)
+	if err == nil || !strings.Contains(err.Error(), `"item-2"`) {
 		t.Errorf("error %v of images of two sizes", err)
 	}
 	in["images"] = []stages.Data{stagetest.Items(nil)}

@@ -183,8 +183,8 @@ func TestSubsetPasses(t *testing.T) {
 					continue
 				}
 				scores++
-				text += fmt.Sprintf("  s%d: {uses: score/%s, in: {maps: %s, subsets: subset}, with: {%s}}\n", scores,
-					score, maps, with)
+				text += fmt.Sprintf("  s%d: {uses: score/%s, in: {maps: %s, subsets: subset}, with: {%s}}\n",
+					scores, score, maps, with)
 			}
 		}
 	}

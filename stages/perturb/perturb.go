@@ -11,7 +11,8 @@
 // subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them.
 //
 // pic.go shows the most relevant pixels and measures the information in the image, pic_ends.go does so for
-// the ends of its curves, and partial_image.go makes the images for both, which collector.go classifies in batches.
+// the ends of its curves, and partial_image.go makes the images for both, which collector.go classifies in
+// batches.
 //
 // Curves have these facts:
 //
@@ -82,8 +83,8 @@ func (p Params) check(wired func(string) bool) error {
 			"wired, and only there", p.Substrate)
 	}
 	if p.Substrate == "segment-mean" && p.Unit == "pixel" {
-		return stages.BadField("substrate", "substrate is segment-mean, but the mean of a pixel is the pixel: "+
-			"unit is region or segment")
+		return stages.BadField("substrate", "substrate is segment-mean, but the mean of a pixel is the "+
+			"pixel: unit is region or segment")
 	}
 	if (p.Unit == "segment") != wired("segments") {
 		return stages.BadField("unit", "unit is %s: it is segment where the port segments is wired, and "+

@@ -45,8 +45,8 @@ func (p SubsetParams) Validate() error {
 	case p.Kernel%2 == 0:
 		return stages.BadField("kernel", "kernel is %d: its side must be odd to have a centre", p.Kernel)
 	case p.Repeats > 1 && p.Substrate != "random" && p.Substrate != "noisy":
-		return stages.BadField("repeats", "repeats is %d, but %s replaces units by the same pixels each time: "+
-			"it is more than 1 only with substrate: random or noisy", p.Repeats, p.Substrate)
+		return stages.BadField("repeats", "repeats is %d, but %s replaces units by the same pixels each "+
+			"time: it is more than 1 only with substrate: random or noisy", p.Repeats, p.Substrate)
 	case p.Draw == "fixed" && len(p.Sizes) == 0 && len(p.Shares) == 0:
 		return stages.BadField("sizes", "how many units a subset has isn't given: give sizes or shares")
 	}
@@ -83,15 +83,15 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 			Doc: "probability, logit and correctness of the class"},
 		{Name: "segments", Type: stages.Segments, Doc: "u32 [H,W], the unit of each pixel"},
 		{Name: "differences", Type: stages.Differences,
-			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or with " +
-				"substrate: noisy each time"},
+			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or " +
+				"with substrate: noisy each time"},
 	},
 	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100, Shares: []float64{0.0045},
 		P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2, Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
 		if wired("targets") && p.Target != program.PredictedClass {
-			return stages.BadField("target", "target is %s, but the port targets is wired and names the class",
-				p.Target)
+			return stages.BadField("target", "target is %s, but the port targets is wired and names the "+
+				"class", p.Target)
 		}
 		return p.params().check(wired)
 	},
@@ -136,7 +136,8 @@ func subsetInputs() []stages.Port {
 }
 
 // facts returns the facts of the outputs: "responses" names the rows of the responses; the others are the
-// parameters that scores ask for. "sizes" is the number of fixed sizes, "shares" has the shares of the sizes, for draws of fixed ones.
+// parameters that scores ask for. "sizes" is the number of fixed sizes, "shares" has the shares of the sizes,
+// for draws of fixed ones.
 func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts, error) {
 	height, width, err := sizeOf(in)
 	if err != nil {
@@ -202,8 +203,8 @@ func (r *subsetRun) item(ctx context.Context, i int) error {
 		err = r.fits(u.Count)
 	}
 	if bytes := 4 * r.kept() * n.Size(); err == nil && bytes > largest {
-		err = stages.BadField("repeats", "the differences of %d draws have %d MB an image: give fewer repeats",
-			r.kept(), bytes/1e6)
+		err = stages.BadField("repeats", "the differences of %d draws have %d MB an image: give fewer "+
+			"repeats", r.kept(), bytes/1e6)
 	}
 	if err != nil {
 		return err
@@ -242,8 +243,8 @@ func (r *subsetRun) item(ctx context.Context, i int) error {
 	return nil
 }
 
-// run sets the responses to each subset's row of a repeat; those to the image and to the substrate are part of
-// the first one.
+// run sets the responses to each subset's row of a repeat; those to the image and to the substrate are part
+// of the first one.
 func (r *subsetRun) run(ctx context.Context, by responder, u metric.Units, sets metric.Subsets, repeat int,
 	responses []response) error {
 	var columns []int

@@ -138,8 +138,8 @@ func (d *drawer) beginnings(order []int) {
 	}
 }
 
-// shapley adds subsets of k of M units with a probability in proportion to 1/(k·(M−k)), which is the weight of
-// the Shapley kernel times their number.
+// shapley adds subsets of k of M units with a probability in proportion to 1/(k·(M−k)), which is the weight
+// of the Shapley kernel times their number.
 func (d *drawer) shapley(samples int, paired bool) {
 	units := d.sets.Units
 	if units < 2 {

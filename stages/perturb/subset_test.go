@@ -34,8 +34,8 @@ func unitsAndSubsets(t *testing.T, r stagetest.Result, i, height, width int) (me
 	return u, s
 }
 
-// TestSubsetReplaces reads from the logits of a net whose weights are powers of two which pixels are left, for
-// every draw and unit.
+// TestSubsetReplaces reads from the logits of a net whose weights are powers of two which pixels are left,
+// for every draw and unit.
 func TestSubsetReplaces(t *testing.T) {
 	m := linear(t, "unit", func(c, i int) float32 { return float32(int(1) << i * ((3 - c) / 3)) })
 	segment := make([]uint32, linearN)

@@ -33,12 +33,13 @@ Pixels that the mask ignores are left out. Davis and Goadrich 2006.`,
 	Inputs:  maskOrBoxes(),
 	Variants: []stages.Variant{{
 		Item: "the area", Default: "by steps, as scikit-learn's average_precision_score",
-		Differs: "ferret joins the points by straight lines, which precision-recall curves don't follow: it " +
-			"overestimates",
+		Differs: "ferret joins the points by straight lines, which precision-recall curves don't follow: " +
+			"it overestimates",
 	}},
 	Defaults: AveragePrecisionParams{RankingParams{metric.Signed}},
 	Check:    oneObject[AveragePrecisionParams],
-}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+	ItemTolerance: orderJump},
 	func(p AveragePrecisionParams) string { return p.Values }, nil,
 	func(_ AveragePrecisionParams, v []float64, mask []uint8) (score, chance float64) {
 		if !metric.Relevance(v) {

@@ -56,8 +56,8 @@ two models' maps. No model takes part: a map of one random pixel is the most com
 	},
 	Variants: []stages.Variant{{
 		Item: "the Gini index", Default: "of the values",
-		Differs: "Quantus adds 1e-7 to each value, of maps divided by the largest magnitude of their batch: " +
-			"an index of 0 for a map without relevance",
+		Differs: "Quantus adds 1e-7 to each value, of maps divided by the largest magnitude of their " +
+			"batch: an index of 0 for a map without relevance",
 	}, {
 		Item: "entropy", Default: "values: magnitude",
 		Differs: "Quantus adds 1e-12 inside the logarithm, and keeps signs with abs=False, when it is no " +
@@ -65,8 +65,8 @@ two models' maps. No model takes part: a map of one random pixel is the most com
 	}, {
 		Item: "effective complexity", Default: "a count of pixels",
 		Differs: "Nguyen and Martínez ask the model: their number is that of the most relevant features " +
-			"which must be known for an expected loss below a tolerance. Quantus counts, as here, but divides " +
-			"by the largest magnitude of the batch",
+			"which must be known for an expected loss below a tolerance. Quantus counts, as here, but " +
+			"divides by the largest magnitude of the batch",
 	}},
 	Defaults: CompactnessParams{Values: metric.Magnitude, Bins: 100, Epsilon: 1e-5},
 	Facts:    compactnessFacts,

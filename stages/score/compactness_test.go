@@ -51,8 +51,9 @@ func TestCompactness(t *testing.T) {
 	fails(t, Compactness, nil, map[string][]stages.Data{"maps": {flat}}, `item "item-0": a map of shape [2]`)
 }
 
-// TestCompactnessOfRandomMaps checks that the scores don't see which pixels are relevant: those of random maps
-// whose pixels are permuted are the same, and a map of one random pixel is the best there is, by all of them.
+// TestCompactnessOfRandomMaps checks that the scores don't see which pixels are relevant: those of random
+// maps whose pixels are permuted are the same, and a map of one random pixel is the best there is, by all of
+// them.
 func TestCompactnessOfRandomMaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	const h, w = 9, 11
@@ -68,7 +69,8 @@ func TestCompactnessOfRandomMaps(t *testing.T) {
 			maps = append(maps, stages.NewTensor(v, h, w).Encode())
 		}
 	}
-	res := stagetest.Run(t, Compactness, nil, map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}})
+	res := stagetest.Run(t, Compactness, nil, map[string][]stages.Data{"maps": {
+		stagetest.Items(nil, maps...)}})
 	for port, best := range map[string]float64{"gini": 1 - 1./(h*w), "entropy": 0, "entropy-share": 0,
 		"effective-complexity": 1, "effective-share": 1. / (h * w), "histogram-entropy": nan} {
 		x := scalars(t, stagetest.Items(nil, res.Payloads[port]...))
@@ -151,7 +153,8 @@ func TestMSTCRanks(t *testing.T) {
 func TestMonotonicity(t *testing.T) {
 	in := func(order string) map[string][]stages.Data {
 		return map[string][]stages.Data{"curves": {stagetest.Items(facts(order, "1"),
-			curve(1, 0.5, 0.5, 0), curve(0.2, 0.4, 0.1, 0.3), curve(0.9, 0.8, 0.1, 0.2), curve(nan, nan, nan, nan),
+			curve(1, 0.5, 0.5, 0), curve(0.2, 0.4, 0.1, 0.3), curve(0.9, 0.8, 0.1, 0.2),
+			curve(nan, nan, nan, nan),
 			curve(0.9, 0.9))}}
 	}
 	for _, order := range []string{"morf", "deletion"} {
@@ -210,8 +213,8 @@ func TestMonotonicityOfLinearNets(t *testing.T) {
 }
 
 // TestQuantusMonotonicityIsAlwaysTrue checks what Quantus 0.6.0 says of eight random maps of a net whose
-// responses fall: True of all, since it replaces its baseline by the baseline and never restores a pixel. Ours
-// is AIX360's.
+// responses fall: True of all, since it replaces its baseline by the baseline and never restores a pixel.
+// Ours is AIX360's.
 func TestQuantusMonotonicityIsAlwaysTrue(t *testing.T) {
 	b, err := os.ReadFile("testdata/monotonicity.json")
 	if err != nil {
@@ -237,8 +240,8 @@ func TestQuantusMonotonicityIsAlwaysTrue(t *testing.T) {
 		scores := scalars(t, stagetest.Items(nil, r.Payloads["scores"]...))
 		for i, x := range scalars(t, stagetest.Items(nil, r.Payloads["monotone"]...)) {
 			if (x == 1) != p.Monotone[i] || scores[i] > 0.9 || !p.Quantus[i] {
-				t.Errorf("baseline %s, map %d: ours %v with %v of the steps, AIX360's %v, Quantus %v", name, i,
-					x, scores[i], p.Monotone[i], p.Quantus[i])
+				t.Errorf("baseline %s, map %d: ours %v with %v of the steps, AIX360's %v, Quantus %v", name,
+					i, x, scores[i], p.Monotone[i], p.Quantus[i])
 			}
 		}
 	}

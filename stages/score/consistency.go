@@ -30,7 +30,8 @@ signs of the mean relevance of regions, by default. The score belongs to the set
 images: it changes with the others. Port alike has the share of the others that have the
 label. Dasgupta et al., ICML 2022, define it for explanations that are equal or not.`,
 	Definition: stages.Definition{
-		Formula:     "|{k ≠ i : l(a_k) = l(aᵢ), ŷ_k = ŷᵢ}| / |{k ≠ i : l(a_k) = l(aᵢ)}|, l the label of a map",
+		Formula: "|{k ≠ i : l(a_k) = l(aᵢ), ŷ_k = ŷᵢ}| / |{k ≠ i : l(a_k) = l(aᵢ)}|, l the label of a " +
+			"map",
 		Unit:        "a region of the map; the score is of an image",
 		Operator:    "none",
 		Response:    "the predicted classes",
@@ -46,9 +47,9 @@ label. Dasgupta et al., ICML 2022, define it for explanations that are equal or 
 	Outputs:  populationOutputs(),
 	Variants: []stages.Variant{{
 		Item: "the label", Default: "label: signs, region: 16, values: signed",
-		Differs: "Quantus' default is label: first-signs, region: 1, values: magnitude: whether each of the " +
-			"first five pixels is 0, the same for nearly all maps, when the score is the share of the class " +
-			"in the batch",
+		Differs: "Quantus' default is label: first-signs, region: 1, values: magnitude: whether each of " +
+			"the first five pixels is 0, the same for nearly all maps, when the score is the share of the " +
+			"class in the batch",
 	}, {
 		Item: "no other image has the label", Default: "undefined",
 		Differs: "Quantus gives 0, which enters means",

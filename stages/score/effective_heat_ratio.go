@@ -46,7 +46,8 @@ image. Pixels that the mask ignores are left out. Zhang et al., NeurIPS 2021.`,
 	}},
 	Defaults: EffectiveHeatRatioParams{LocalisationParams{metric.Positive}, 0.1, 11, "pixels"},
 	Check:    oneObject[EffectiveHeatRatioParams],
-}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+	ItemTolerance: orderJump},
 	func(p EffectiveHeatRatioParams) string { return p.Values }, nil,
 	func(p EffectiveHeatRatioParams, v []float64, mask []uint8) (score, chance float64) {
 		if !metric.Relevance(v) {

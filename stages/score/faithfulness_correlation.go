@@ -29,14 +29,14 @@ Explanations", IJCAI 2020, definition 3.`,
 	Definition: ofSubsets(stages.Definition{
 		Formula:     "Pearson's r over subsets S of Σ a over S and f(x) − f(x_S), |S| fixed",
 		Aggregation: "a correlation over the subsets of an image",
-		Undefined: "for a map that isn't finite, and where all sums over subsets are equal, as of a constant " +
-			"map, or all drops",
+		Undefined: "for a map that isn't finite, and where all sums over subsets are equal, as of a " +
+			"constant map, or all drops",
 	}),
 	Version: 1,
 	Variants: []stages.Variant{{
 		Item: "features", Default: "a unit has all channels",
-		Differs: "Quantus replaces single values of channels, 224 of 3·H·W, and gives each of them the map's " +
-			"value of its pixel",
+		Differs: "Quantus replaces single values of channels, 224 of 3·H·W, and gives each of them the " +
+			"map's value of its pixel",
 		Golden: "subsets",
 	}, {
 		Item: "black", Default: "substrate: black, a black pixel",

@@ -49,12 +49,13 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 			"channels for map: gradient, Σ a over S for map: contribution; scaled: of β·u, β = Σ u·Δ / Σ u²",
 		Response:    "the output that the method explains: logit or probability of the explained class",
 		Aggregation: "a mean of squares over the subsets of an image",
-		Undefined: "for a map or a response that isn't finite, and without subsets; scale and scaled also for a " +
-			"map that predicts 0 of every subset",
+		Undefined: "for a map or a response that isn't finite, and without subsets; scale and scaled also " +
+			"for a map that predicts 0 of every subset",
 	}),
 	Version: 1,
-	Inputs: append(subsetInputs(), stages.Port{Name: "differences", Type: stages.Differences, Beside: "subsets",
-		Doc: "the normalised image minus its substrate"}),
+	Inputs: append(subsetInputs(), stages.Port{Name: "differences", Type: stages.Differences,
+		Beside: "subsets",
+		Doc:    "the normalised image minus its substrate"}),
 	Outputs: []stages.Port{
 		{Name: "scores", Type: stages.Scores, Doc: "the error of the map as it is"},
 		{Name: "scaled", Type: stages.Scores, Doc: "the error of its best multiple"},
@@ -66,8 +67,8 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 		Golden:  "subsets",
 	}, {
 		Item: "squares", Default: "one at a time",
-		Differs: "Quantus leaves the squares before replaced, too, and can't run where a side isn't a multiple " +
-			"of the square",
+		Differs: "Quantus leaves the squares before replaced, too, and can't run where a side isn't a " +
+			"multiple of the square",
 		Golden: "subsets",
 	}},
 	Defaults: InfidelityParams{stages.AsDeclared, stages.AsDeclared},
@@ -75,11 +76,12 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 		repeats, draws := in["subsets"]["repeats"], in["differences"]["draws"]
 		switch {
 		case p.Map == "gradient" && repeats != draws:
-			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws of "+
-				"noise, of which the differences have %s: set repeats: 1 of perturb/subset", repeats, draws)
+			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws "+
+				"of noise, of which the differences have %s: set repeats: 1 of perturb/subset", repeats,
+				draws)
 		case p.Map == "contribution" && in["subsets"]["substrate"] == "noisy":
-			return nil, stages.BadField("map", "map is contribution, but noise is added to the image, not put in "+
-				"its place: a contribution doesn't predict that, a gradient does")
+			return nil, stages.BadField("map", "map is contribution, but noise is added to the image, not "+
+				"put in its place: a contribution doesn't predict that, a gradient does")
 		}
 		m := stages.Measure{Direction: stages.Lower, High: math.Inf(1), Tolerance: 1e-2, ItemTolerance: 1e-1}
 		scale := stages.Measure{Direction: stages.None, Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-2,

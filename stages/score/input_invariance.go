@@ -60,7 +60,8 @@ times gradient, or integrated gradients from zero or black, fails. Kindermans et
 	Facts: func(p InputInvarianceParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
 		change := stages.Measure{Direction: stages.Lower, High: math.Inf(1), Tolerance: 5e-3,
 			ItemTolerance: 5e-2}
-		same := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: 1}
+		same := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+			ItemTolerance: 1}
 		if p.Within != 1e-4 {
 			same.Variant = fmt.Sprintf("within %g", p.Within)
 		}

@@ -47,8 +47,8 @@ func localisation[P any](d stages.Def[P], m stages.Measure, values func(P) strin
 }
 
 // eachObject returns the function that runs a metric of relevance on an object. of returns the numbers of one
-// map in the order of the output ports, the score first: where it is undefined the others are too, so that all
-// have a mean over the same images. values, reach and the arguments of of are those of localisation.
+// map in the order of the output ports, the score first: where it is undefined the others are too, so that
+// all have a mean over the same images. values, reach and the arguments of of are those of localisation.
 func eachObject[P any](values func(P) string, reach func(P) int,
 	of func(p P, values []float64, mask []uint8) []float64) func(context.Context, P, *stages.Env) error {
 	return func(_ context.Context, p P, e *stages.Env) error {

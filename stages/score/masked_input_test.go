@@ -24,7 +24,8 @@ func maskedFacts(values string) stages.Facts {
 // TestAverageDrop checks drop, increase and gain by hand, and where each is undefined.
 func TestAverageDrop(t *testing.T) {
 	r := stagetest.Run(t, AverageDrop, nil, map[string][]stages.Data{"masked": {stagetest.Items(
-		maskedFacts("signed"), curve(0.8, 0.2), curve(0.4, 0.7), curve(0.5, 0.5), curve(0, 0.5), curve(1, 0.25),
+		maskedFacts("signed"), curve(0.8, 0.2), curve(0.4, 0.7), curve(0.5, 0.5), curve(0, 0.5),
+		curve(1, 0.25),
 		curve(0.5, nan), curve(0.5, -0.25), curve(-0.5, 0.25))}}) // differences of two classes
 	check(t, r, "drop", 1e-15, 0.75, 0, 0, nan, 0.75, nan, 1, nan)
 	check(t, r, "increase", 0, 0, 1, 0, 1, 0, nan, 0, 1)
@@ -64,7 +65,8 @@ func TestADCC(t *testing.T) {
 	fails(t, ADCCMeans, nil, parts, "the ports coherency and drop are of different images")
 	parts["drop"] = slices.Repeat(drops, 2)
 	fails(t, ADCCMeans, nil, parts, "the ports coherency and drop are of different images")
-	fails(t, ADCC, &ADCCParams{AgainParams{"signed"}}, in, "perturb/soft-mask made the mask of values: magnitude")
+	fails(t, ADCC, &ADCCParams{AgainParams{"signed"}}, in,
+		"perturb/soft-mask made the mask of values: magnitude")
 }
 
 // TestARCC checks ARCC by hand: ROAD is the difference of the orders after the first point, cut off at 0.

@@ -47,14 +47,14 @@ the order that Arya et al. 2019 have.`,
 		Differs: "AIX360 begins to compare when the first feature is restored (variant: official)",
 	}, {
 		Item: "what is restored", Default: "the image's pixels",
-		Differs: "Quantus' Monotonicity replaces the substrate by the substrate: its image never changes, and " +
-			"the score is True for every map",
+		Differs: "Quantus' Monotonicity replaces the substrate by the substrate: its image never changes, " +
+			"and the score is True for every map",
 	}},
 	Defaults: MonotonicityParams{Response: "probability", Variant: paper},
 	Facts: func(p MonotonicityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if order := in["curves"]["order"]; order != "morf" && order != metric.Deletion.String() {
-			return nil, fmt.Errorf("the input %q needs curves that remove the most relevant pixels first, not "+
-				"of %q", "curves", order)
+			return nil, fmt.Errorf("the input %q needs curves that remove the most relevant pixels first, "+
+				"not of %q", "curves", order)
 		}
 		if shares := in["curves"]["shares"]; shares != "" && !strings.HasSuffix(shares, ",1") {
 			return nil, fmt.Errorf("the input %q needs curves to the last pixel, and their shares are %s",

@@ -41,12 +41,13 @@ Martínez, "On Quantitative Aspects of Model Interpretability", 2020.`,
 	Outputs: []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the correlation, in [−1,1]"}},
 	Variants: []stages.Variant{{
 		Item: "noise", Default: "a number for each value of each channel",
-		Differs: "Quantus draws one number for an image and a step, which all replaced values get, on units " +
-			"in the order of the map",
+		Differs: "Quantus draws one number for an image and a step, which all replaced values get, on " +
+			"units in the order of the map",
 		Golden: "subsets",
 	}},
 	Defaults: MonotonicityCorrelationParams{SubsetParams{Response: "logit", Values: metric.Magnitude}},
-	Facts: func(_ MonotonicityCorrelationParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(_ MonotonicityCorrelationParams,
+		in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if err := taking("single")(in); err != nil {
 			return nil, err
 		}

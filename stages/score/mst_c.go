@@ -36,8 +36,8 @@ are salient: port salient has the share of the image that is. Mesgari et al. 202
 		Reference:   "none",
 		Aggregation: "one number of the salient pixels' hull and forest",
 		Randomness:  "none",
-		Undefined: "for a map without relevance, for one with a value that isn't finite, and for fewer than " +
-			"two salient pixels",
+		Undefined: "for a map without relevance, for one with a value that isn't finite, and for fewer " +
+			"than two salient pixels",
 	},
 	Version:  1,
 	Relation: stages.Each,
@@ -52,12 +52,13 @@ are salient: port salient has the share of the image that is. Mesgari et al. 202
 		Differs: "Quantus' MSTC (its main branch of August 2026, in no release) gives 0, which enters means",
 	}, {
 		Item: "neighbours that are equally far", Default: "all of them",
-		Differs: "Quantus joins exactly as many as asked for, which of those at the same distance by the order " +
-			"of a search tree: the score of a mirrored map can differ",
+		Differs: "Quantus joins exactly as many as asked for, which of those at the same distance by the " +
+			"order of a search tree: the score of a mirrored map can differ",
 	}},
 	Defaults: MSTCParams{Values: metric.Magnitude, Quantile: 0.8, Neighbours: 20},
 	Facts: func(MSTCParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		scores := stages.Measure{Direction: stages.Higher, High: math.Inf(1), Tolerance: 0.5, ItemTolerance: 20}
+		scores := stages.Measure{Direction: stages.Higher, High: math.Inf(1), Tolerance: 0.5,
+			ItemTolerance: 20}
 		salient := stages.Measure{Unit: "share", Direction: stages.None, High: 1, Tolerance: 1e-3,
 			ItemTolerance: orderJump}
 		components := stages.Measure{Direction: stages.None, High: math.Inf(1), Tolerance: 0.5,

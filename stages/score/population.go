@@ -25,7 +25,8 @@ type population struct {
 func populationInputs() []stages.Port {
 	return []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "maps of all images"},
-		{Name: "targets", Type: stages.Targets, Doc: "the classes predicted for the images, of model/predict"},
+		{Name: "targets", Type: stages.Targets,
+			Doc: "the classes predicted for the images, of model/predict"},
 	}
 }
 
@@ -127,7 +128,8 @@ func (p *population) emit(e *stages.Env, t tally, defined []bool) {
 
 // populationFacts are the measures of what emit emits.
 func populationFacts() map[string]stages.Facts {
-	scores := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 2e-2, ItemTolerance: 0.5}
+	scores := stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 2e-2,
+		ItemTolerance: 0.5}
 	alike := scores
 	alike.Direction = stages.None
 	return map[string]stages.Facts{"scores": scores.Facts(nil), "alike": alike.Facts(nil)}

@@ -108,7 +108,8 @@ func TestPopulationByHand(t *testing.T) {
 	scores, alike = populated(t, Consistency, &ConsistencyParams{"signed", 1, "signs"}, maps, 3, classes)
 	equalAll(t, "consistency", scores, 1./2, 1./2, 0, nan, nan)
 	equalAll(t, "alike", alike, 2./4, 2./4, 2./4, 0, nan)
-	scores, _ = populated(t, Sufficiency, &SufficiencyParams{"signed", 0}, [][]float64{{1, 2}, {2, 4}, {3, 6}},
+	scores, _ = populated(t, Sufficiency, &SufficiencyParams{"signed", 0},
+		[][]float64{{1, 2}, {2, 4}, {3, 6}},
 		2, []int64{0, 0, 1})
 	equalAll(t, "sufficiency of equal maps", scores, 1./2, 1./2, 0)
 	scores, alike = populated(t, Consistency, nil, maps[:1], 3, classes)
@@ -121,7 +122,8 @@ func TestPopulationByHand(t *testing.T) {
 	for _, s := range []stages.Stage{Sufficiency, Consistency} {
 		fails(t, s, nil, map[string][]stages.Data{"maps": {two}, "targets": {stagetest.Items(nil, class)}},
 			`item "item-1" has a map and no prediction`)
-		fails(t, s, nil, map[string][]stages.Data{"maps": {two}, "targets": {stagetest.Items(nil, class, class)}},
+		fails(t, s, nil, map[string][]stages.Data{"maps": {two},
+			"targets": {stagetest.Items(nil, class, class)}},
 			`item "item-1": the maps have different sizes`)
 		fails(t, s, nil, map[string][]stages.Data{"maps": {one, one},
 			"targets": {stagetest.Items(nil, class)}}, "the maps are of 2 cells")
@@ -183,8 +185,8 @@ func TestPopulationLaws(t *testing.T) {
 		other, _ := populated(t, s.stage, s.params, moved, 1, movedClasses)
 		for k, i := range order {
 			if !equalOrNaN(scores[i], again[i]) || !equalOrNaN(scores[i], other[k]) {
-				t.Errorf("%s: image %d scores %v, scaled %v, elsewhere %v", s.stage.Name, i, scores[i], again[i],
-					other[k])
+				t.Errorf("%s: image %d scores %v, scaled %v, elsewhere %v", s.stage.Name, i, scores[i],
+					again[i], other[k])
 			}
 		}
 	}

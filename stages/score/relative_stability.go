@@ -83,7 +83,8 @@ Stability for Attribution-based Explanations", 2022.`,
 				out[port+suffix] = m.Facts(nil)
 			}
 		}
-		m := stages.Measure{Unit: "share", Direction: stages.None, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
+		m := stages.Measure{Unit: "share", Direction: stages.None, High: 1, Tolerance: 1e-3,
+			ItemTolerance: orderJump}
 		out["changed"] = m.Facts(nil)
 		return out, nil
 	},

@@ -36,7 +36,8 @@ ignores are left out. Fawcett 2006.`,
 	}},
 	Defaults: ROCAUCParams{RankingParams{metric.Signed}},
 	Check:    oneObject[ROCAUCParams],
-}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3, ItemTolerance: orderJump},
+}, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
+	ItemTolerance: orderJump},
 	func(p ROCAUCParams) string { return p.Values }, nil,
 	func(_ ROCAUCParams, v []float64, mask []uint8) (score, chance float64) {
 		if !metric.Relevance(v) {

@@ -13,8 +13,8 @@ import (
 // SensitivityNParams are the parameters of [SensitivityN].
 type SensitivityNParams struct{ SubsetParams }
 
-// SensitivityN is that of Ancona, Ceolini, Öztireli and Gross, "Towards better understanding of gradient-based
-// attribution methods for deep neural networks", ICLR 2018, section 4.
+// SensitivityN is that of Ancona, Ceolini, Öztireli and Gross, "Towards better understanding of
+// gradient-based attribution methods for deep neural networks", ICLR 2018, section 4.
 var SensitivityN = subsetMetric(stages.Def[SensitivityNParams]{
 	Name: "score/sensitivity-n",
 	Doc: `correlation of relevance and drop at each size of subsets
@@ -36,8 +36,8 @@ Neural Networks", ICLR 2018, section 4.`,
 			"f(x) − f(x_S)",
 		Operator:    "the substrate of perturb/subset in the place of a subset, in the paper zero",
 		Aggregation: "a correlation over the subsets of each size, and their mean over sizes",
-		Undefined: "for a map that isn't finite, and where at one size all sums over subsets are equal, or all " +
-			"drops",
+		Undefined: "for a map that isn't finite, and where at one size all sums over subsets are equal, or " +
+			"all drops",
 	}),
 	Version: 1,
 	Outputs: []stages.Port{
@@ -47,8 +47,8 @@ Neural Networks", ICLR 2018, section 4.`,
 	},
 	Variants: []stages.Variant{{
 		Item: "correlation", Default: "over the subsets of an image, of sums and drops of the same subset",
-		Differs: "Quantus correlates over the images of a batch, of the values of a step and the drop of all " +
-			"steps so far, which is removed in the order of each map; it keeps the first batch alone",
+		Differs: "Quantus correlates over the images of a batch, of the values of a step and the drop of " +
+			"all steps so far, which is removed in the order of each map; it keeps the first batch alone",
 		Golden: "subsets",
 	}},
 	Defaults: SensitivityNParams{SubsetParams{Response: "logit", Values: metric.Signed}},
@@ -58,8 +58,8 @@ Neural Networks", ICLR 2018, section 4.`,
 		}
 		shares := in["subsets"]["shares"]
 		if shares == "" {
-			return nil, fmt.Errorf("images have different numbers of segments: give perturb/subset shares, so " +
-				"that all curves have the same points")
+			return nil, fmt.Errorf("images have different numbers of segments: give perturb/subset shares, " +
+				"so that all curves have the same points")
 		}
 		return map[string]stages.Facts{"scores": correlated().Facts(nil), "curves": {
 			"responses": "correlation", "direction": string(stages.Higher), "shares": shares}}, nil

@@ -35,7 +35,8 @@ func subsetInputs() []stages.Port {
 func taking(draws ...string) func(in map[string]stages.Facts) error {
 	return func(in map[string]stages.Facts) error {
 		if draw := in["subsets"]["draw"]; !slices.Contains(draws, draw) {
-			return fmt.Errorf("the subsets are drawn by %q: it needs perturb/subset with draw: %s", draw, draws[0])
+			return fmt.Errorf("the subsets are drawn by %q: it needs perturb/subset with draw: %s", draw,
+				draws[0])
 		}
 		return nil
 	}
@@ -61,7 +62,8 @@ func replacedOf(e *stages.Env, i int, response string) (s replaced, height, widt
 	}
 	r, err := metric.Response(e.Facts("responses"), e.In("responses", i), response)
 	if err == nil && len(r) != s.Count+2 {
-		err = fmt.Errorf("%d responses don't match %d subsets, the image and its replacement", len(r), s.Count)
+		err = fmt.Errorf("%d responses don't match %d subsets, the image and its replacement", len(r),
+			s.Count)
 	}
 	if err != nil {
 		return s, 0, 0, fmt.Errorf("port responses: %w", err)
@@ -143,8 +145,8 @@ func subsetMetric[P interface{ subset() SubsetParams }](d stages.Def[P],
 	return stages.New(d)
 }
 
-// subsetCorrelation declares a correlation of the relevance of subsets with the drop of the response when they
-// are replaced, of subsets that a check of the inputs' facts accepts.
+// subsetCorrelation declares a correlation of the relevance of subsets with the drop of the response when
+// they are replaced, of subsets that a check of the inputs' facts accepts.
 func subsetCorrelation[P interface{ subset() SubsetParams }](d stages.Def[P],
 	correlation func(x, y []float64) float64, check func(in map[string]stages.Facts) error) stages.Stage {
 	d.Outputs = []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the correlation, in [−1,1]"}}
@@ -166,7 +168,8 @@ func subsetCorrelation[P interface{ subset() SubsetParams }](d stages.Def[P],
 
 // correlated is the measure of a correlation over subsets.
 func correlated() stages.Measure {
-	return stages.Measure{Direction: stages.Higher, Low: -1, High: 1, Tolerance: 5e-3, ItemTolerance: orderJump}
+	return stages.Measure{Direction: stages.Higher, Low: -1, High: 1, Tolerance: 5e-3,
+		ItemTolerance: orderJump}
 }
 
 // ofSubsets completes the definition of a metric of replaced subsets.

@@ -92,15 +92,19 @@ func TestPeersSubsets(t *testing.T) {
 		{"infidelity", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "fixed"},
 		{"captum infidelity", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "single"},
 		{"captum infidelity, noise", Infidelity, &InfidelityParams{"logit", "gradient"}, "scores", "fixed"},
-		{"captum infidelity, normalize", Infidelity, &InfidelityParams{"logit", "gradient"}, "scaled", "single"},
+		{"captum infidelity, normalize", Infidelity, &InfidelityParams{"logit", "gradient"}, "scaled",
+			"single"},
 	} {
 		c := cases[tt.name]
 		if len(c.Scores) != 4 {
 			t.Fatalf("%s: %d scores", tt.name, len(c.Scores))
 		}
 		for i, got := range c.scores(t, tt.stage, tt.params, tt.port, tt.draw, maps) {
-			// Differences are float32.
-			if !(math.Abs(got-c.Scores[i]) <= map[bool]float64{false: 1e-12, true: 1e-5}[c.Differences != nil]) {
+			tolerance := 1e-12
+			if c.Differences != nil {
+				tolerance = 1e-5 // they are float32
+			}
+			if !(math.Abs(got-c.Scores[i]) <= tolerance) {
 				t.Errorf("%s: image %d has %v, in the library %v", tt.name, i, got, c.Scores[i])
 			}
 		}
@@ -108,7 +112,8 @@ func TestPeersSubsets(t *testing.T) {
 
 	// Quantus with abs=False: negative relevance is below ε, whatever its magnitude.
 	c := cases["non-sensitivity, signed"]
-	for i, got := range c.scores(t, NonSensitivity, &NonSensitivityParams{logit, 1e-5}, "count", "single", maps) {
+	for i, got := range c.scores(t, NonSensitivity, &NonSensitivityParams{logit, 1e-5}, "count", "single",
+		maps) {
 		theirs := 0.0
 		for k, v := range maps[i] {
 			if (v < 1e-5) != (math.Abs(c.Rows[i][k]-c.Image[i]) < 1e-5) {
@@ -116,19 +121,21 @@ func TestPeersSubsets(t *testing.T) {
 			}
 		}
 		if want := cases["non-sensitivity"].Scores[i]; theirs != c.Scores[i] || got != want || theirs <= got {
-			t.Errorf("signed map %d: %v, want %v; Quantus has %v, explained %v", i, got, want, c.Scores[i], theirs)
+			t.Errorf("signed map %d: %v, want %v; Quantus has %v, explained %v", i, got, want, c.Scores[i],
+				theirs)
 		}
 	}
 }
 
-// TestPeersInfidelitySquares: Quantus leaves the squares before replaced. TestPeersSubsets has our numbers of both:
-// of squares one at a time they are captum's.
+// TestPeersInfidelitySquares: Quantus leaves the squares before replaced. TestPeersSubsets has our numbers of
+// both: of squares one at a time they are captum's.
 func TestPeersInfidelitySquares(t *testing.T) {
 	_, cases := peerCases(t)
 	quantus, captum := cases["infidelity"], cases["captum infidelity"]
 	for i, theirs := range quantus.Scores {
 		if !(math.Abs(theirs-captum.Scores[i]) >= 0.1) {
-			t.Errorf("image %d: Quantus has %v of squares that stay replaced, captum of single ones too", i, theirs)
+			t.Errorf("image %d: Quantus has %v of squares that stay replaced, captum of single ones too", i,
+				theirs)
 		}
 		for k, set := range quantus.Subsets[i] {
 			if len(set) != k+1 || quantus.Image[i] != captum.Image[i] ||

@@ -186,7 +186,8 @@ func TestSensitivityN(t *testing.T) {
 	for k := range 2 {
 		part := image
 		part.sets, part.rows = image.sets[3*k:3*k+3], image.rows[3*k:3*k+3]
-		want := subsetScores(t, FaithfulnessCorrelation, nil, "scores", drawnBy("fixed"), []replacing{part}, a)[0]
+		want := subsetScores(t, FaithfulnessCorrelation, nil, "scores", drawnBy("fixed"), []replacing{part},
+			a)[0]
 		if !alike(curve[k], want) {
 			t.Errorf("size %d: %v, want %v", k, curve[k], want)
 		}
@@ -274,7 +275,8 @@ func TestSubsetLaws(t *testing.T) {
 				same = alike(4*got, scores[i])
 			}
 			if moved := tt.stage.Name == Infidelity.Name && tt.port == "scores"; same == moved {
-				t.Errorf("%s %s of four times a map is %v, of the map %v", tt.stage.Name, tt.port, got, scores[i])
+				t.Errorf("%s %s of four times a map is %v, of the map %v", tt.stage.Name, tt.port, got,
+					scores[i])
 			}
 		}
 		back := of([]replacing{images[2], images[1], images[0]}, maps[2], maps[1], maps[0])
@@ -295,7 +297,8 @@ func TestSubsetLaws(t *testing.T) {
 		}
 		still := images[0]
 		still.rows = slices.Repeat([]float64{0.3}, len(still.rows))
-		if got := of([]replacing{still}, maps[0])[0]; tt.exact == 1 && tt.port == "scores" && !math.IsNaN(got) {
+		if got := of([]replacing{still}, maps[0])[0]; tt.exact == 1 && tt.port == "scores" &&
+			!math.IsNaN(got) {
 			t.Errorf("%s %s of equal responses is %v", tt.stage.Name, tt.port, got)
 		}
 	}
@@ -330,7 +333,8 @@ func TestInfidelityOfGradients(t *testing.T) {
 	if _, err := Infidelity.Facts(p, of); err == nil {
 		t.Error("a gradient is accepted of draws whose differences aren't known")
 	}
-	of = map[string]stages.Facts{"subsets": {"repeats": "5", "substrate": "noisy"}, "differences": {"draws": "5"}}
+	of = map[string]stages.Facts{"subsets": {"repeats": "5", "substrate": "noisy"},
+		"differences": {"draws": "5"}}
 	if _, err := Infidelity.Facts(p, of); err != nil {
 		t.Error(err)
 	}
@@ -343,11 +347,13 @@ func TestInfidelityOfGradients(t *testing.T) {
 func TestSubsetDrawIsKnown(t *testing.T) {
 	for _, tt := range subsetStages {
 		in := map[string]stages.Facts{"subsets": {"draw": "shapley", "repeats": "1", "shares": "0.5"}}
-		if _, err := tt.stage.Facts(tt.stage.NewParams(), in); (err == nil) != (tt.stage.Name == Infidelity.Name) {
+		_, err := tt.stage.Facts(tt.stage.NewParams(), in)
+		if (err == nil) != (tt.stage.Name == Infidelity.Name) {
 			t.Errorf("%s takes subsets of a Shapley kernel: %v", tt.stage.Name, err)
 		}
 	}
-	in := map[string]stages.Facts{"subsets": {"draw": "fixed", "repeats": "1", "sizes": "2", "shares": "0.1,0.5"}}
+	in := map[string]stages.Facts{"subsets": {"draw": "fixed", "repeats": "1", "sizes": "2",
+		"shares": "0.1,0.5"}}
 	if _, err := FaithfulnessCorrelation.Facts(FaithfulnessCorrelation.NewParams(), in); err == nil {
 		t.Error("faithfulness correlation takes subsets of two sizes")
 	}

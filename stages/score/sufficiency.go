@@ -37,7 +37,8 @@ explanations that apply to an image or not; Quantus transfers it to maps.`,
 		Reference:   "the maps and classes of the other images",
 		Aggregation: "the share among the images that are alike",
 		Randomness:  "none, besides the choice of images",
-		Undefined:   "where no other image is alike, for a map without relevance or with a value that isn't finite",
+		Undefined: "where no other image is alike, for a map without relevance or with a value that " +
+			"isn't finite",
 	},
 	Version:  1,
 	Relation: stages.Whole,
@@ -48,11 +49,12 @@ explanations that apply to an image or not; Quantus transfers it to maps.`,
 		Differs: "Quantus gives 0, which enters means",
 	}, {
 		Item: "pixels that are equal in all maps", Default: "left out",
-		Differs: "Quantus divides 0 by 0, so that all distances are NaN and all scores 0: one pixel without " +
-			"relevance in any map is enough",
+		Differs: "Quantus divides 0 by 0, so that all distances are NaN and all scores 0: one pixel " +
+			"without relevance in any map is enough",
 	}, {
 		Item: "the set", Default: "all images of the cell, each map by its largest magnitude",
-		Differs: "Quantus compares the images of a batch, of 64, and divides all by the batch's largest magnitude",
+		Differs: "Quantus compares the images of a batch, of 64, and divides all by the batch's largest " +
+			"magnitude",
 	}},
 	Defaults: SufficiencyParams{Values: metric.Magnitude, Threshold: 0.6},
 	Facts: func(SufficiencyParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -155,7 +157,8 @@ func (p *population) pairs(ctx context.Context, weights []float64, f func(i, k i
 	return nil
 }
 
-// distance returns the Euclidean distance of two maps with weights for the squares of the pixels' differences.
+// distance returns the Euclidean distance of two maps with weights for the squares of the pixels'
+// differences.
 func distance(x, y, weights []float64) float64 {
 	sum := 0.0
 	for k, w := range weights {

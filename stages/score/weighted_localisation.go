@@ -31,7 +31,8 @@ ignores are left out. Kohlbrenner et al., IJCNN 2020, who call it μ_w.`,
 	Inputs:   maskOrBoxes(),
 	Outputs: []stages.Port{
 		{Name: "scores", Type: stages.Scores, Doc: "the ratio, at least 0"},
-		{Name: "most", Type: stages.Scores, Doc: "the largest ratio there can be: the image's pixels by the object's"},
+		{Name: "most", Type: stages.Scores,
+			Doc: "the largest ratio there can be: the image's pixels by the object's"},
 	},
 	Variants: []stages.Variant{{
 		Item: "the weight", Default: "image by object",

@@ -16,9 +16,9 @@ type MSTC struct {
 }
 
 // MSTCOf measures how compact the salient pixels of a map are, those that reach a quantile of its values:
-// 100·d · 1/√A · n/ℓ, where d is the image's diagonal, A the area of the convex hull of the n pixels' centres,
-// and ℓ the length of the minimum spanning forest of their graph, in which a pixel is joined to its nearest
-// ones. Where the centres are on one line, √A is d.
+// 100·d · 1/√A · n/ℓ, where d is the image's diagonal, A the area of the convex hull of the n pixels'
+// centres, and ℓ the length of the minimum spanning forest of their graph, in which a pixel is joined to its
+// nearest ones. Where the centres are on one line, √A is d.
 //
 // Neighbours as near as the last of the nearest belong to them, so that the score of a mirrored map is the
 // same.

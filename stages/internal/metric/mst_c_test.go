@@ -25,7 +25,8 @@ func TestGoldenMSTC(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/compactness.npz")
 	peer := arrays["mirror.mst"].Float64s()
 	ours := MSTCOf(arrays["mirror.map"].Float64s(), 22, 22, 0.83, 20)
-	if slices.Max(peer) < 1.05*slices.Min(peer) || ours.Components != 1 || !near(ours.Score, slices.Min(peer), 1e-12) {
+	if slices.Max(peer) < 1.05*slices.Min(peer) || ours.Components != 1 ||
+		!near(ours.Score, slices.Min(peer), 1e-12) {
 		t.Errorf("two squares: %+v, and the peer's %v", ours, peer)
 	}
 }
@@ -118,8 +119,8 @@ func TestMSTCForest(t *testing.T) {
 		gotLength, gotTrees := g.forest(k)
 		wantLength, wantTrees := g.prim(k)
 		if !near(gotLength, wantLength, 1e-12) || gotTrees != wantTrees {
-			t.Errorf("%d×%d, %d neighbours of %v: %v in %d trees, want %v in %d", h, w, k, g.points, gotLength,
-				gotTrees, wantLength, wantTrees)
+			t.Errorf("%d×%d, %d neighbours of %v: %v in %d trees, want %v in %d", h, w, k, g.points,
+				gotLength, gotTrees, wantLength, wantTrees)
 		}
 	}
 }

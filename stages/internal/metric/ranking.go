@@ -57,8 +57,8 @@ func groups(values []float64, mask []uint8) (all []group) {
 // HeatRatio returns the effective heat ratio of Zhang et al., "Fine-Grained Neural Network Explanation by
 // Identifying Input Features with Predictive Information", NeurIPS 2021: the area under the curve
 // of the relevance inside the mask, of the pixels that reach a threshold, divided by the number of these
-// pixels, or by their relevance if ofRelevance is set. The thresholds are as many equidistant quantiles, from 0
-// to 1, of the values that reach base; values are divided by the largest one first. chance is the mean over
+// pixels, or by their relevance if ofRelevance is set. The thresholds are as many equidistant quantiles, from
+// 0 to 1, of the values that reach base; values are divided by the largest one first. chance is the mean over
 // maps of the same values in random order.
 func HeatRatio(values []float64, mask []uint8, base float64, thresholds int, ofRelevance bool) (score,
 	chance float64) {

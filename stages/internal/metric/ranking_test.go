@@ -9,9 +9,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 )
 
-// TestGoldenRanking compares with scikit-learn 1.9.1, Quantus 0.6.0, and the effective heat ratio written from
-// its definition with NumPy 2.3.5. Quantus takes the top pixels of equal value from an unstable sort, here the
-// mean over all choices counts: compared is where no pixels tie for the last place.
+// TestGoldenRanking compares with scikit-learn 1.9.1, Quantus 0.6.0, and the effective heat ratio written
+// from its definition with NumPy 2.3.5. Quantus takes the top pixels of equal value from an unstable sort,
+// here the mean over all choices counts: compared is where no pixels tie for the last place.
 func TestGoldenRanking(t *testing.T) {
 	const k = 5
 	tied := 0
@@ -50,8 +50,8 @@ func TestGoldenRanking(t *testing.T) {
 }
 
 // TestQuantusWeightedLocalisationDiffers checks why Quantus 0.6.0 has other weights: they are the object's
-// pixels by those of the batch's images from the third on, together, where Kohlbrenner et al. have the image's
-// by the object's.
+// pixels by those of the batch's images from the third on, together, where Kohlbrenner et al. have the
+// image's by the object's.
 func TestQuantusWeightedLocalisationDiffers(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/compactness.npz")
 	var mask []uint8

@@ -14,8 +14,8 @@ func TestSubsets(t *testing.T) {
 	}
 	s.Complement(1, 0)
 	s.Copy(2, 1)
-	want := stages.NewTensor([]uint8{0b10010000, 0b01000000, 0b01101111, 0b10000000, 0b01101111, 0b10000000}, 3,
-		2).Encode()
+	want := stages.NewTensor([]uint8{0b10010000, 0b01000000, 0b01101111, 0b10000000, 0b01101111, 0b10000000},
+		3, 2).Encode()
 	if !slices.Equal(s.Encode(), want) {
 		t.Fatalf("encoded as %b, want %b", s.Encode(), want)
 	}
@@ -24,7 +24,8 @@ func TestSubsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
-	if got := s.Sums(values); !slices.Equal(got, []float64{521, 502, 502}) || s.Size(0) != 3 || s.Size(1) != 7 {
+	if got := s.Sums(values); !slices.Equal(got, []float64{521, 502, 502}) || s.Size(0) != 3 ||
+		s.Size(1) != 7 {
 		t.Errorf("sums %v, sizes %d and %d", got, s.Size(0), s.Size(1))
 	}
 	for k := range values {

@@ -43,8 +43,9 @@ func (p Tangent) Tangent(i int) []float32 { return p.row(4, i) }
 func (p Tangent) Run(ctx context.Context, weights []float64) error { return p.add(ctx, weights) }
 
 // A Blurred does what [Tangent] does on a path of blurred images. A row is given by symmetric matrices: with
-// one that blurs columns, K, and one that blurs rows, L, its image is K·x·L, and the tangent is K'·x·M + K·x·L'
-// for some slopes K' and L' of K and L; M is L itself for derivatives, and L a step further for differences.
+// one that blurs columns, K, and one that blurs rows, L, its image is K·x·L, and the tangent is K'·x·M +
+// K·x·L' for some slopes K' and L' of K and L; M is L itself for derivatives, and L a step further for
+// differences.
 type Blurred struct{ *Program }
 
 // Blurred returns the program that answers q at up to batch blurred images at once; its Batch may be smaller,
