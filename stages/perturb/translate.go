@@ -40,10 +40,9 @@ and Understanding Deep Neural Networks", 2018, move an object so.`,
 			if err != nil {
 				return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 			}
-			moved := image
+			var moved stages.Tensor
 			if image.DType == stages.U8 {
-				v := translated(image.Raw, image.Shape, p)
-				moved = stages.NewTensor(v, image.Shape...)
+				moved = stages.NewTensor(translated(image.Raw, image.Shape, p), image.Shape...)
 			} else {
 				moved = stages.NewTensor(translated(image.Float32s(), image.Shape, p), image.Shape...)
 			}
