@@ -22,13 +22,14 @@ var extremes = map[string]func(normal float64, few int) float32{
 	"nearly":    func(_ float64, k int) float32 { return 1 + float32(k)*1e-7 },
 	"undefined": func(_ float64, k int) float32 { return []float32{1, float32(math.NaN()), -1}[k] },
 	"infinite":  func(_ float64, k int) float32 { return []float32{1, float32(math.Inf(1)), -1}[k] },
+	"fallen":    func(_ float64, k int) float32 { return []float32{1, float32(math.Inf(-1)), -1}[k] },
 }
 
 // TestExtremeMaps checks that scores of a map alone, and with a mask, are within the range that they state or
 // undefined, for maps of up to three channels, of one pixel and of one row.
 func TestExtremeMaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, size := range [][3]int{{1, 1, 1}, {1, 1, 7}, {3, 1, 6}, {3, 5, 4}, {1, 8, 9}} {
+	for _, size := range [][3]int{{1, 1, 1}, {1, 1, 7}, {3, 1, 6}, {3, 5, 4}, {1, 8, 9}, {1, 17, 19}} {
 		c, h, w := size[0], size[1], size[2]
 		for name, value := range extremes {
 			v, mask := make([]float32, c*h*w), make([]uint8, h*w)
@@ -40,9 +41,9 @@ func TestExtremeMaps(t *testing.T) {
 			}
 			in := map[string][]stages.Data{"maps": {stagetest.Items(nil,
 				stages.NewTensor(v, c, h, w).Encode())}}
-			for _, s := range []stages.Stage{Compactness, MSTC} {
-				inRange(t, s, nil, name, in)
-			}
+			inRange(t, MSTC, nil, name, in)
+			inRange(t, Compactness, nil, name, in)
+			inRange(t, Compactness, &CompactnessParams{"positive", 3, 0}, name, in)
 			in["masks"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(mask, h, w).Encode())}
 			for _, s := range []stages.Stage{ROCAUC, AveragePrecision, WeightedLocalisation,
 				EffectiveHeatRatio} {
