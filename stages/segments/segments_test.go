@@ -65,8 +65,13 @@ func TestGrid(t *testing.T) {
 func TestMask(t *testing.T) {
 	values := []uint8{0, 1, 255, 1, 0, 0}
 	in := map[string][]stages.Data{"masks": {stagetest.Items(nil, stages.NewTensor(values, 2, 3).Encode())}}
-	if got := labelsOf(t, stagetest.Run(t, Mask, nil, in)); !slices.Equal(got, []uint32{0, 1, 255, 1, 0, 0}) {
+	r := stagetest.Run(t, Mask, nil, in)
+	if got := labelsOf(t, r); !slices.Equal(got, []uint32{0, 1, 255, 1, 0, 0}) {
 		t.Error(got)
+	}
+	m, err := stages.DecodeTensor(r.Payloads["segments"][0])
+	if err != nil || !slices.Equal(m.Shape, []int{2, 3}) {
+		t.Errorf("shape %v: %v", m.Shape, err)
 	}
 	in["masks"] = []stages.Data{stagetest.Items(nil, stages.NewTensor([]float32{1}, 1, 1).Encode())}
 	fails(t, Mask, nil, in, `"item-0": a mask of type f32`)
