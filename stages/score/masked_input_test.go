@@ -43,7 +43,8 @@ func TestADCC(t *testing.T) {
 		"again": {stagetest.Items(nil, pixels(2, 2, 2, 4), pixels(4, 4, 4, 0), pixels(0, 1, 0, 0),
 			pixels(0, 1, 0, 0), pixels(2, 2, 2, 4), pixels(2, 2, 2, 4))},
 		"masked": {stagetest.Items(maskedFacts("magnitude"), curve(0.8, 0.6), curve(0.5, 0.5),
-			curve(0.5, nan), curve(1, 0), curve(0.2, -0.5), curve(-0.2, 0.5))},
+			curve(0.5, nan), curve(1, 0), curve(0.2, -0.5), curve(-0.2, 0.5),
+			curve(0.8, 0.6))},
 	}
 	r := stagetest.Run(t, ADCC, nil, in)
 	check(t, r, "coherency", 1e-12, 1, 0, nan, 1, 1, 1)

@@ -79,6 +79,10 @@ func TestRankingByHand(t *testing.T) {
 		x, _ := HeatRatio(v, mask, 0.1, 3, ofRelevance)
 		return x
 	}
+	heatFrom := func(base float64, v ...float64) float64 {
+		x, _ := HeatRatio(v, mask, base, 3, false)
+		return x
+	}
 	for _, tt := range []struct {
 		what      string
 		got, want float64
@@ -98,6 +102,10 @@ func TestRankingByHand(t *testing.T) {
 		// Of 1, ½ and ¼ at thresholds ¼, ½ and 0.99: of 3, 2 and 1 pixels relevance 1.25, 1 and 1 is inside.
 		{"heat", heat(false, 4, 2, 1, 0, 0), (1.25/3 + 2*0.5 + 1) / 4},
 		{"heat by relevance", heat(true, 4, 2, 1, 0, 0), (1.25/1.75 + 2/1.5 + 1) / 4},
+		// ¼ reaches a base of ¼, and ½ is the median then.
+		{"heat from a value on", heatFrom(0.25, 4, 2, 1, 0, 0), (1.25/3 + 2*0.5 + 1) / 4},
+		// 0.995 and 1 reach thresholds of at most 0.99: one of them is inside.
+		{"heat of nearly equal values", heat(false, 200, 199, 0, 0, 0), 0.5},
 		{"heat of the mask", heat(false, 3, 0, 3, 0, 0), 1},
 		{"heat off it", heat(false, 0, 3, 0, 0, 0), 0},
 	} {
