@@ -11,6 +11,9 @@ import (
 // SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts
 // of names.
 func SuggestStage(name string, known []string) string {
+	if hint := withWord(name, known); hint != "" {
+		return hint
+	}
 	if !strings.Contains(name, "/") {
 		own := make([]string, len(known))
 		for i, k := range known {
@@ -24,6 +27,26 @@ func SuggestStage(name string, known []string) string {
 		return hint
 	}
 	return `"runexp stages" lists them`
+}
+
+// withWord suggests the few stages whose names have an unknown name and other words, such as
+// attribute/kernel-shap for attribute/shap or shap.
+func withWord(name string, known []string) string {
+	family, words, full := strings.Cut(name, "/")
+	if !full {
+		family, words = "", name
+	}
+	var with []string
+	for _, k := range known {
+		of, own, _ := strings.Cut(k, "/")
+		if (of == family || !full) && words != "" && strings.Contains("-"+own+"-", "-"+words+"-") {
+			with = append(with, fmt.Sprintf("%q", k))
+		}
+	}
+	if len(with) == 0 || len(with) > 3 {
+		return ""
+	}
+	return "did you mean " + strings.Join(with, " or ") + "?"
 }
 
 // didYouMean suggests the known name that is most similar to a mistyped one; if none is similar it lists
