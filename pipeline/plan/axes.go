@@ -95,12 +95,7 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 	switch {
 	case a.isList:
 	case v.kind == yamlMap:
-		for i, k := range v.keys { // references in the with of a choice are resolved
-			if f := v.vals[i]; k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${") {
-				l.report(f, "references are only for values below with",
-					"a reference in a field of an axis isn't resolved")
-			}
-		}
+		l.fields(v)
 	default:
 		if v.kind != yamlNull {
 			l.report(v, "write {value: …} and use it as ${"+a.name+".value}",
@@ -109,6 +104,21 @@ func (l *loader) axisID(a *axisDecl, n, v *yamlNode) {
 		v = nil
 	}
 	a.add(n.text, v, n)
+}
+
+// fields reports what the fields of an id can't be.
+func (l *loader) fields(id *yamlNode) {
+	for i, k := range id.keys { // references in the with of a choice are resolved
+		f := id.vals[i]
+		switch {
+		case k.text != "with" && f.kind == yamlText && strings.Contains(f.text, "${"):
+			l.report(f, "references are only for values below with",
+				"a reference in a field of an axis isn't resolved")
+		case k.text == "in" && f.kind == yamlMap && id.get("uses") != nil:
+			l.report(k, "give it a stage of its own, whose in wires them",
+				"a choice can't wire inputs: a stage has the same ones for all its choices")
+		}
+	}
 }
 
 func axisNames(axes []*axisDecl) []string {
