@@ -206,7 +206,8 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 	}
 }
 
-// unconnected reports an input without an edge, and suggests the outputs that fit it.
+// unconnected reports an input without an edge, and suggests the outputs that fit it, or else the stages that
+// have some.
 func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port) {
 	var from []string
 	for _, s := range x.order[:slices.Index(x.order, b.decl)] {
@@ -221,6 +222,19 @@ func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port
 	hint := "it takes " + p.Wire().Name
 	if len(from) > 0 {
 		hint += "; there are " + strings.Join(from, ", ")
+	} else if makers := x.makers(p.Wire().Name); 0 < len(makers) && len(makers) <= 3 {
+		hint += ", which " + strings.Join(makers, " or ") + " makes"
 	}
 	x.report(b.decl.key, hint, "the input %q of %s isn't connected", p.Name, stage.Name)
+}
+
+// makers returns the names of the stages that have an output of a type.
+func (x *expander) makers(of string) (names []string) {
+	for _, name := range x.catalog.Names() {
+		stage, _ := x.catalog.Lookup(name)
+		if slices.ContainsFunc(stage.Outputs, func(p stages.Port) bool { return p.Type.Name == of }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
