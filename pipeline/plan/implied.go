@@ -58,6 +58,9 @@ func (x *expander) complete(c consumer) {
 func (x *expander) beside(c consumer, p *stages.Port) []Edge {
 	edges := slices.Clone(c.cell.Inputs[portNamed(c.cell.Stage.Inputs, p.Beside)].Edges)
 	for i, e := range edges {
+		if e.Port < 0 {
+			return nil // reported already
+		}
 		at := portOfType(e.From.Stage.Outputs, p.Type)
 		if at < 0 {
 			x.report(c.decl.key, "wire it", "the input %q of %s isn't connected, and %s, which feeds %q, "+
