@@ -37,6 +37,14 @@ func TestDeclaredParameters(t *testing.T) {
 	fake(c, "maps/mean", stages.Each, "maps*", "maps", noParams{}, func(d *stages.Def[noParams]) {
 		d.Declares = func(_ noParams, in map[string]stages.Declared) stages.Declared { return in["maps"] }
 	})
+	fake(c, "maps/signed", stages.Each, "maps", "maps", attrParams{Reduce: "sum"}, func(d *stages.Def[attrParams]) {
+		d.Declares = func(p attrParams, in map[string]stages.Declared) stages.Declared {
+			if p.Reduce == "abs-sum" {
+				return nil
+			}
+			return in["maps"]
+		}
+	})
 	fake(c, "maps/end", stages.Each, "maps", "maps", noParams{})
 	fake(c, "score/map", stages.Each, "maps", "scores", params{"declared"})
 	fake(c, "score/maps", stages.Each, "maps*", "scores", params{"declared"})
@@ -63,20 +71,24 @@ publish: [score]
 		{a: "g", b: "g", keep: "keep", score: "maps, over: [method]", want: "gradient"},
 		{a: "g", b: "c", keep: "keep", score: "maps, over: [method]",
 			err:  `11:17: stages.score.uses: map: map is "gradient" for kept[method=a] and "contribution"`,
-			hint: "if you know it, write map: gradient or contribution"},
+			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
 		{a: "g", b: "g", keep: "mean, over: [method]", score: "map", want: "gradient"},
 		{a: "g", b: "c", keep: "mean, over: [method]", score: "map",
-			err:  "11:17: stages.score.uses: map: map is to be what maps/mean declares, which with these",
-			hint: "if you know it, write map: gradient or contribution"},
+			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/mean with these",
+			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
 		{a: "g", b: "c", keep: "end", score: "map",
-			err:  "11:17: stages.score.uses: map: map is to be what maps/end declares, which with these",
-			hint: "if you know it, write map: gradient or contribution"},
+			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/end with these",
+			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
 		{a: "g", b: "c", with: "reduce: abs-sum", keep: "keep", score: "map", set: "map: declared",
-			err:  "11:58: stages.score.with.map: map is to be what maps/keep declares, which with",
-			hint: "if you know it, write map: gradient or contribution"},
+			err:  "11:58: stages.score.with.map: map is what its method declares, and maps/keep with",
+			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+		{a: "g", b: "g", keep: "signed, with: {reduce: abs-sum}", score: "map",
+			err: "11:17: stages.score.uses: map: map is what its method declares, and maps/signed with these",
+			hint: "with reduce: sum it declares gradient; if you know it, write map: gradient or contribution, " +
+				"or leave such cells out with exclude"},
 		{a: "g", b: "other", keep: "keep", score: "map",
 			err:  `11:17: stages.score.uses: map: map is to be what maps/keep declares, and "other" is none`,
-			hint: "if you know it, write map: gradient or contribution"},
+			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
 	} {
 		text := strings.NewReplacer("/A", "/"+tc.a, "/B", "/"+tc.b, "WITH", tc.with, "KEEP", tc.keep,
 			"SCORE", tc.score, "SET", tc.set).Replace(text)

@@ -184,7 +184,11 @@ func (x *expander) takeDeclared(m *cellBuild) (good bool) {
 		if err != nil {
 			others := slices.DeleteFunc(slices.Clone(f.Choices),
 				func(choice string) bool { return choice == stages.AsDeclared })
-			hint := fmt.Sprintf("if you know it, write %s: %s", f.Name, strings.Join(others, " or "))
+			hint := fmt.Sprintf("if you know it, write %s: %s, or leave such cells out with exclude", f.Name,
+				strings.Join(others, " or "))
+			if with := edges[0].From.declaresWith(f.Name, others); with != "" {
+				hint = with + "; " + hint
+			}
 			x.refused(m, &stages.FieldError{Field: f.Name, Err: err, Hint: hint})
 			good = false
 			continue
@@ -205,7 +209,7 @@ func declaredValue(f *paramField, edges []Edge) (string, error) {
 	}
 	switch {
 	case value == "":
-		return "", fmt.Errorf("%s is to be what %s declares, which with these parameters declares none",
+		return "", fmt.Errorf("%s is what its method declares, and %s with these parameters declares none",
 			f.Name, first.Stage.Name)
 	case !slices.Contains(f.Choices, value):
 		return "", fmt.Errorf("%s is to be what %s declares, and %q is none of %s", f.Name, first.Stage.Name,
@@ -226,6 +230,37 @@ func (c *Cell) declares() stages.Declared {
 		}
 	}
 	return c.Stage.Declares(c.Params, in)
+}
+
+// declaresWith returns, as a clause, a parameter by whose change alone the stage of a cell would declare one of
+// some values, if it declares none now; "" if there is none.
+func (c *Cell) declaresWith(name string, values []string) string {
+	if c.Stage.Declares == nil || c.declares()[name] != "" {
+		return ""
+	}
+	was := reflect.ValueOf(c.Params).Elem()
+	for _, f := range stages.Fields(c.Params) {
+		var others []reflect.Value
+		if f.Type.Kind() == reflect.Bool {
+			others = append(others, reflect.ValueOf(!was.FieldByIndex(f.Index).Bool()))
+		}
+		for _, choice := range f.Choices {
+			if choice != "images" && f.Type.Kind() == reflect.String { // which takes a port, too
+				others = append(others, reflect.ValueOf(choice).Convert(f.Type))
+			}
+		}
+		for _, v := range others {
+			changed := reflect.New(was.Type())
+			changed.Elem().Set(was)
+			changed.Elem().FieldByIndex(f.Index).Set(v)
+			other := *c
+			other.Params = changed.Interface()
+			if value := other.declares()[name]; slices.Contains(values, value) {
+				return fmt.Sprintf("with %s: %v it declares %s", f.Name, v, value)
+			}
+		}
+	}
+	return ""
 }
 
 // declaredByAll returns what all stages on an input declare alike.
