@@ -69,8 +69,8 @@ func TestBesideLacksAnOutput(t *testing.T) {
 // An output of another type is reported once, and not for each input that it feeds, too.
 func TestBesideOfAnotherType(t *testing.T) {
 	ds := diagsOf(t, besideCatalog(), besideText+
-		"  wired: {uses: attribute/solver, in: {model: model, images: steps, drawn: steps}}\npublish: [wired]\n",
-		Overrides{})
+		"  wired: {uses: attribute/solver, in: {model: model, images: steps, drawn: steps}}\n"+
+		"publish: [wired]\n", Overrides{})
 	if len(ds) != 1 || !strings.Contains(ds[0].Msg, "has no output of the type masks") {
 		t.Errorf("got %v", ds)
 	}

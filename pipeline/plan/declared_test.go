@@ -37,14 +37,14 @@ func TestDeclaredParameters(t *testing.T) {
 	fake(c, "maps/mean", stages.Each, "maps*", "maps", noParams{}, func(d *stages.Def[noParams]) {
 		d.Declares = func(_ noParams, in map[string]stages.Declared) stages.Declared { return in["maps"] }
 	})
-	fake(c, "maps/signed", stages.Each, "maps", "maps", attrParams{Reduce: "sum"}, func(d *stages.Def[attrParams]) {
-		d.Declares = func(p attrParams, in map[string]stages.Declared) stages.Declared {
-			if p.Reduce == "abs-sum" {
-				return nil
-			}
-			return in["maps"]
+	signed := func(p attrParams, in map[string]stages.Declared) stages.Declared {
+		if p.Reduce == "abs-sum" {
+			return nil
 		}
-	})
+		return in["maps"]
+	}
+	fake(c, "maps/signed", stages.Each, "maps", "maps", attrParams{Reduce: "sum"},
+		func(d *stages.Def[attrParams]) { d.Declares = signed })
 	fake(c, "maps/end", stages.Each, "maps", "maps", noParams{})
 	fake(c, "score/map", stages.Each, "maps", "scores", params{"declared"})
 	fake(c, "score/maps", stages.Each, "maps*", "scores", params{"declared"})
@@ -62,6 +62,7 @@ stages:
   score: {uses: score/SCORE, in: {maps: kept}, with: {SET}}
 publish: [score]
 `
+	const hint = "if you know it, write map: gradient or contribution, or leave such cells out with exclude"
 	for _, tc := range []struct {
 		a, b, with, keep, score, set string
 		want, err, hint              string // want has the values of the cells
@@ -71,24 +72,23 @@ publish: [score]
 		{a: "g", b: "g", keep: "keep", score: "maps, over: [method]", want: "gradient"},
 		{a: "g", b: "c", keep: "keep", score: "maps, over: [method]",
 			err:  `11:17: stages.score.uses: map: map is "gradient" for kept[method=a] and "contribution"`,
-			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+			hint: hint},
 		{a: "g", b: "g", keep: "mean, over: [method]", score: "map", want: "gradient"},
 		{a: "g", b: "c", keep: "mean, over: [method]", score: "map",
 			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/mean with these",
-			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+			hint: hint},
 		{a: "g", b: "c", keep: "end", score: "map",
 			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/end with these",
-			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+			hint: hint},
 		{a: "g", b: "c", with: "reduce: abs-sum", keep: "keep", score: "map", set: "map: declared",
 			err:  "11:58: stages.score.with.map: map is what its method declares, and maps/keep with",
-			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+			hint: hint},
 		{a: "g", b: "g", keep: "signed, with: {reduce: abs-sum}", score: "map",
-			err: "11:17: stages.score.uses: map: map is what its method declares, and maps/signed with these",
-			hint: "with reduce: sum it declares gradient; if you know it, write map: gradient or contribution, " +
-				"or leave such cells out with exclude"},
+			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/signed with these",
+			hint: "with reduce: sum it declares gradient; " + hint},
 		{a: "g", b: "other", keep: "keep", score: "map",
 			err:  `11:17: stages.score.uses: map: map is to be what maps/keep declares, and "other" is none`,
-			hint: "if you know it, write map: gradient or contribution, or leave such cells out with exclude"},
+			hint: hint},
 	} {
 		text := strings.NewReplacer("/A", "/"+tc.a, "/B", "/"+tc.b, "WITH", tc.with, "KEEP", tc.keep,
 			"SCORE", tc.score, "SET", tc.set).Replace(text)

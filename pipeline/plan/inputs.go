@@ -232,8 +232,8 @@ func (c *Cell) declares() stages.Declared {
 	return c.Stage.Declares(c.Params, in)
 }
 
-// declaresWith returns, as a clause, a parameter by whose change alone the stage of a cell would declare one of
-// some values, if it declares none now; "" if there is none.
+// declaresWith returns a clause on a parameter by whose change alone the stage of a cell, which declares
+// none, would declare one of some values; "" if there is none.
 func (c *Cell) declaresWith(name string, values []string) string {
 	if c.Stage.Declares == nil || c.declares()[name] != "" {
 		return ""
