@@ -84,7 +84,8 @@ publish: [score]
 			err:  "11:58: stages.score.with.map: map is what its method declares, and maps/keep with",
 			hint: hint},
 		{a: "g", b: "g", keep: "signed, with: {reduce: abs-sum}", score: "map",
-			err:  "11:17: stages.score.uses: map: map is what its method declares, and maps/signed with these",
+			err: "11:17: stages.score.uses: map: map is what its method declares, and maps/signed with " +
+				"these",
 			hint: "with reduce: sum it declares gradient; " + hint},
 		{a: "g", b: "other", keep: "keep", score: "map",
 			err:  `11:17: stages.score.uses: map: map is to be what maps/keep declares, and "other" is none`,

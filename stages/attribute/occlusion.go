@@ -54,7 +54,7 @@ and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, s
 		Golden: "gridpg_difull_dipart",
 	}},
 	Declares: func(p OcclusionParams, _ map[string]stages.Declared) stages.Declared {
-		if p.Variant == "paper" { // a fall counts in full for each pixel of its window, and so is no contribution
+		if p.Variant == "paper" { // no contribution: a fall counts in full for each pixel of its window
 			return nil
 		}
 		return p.declares(contributionMap, p.Baseline)

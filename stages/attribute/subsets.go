@@ -37,9 +37,9 @@ func (p Replaced) Validate() error {
 
 func (p Replaced) common() Replaced { return p }
 
-// declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't. The substrate is
-// that of the stage that makes the subsets. A map that has a unit's whole value at each of its pixels is no
-// contribution: the sum over a unit is that value times the unit's pixels.
+// declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't. The substrate
+// is that of the stage that makes the subsets. A map that has a unit's whole value at each of its pixels is
+// no contribution: the sum over a unit is that value times the unit's pixels.
 func (p Replaced) declared(sums bool, in map[string]stages.Declared) stages.Declared {
 	switch {
 	case !p.Share:

@@ -233,7 +233,8 @@ type subsetMetric struct {
 var subsetMetrics = map[string]subsetMetric{
 	"faithfulness-correlation": {"samples: 100, sizes: [224]", "", 102},
 	"faithfulness-estimate":    {"draw: single, unit: region, region: 4", "", 258},
-	"infidelity":               {"draw: single, unit: region, region: 4", "output: logit, map: contribution", 258},
+	"infidelity": {
+		"draw: single, unit: region, region: 4", "output: logit, map: contribution", 258},
 	"monotonicity-correlation": {
 		"draw: single, unit: region, region: 16, substrate: random, repeats: 100", "", 1602},
 	"mu-fidelity":     {"draw: bernoulli, p: 0.2, samples: 200, unit: region, region: 8", "", 202},

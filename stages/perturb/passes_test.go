@@ -176,7 +176,8 @@ func TestSubsetPasses(t *testing.T) {
 			"infidelity"} {
 			for _, with := range []string{"response: logit", "response: probability", "values: magnitude"} {
 				if score == "infidelity" {
-					with = strings.NewReplacer("values: magnitude", "output: logit", "response", "output").Replace(with)
+					with = strings.Replace(with, "values: magnitude", "output: logit", 1)
+					with = strings.ReplaceAll(with, "response", "output")
 					with += ", map: contribution"
 				}
 				if score == "faithfulness-correlation" && with == "values: magnitude" {

@@ -306,7 +306,7 @@ func TestSubsetLimits(t *testing.T) {
 }
 
 // TestSubsetDefaultsFit checks that the defaults draw subsets of any number of units, those of Quantus where
-// sizes says so, and that a size which doesn't fit is refused with those that do.
+// its sizes are set, and that a size which doesn't fit is refused with those that do.
 func TestSubsetDefaultsFit(t *testing.T) {
 	p := Subset.NewParams().(*SubsetParams)
 	for units, size := range map[int]int{1: 1, 16: 1, 32 * 32: 4, 224 * 224: 225} {

@@ -30,7 +30,8 @@ publish: []
 		{"saliency", "abs: false, reduce: none, output: probability", "", "probability gradient"},
 		{"saliency", "output: probability", "output: logit, map: contribution", "logit contribution"},
 		{"saliency", "", "map: contribution",
-			"output is to be what attribute/saliency declares: if you know it, write output: logit or probability"},
+			"output is to be what attribute/saliency declares: if you know it, write output: logit or " +
+				"probability"},
 		{"random", "", "output: logit", "map is to be what attribute/random declares: if you know it, " +
 			"write map: gradient or contribution"},
 	} {

@@ -29,8 +29,8 @@ Networks", NeurIPS 2018, section 5.2.`,
 		Formula:     "Pearson's r over units u of Σ a over u and f(x) − f(x_u)",
 		Aggregation: "a correlation over the units of an image",
 		Randomness:  "none, except for random substrates: by the experiment's seed and the image",
-		Undefined: "for a map that isn't finite, where all units have the same relevance or drop, or of one " +
-			"unit",
+		Undefined: "for a map that isn't finite, where all units have the same relevance or drop, or of " +
+			"one unit",
 	}),
 	Version: 1,
 	Variants: []stages.Variant{{

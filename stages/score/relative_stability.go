@@ -55,7 +55,7 @@ Stability for Attribution-based Explanations", 2022.`,
 		{Name: "ris", Type: stages.Scores, Doc: "relative input stability, at least 0"},
 		{Name: "ros", Type: stages.Scores, Doc: "relative output stability, at least 0"},
 		{Name: "rrs", Type: stages.Scores, Doc: "relative representation stability, at least 0"},
-		{Name: "ris_median", Type: stages.Scores, Doc: "the median of ris over draws, in the place of the maximum"},
+		{Name: "ris_median", Type: stages.Scores, Doc: "the median of ris over draws, not the maximum"},
 		{Name: "ros_median", Type: stages.Scores, Doc: "the median of ros over draws"},
 		{Name: "rrs_median", Type: stages.Scores, Doc: "the median of rrs over draws"},
 		{Name: "changed", Type: stages.Scores, Doc: "the share of the draws whose prediction changes"},
@@ -66,9 +66,9 @@ Stability for Attribution-based Explanations", 2022.`,
 		Golden:  "axioms",
 	}, {
 		Item: "noise", Default: "that of perturb/noise, by default normal, as the authors'",
-		Differs: "OpenXAI, of the authors, adds normal noise to continuous features, of deviation 0.05 unless " +
-			"set, and flips others; Quantus draws from 0.02 to 0.2, all of one sign, as its lower bound keeps " +
-			"the function's default",
+		Differs: "OpenXAI, of the authors, adds normal noise to continuous features, of deviation 0.05 " +
+			"unless set, and flips others; Quantus draws from 0.02 to 0.2, all of one sign, as its lower " +
+			"bound keeps the function's default",
 	}, {
 		Item: "a small denominator", Default: "at least epsilon",
 		Differs: "the paper has the maximum with ε as here; Quantus adds ε where the denominator is 0 alone",

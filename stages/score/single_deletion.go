@@ -34,8 +34,8 @@ some cells: give model/onnx its file. It is made to compare nets, too. Hesse et 
 			"normalisation",
 		Aggregation: "a rank correlation over the units of an image, with shared ranks for ties",
 		Randomness:  "none, except for random substrates: by the experiment's seed and the image",
-		Undefined: "for a map that isn't finite, where all units have the same relevance or drop, or of one " +
-			"unit",
+		Undefined: "for a map that isn't finite, where all units have the same relevance or drop, or of " +
+			"one unit",
 	}),
 	Version:  1,
 	Defaults: SingleDeletionParams{SubsetParams{Response: "logit", Values: metric.Signed}},

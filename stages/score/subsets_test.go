@@ -244,8 +244,8 @@ var subsetStages = []struct {
 }
 
 // TestSubsetLaws checks what holds for any map: the score of a linear net's exact contributions; the same
-// score for a multiple of a map, except for the infidelity as it is; none for a map that isn't finite, and for a
-// constant map where units are of one size; the same scores in another order of images.
+// score for a multiple of a map, except for the infidelity as it is; none for a map that isn't finite, and
+// for a constant map where units are of one size; the same scores in another order of images.
 func TestSubsetLaws(t *testing.T) {
 	for _, tt := range subsetStages {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -312,8 +312,10 @@ func TestInfidelityOfGradients(t *testing.T) {
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(a, 2, 1, 4).Encode())}
 	in["differences"] = []stages.Data{stagetest.Items(stages.Facts{"draws": "1"},
 		stages.NewTensor(d, 2, 1, 4).Encode())}
-	for _, p := range []InfidelityParams{{"declared", "declared"}, {"logit", "declared"}, {"declared", "gradient"}} {
-		if _, err := stagetest.Try(Infidelity, &p, in); err == nil || !strings.Contains(err.Error(), "declared") {
+	for _, p := range []InfidelityParams{{"declared", "declared"}, {"logit", "declared"},
+		{"declared", "gradient"}} {
+		if _, err := stagetest.Try(Infidelity, &p, in); err == nil ||
+			!strings.Contains(err.Error(), "declared") {
 			t.Errorf("%+v: error %v, want that the method is to declare it", p, err)
 		}
 	}

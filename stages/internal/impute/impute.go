@@ -69,8 +69,8 @@ func New(height, width int) *Imputer {
 }
 
 // Impute replaces the removed pixels of an image [C,H,W], C at most 3. What the image has in their places is
-// the first guess: the closer, the faster, but it decides no more than errors of 1e-8 of the largest magnitude
-// of the remaining pixels. One that is far from them is taken as 0.
+// the first guess: the closer, the faster, but it decides no more than errors of 1e-8 of the largest
+// magnitude of the remaining pixels. One that is far from them is taken as 0.
 func (m *Imputer) Impute(image []float32, removed []bool) error {
 	n := m.height * m.width
 	channels := len(image) / n

@@ -92,11 +92,13 @@ func TestEveryMaskConverges(t *testing.T) {
 				}
 				m := New(height, width)
 				if err := m.Impute(image, removed); err != nil || m.iterations > 15 {
-					t.Fatalf("%v, %s removed, %s: %d iterations, error %v", size, shape, kind, m.iterations, err)
+					t.Fatalf("%v, %s removed, %s: %d iterations, error %v", size, shape, kind, m.iterations,
+						err)
 				}
 				for i, v := range image {
 					if d := math.Abs(float64(v) - want[i]); !(d <= 1e-7*largest) {
-						t.Fatalf("%v, %s removed, %s: value %d is %v, want %v", size, shape, kind, i, v, want[i])
+						t.Fatalf("%v, %s removed, %s: value %d is %v, want %v", size, shape, kind, i, v,
+							want[i])
 					}
 				}
 			}
