@@ -186,15 +186,15 @@ func sumOf(whole box, terms []float64) func(context.Context, []*coalition) ([]fl
 func TestOwenByHand(t *testing.T) {
 	whole := box{bottom: 1, right: 3, last: 1}
 	product := func(a, b int) []float64 {
-		v, _ := solved(t, whole, 100, 2, func(_ context.Context, batch []*coalition) ([]float64, error) {
-			var out []float64
+		f := func(_ context.Context, batch []*coalition) (out []float64, err error) {
 			mask := make([]float32, 3)
 			for _, c := range batch {
 				c.render(whole, mask)
 				out = append(out, float64(mask[a]*mask[b]))
 			}
 			return out, nil
-		})
+		}
+		v, _ := solved(t, whole, 100, 2, f)
 		return v
 	}
 	for pair, want := range map[[2]int][]float64{
@@ -202,6 +202,25 @@ func TestOwenByHand(t *testing.T) {
 	} {
 		if got := product(pair[0], pair[1]); !slices.Equal(got, want) {
 			t.Errorf("product of %v: %v, want %v", pair, got, want)
+		}
+	}
+}
+
+// TestOwenAtOnce computes by hand the values of a sum of which three nodes are opened. The halves of the
+// first four leaves have the effects −8.5 and 10, together 1.5, more than the last four. One by one, the
+// second node is the first four leaves in one of their two contexts, and the third is the half of 10 in one
+// of its four, in a quarter of all orders. Two at once are the first four leaves in both contexts.
+func TestOwenAtOnce(t *testing.T) {
+	whole := box{bottom: 1, right: 8, last: 1}
+	terms := []float64{-4, -4.5, 9, 1, 0.25, 0.25, 0.25, 0.25}
+	for atOnce, want := range map[int][]float64{
+		1: {3./16 - 17./8, 3./16 - 17./8, 3./16 + 5./4 + 9./4, 3./16 + 5./4 + 1./4, 0.25, 0.25, 0.25, 0.25},
+		2: {-4.25, -4.25, 5, 5, 0.25, 0.25, 0.25, 0.25},
+	} {
+		o := owen{whole: whole, evaluations: 8, atOnce: atOnce, batch: 1, respond: sumOf(whole, terms)}
+		got, err := o.solve(t.Context())
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d at once: %v, %v, want %v", atOnce, got, err, want)
 		}
 	}
 }

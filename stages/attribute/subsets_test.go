@@ -369,6 +369,16 @@ func TestSolversUndetermined(t *testing.T) {
 	if values, _ := lime.solve(gameOn(hyperbolic, drawnCoalitions(9, 5, false))); values != nil {
 		t.Errorf("5 coalitions determine 9 values: %v", values)
 	}
+	// Units 0 and 1 are always shown together.
+	twins := game{Subsets: metric.NewSubsets(2, 3), responses: []float64{2, 1}, image: 3}
+	twins.Add(0, 0)
+	twins.Add(0, 1)
+	twins.Add(1, 2)
+	for name, s := range map[string]solver{"kernel-shap": KernelSHAPParams{}, "lime": lime} {
+		if values, fit := s.solve(twins); values != nil || !math.IsNaN(fit) {
+			t.Errorf("%s tells apart two units that are shown together: %v", name, values)
+		}
+	}
 	one := game{Subsets: metric.NewSubsets(0, 1), image: 3, hidden: 1}
 	for name, s := range map[string]solver{"kernel-shap": KernelSHAPParams{},
 		"shapley-sampling": ShapleySamplingParams{}} {
