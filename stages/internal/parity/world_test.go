@@ -28,9 +28,12 @@ const side, count = 32, 2
 // few are parameters that say how often a program runs: seldom, since an adapter in software takes as long
 // for a net of 32×32 pixels as a real one for one of 224×224.
 var few = map[string]any{
-	"steps": 4, "samples": 4, "masks": 4, "classes": 2, "window": picture.Square(16),
+	"steps": 4, "samples": 4, "masks": 4, "evaluations": 16, "classes": 2, "window": picture.Square(16),
 	"stride": picture.Square(16), "shares": []float64{0.2, 0.6}, "limit": 4, "positive": "likelihood",
 }
+
+// declared are the parameters of stages that take them from a method, of which none is known here.
+var declared = map[string]map[string]any{"score/completeness": {"reference": "zero", "output": "logit"}}
 
 func newWorld(t *testing.T, net string) *world {
 	t.Helper()
@@ -46,6 +49,10 @@ func newWorld(t *testing.T, net string) *world {
 	w.add(t, "maps/rank", nil, "ranks")
 	w.add(t, "perturb/segments", nil, "segments")
 	w.add(t, "perturb/pic-ends", nil, "mask", "ends")
+	w.add(t, "dataset/background", nil, "background")
+	whole := w.made(t, "perturb/response", nil)("curves")
+	w.ports["perturb/soft-mask whole"], w.ports["score/completeness whole"] = whole, whole
+	w.ports["model/change other"] = w.made(t, "perturb/noise", nil)("images")
 	// A mosaic is of four images, whose classes differ.
 	w.ports["mosaic/gae images"] = repeated(w.given[stages.Images], 4)
 	w.ports["mosaic/gae targets"], w.ports["mosaic/gae labels"] = classes(4), classes(4)
@@ -54,6 +61,16 @@ func newWorld(t *testing.T, net string) *world {
 
 // add runs a stage on the processor, and gives what it makes to those that read such ports.
 func (w *world) add(t *testing.T, name string, params map[string]any, ports ...string) {
+	t.Helper()
+	made := w.made(t, name, params)
+	s, _ := registry.Builtin().Lookup(name)
+	for _, port := range ports {
+		w.given[s.Output(port).Type] = made(port)
+	}
+}
+
+// made runs a stage on the processor, and returns what it makes by port.
+func (w *world) made(t *testing.T, name string, params map[string]any) func(port string) stages.Data {
 	t.Helper()
 	s, ok := registry.Builtin().Lookup(name)
 	if !ok {
@@ -65,15 +82,14 @@ func (w *world) add(t *testing.T, name string, params map[string]any, ports ...s
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	for _, port := range ports {
-		w.given[s.Output(port).Type] = stagetest.Items(r.Facts[port], r.Payloads[port]...)
-	}
+	return func(port string) stages.Data { return stagetest.Items(r.Facts[port], r.Payloads[port]...) }
 }
 
 // params returns the parameters of a stage for few runs.
 func (w *world) params(s *stages.Stage) any {
 	p := s.NewParams()
 	set(p, few)
+	set(p, declared[s.Name])
 	return p
 }
 
