@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -259,6 +260,31 @@ func TestOwenConstant(t *testing.T) {
 		if v != 0 {
 			t.Errorf("leaf %d: %v", k, v)
 		}
+	}
+}
+
+// TestPartitionSHAPLeaves explains a linear net on an image of a single pixel, whose channels have a value
+// each, w·x, or share one.
+func TestPartitionSHAPLeaves(t *testing.T) {
+	const pixel, n = 15, linearSide * linearSide
+	x, want := make([]float32, 3*n), map[string][]float32{"pixels": make([]float32, n),
+		"values": make([]float32, 3*n)}
+	for c := range 3 {
+		k := c*n + pixel
+		x[k] = float32(c+1) / 4
+		want["values"][k] = float32(linearWeight(k, 0)) * x[k]
+		want["pixels"][pixel] += want["values"][k]
+	}
+	in := linearInput(t, x)
+	for leaves, want := range want {
+		p := *PartitionSHAP.NewParams().(*PartitionSHAPParams)
+		p.Reduce, p.Leaves, p.Substrate, p.Evaluations = "none", leaves, "zero", 2000
+		r := stagetest.Run(t, PartitionSHAP, &p, in)
+		m, err := stages.DecodeTensor(r.Payloads["maps"][0])
+		if err != nil || m.Len() != len(want) {
+			t.Fatalf("leaves: %s give a map of shape %v: %v", leaves, m.Shape, err)
+		}
+		near(t, "leaves: "+leaves, m.Float32s(), want, 1e-6)
 	}
 }
 
