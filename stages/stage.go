@@ -372,6 +372,19 @@ func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
+// GoesWith returns a [FieldError] unless a field has one of its values where a port is wired, and only there.
+func GoesWith(field, value, with, port string, wired bool) error {
+	switch {
+	case wired && value != with:
+		return &FieldError{Field: field, Hint: "write " + field + ": " + with, Err: fmt.Errorf(
+			"%s is %s, but the port %s is wired, which %[1]s: %[4]s alone reads", field, value, port, with)}
+	case !wired && value == with:
+		return &FieldError{Field: field, Hint: "wire " + port, Err: fmt.Errorf(
+			"%s is %s, but the port %s, which it reads, isn't wired", field, value, port)}
+	}
+	return nil
+}
+
 // BadName returns the [FieldError] of a field that names something unknown.
 func BadName(field, name string, names []string, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf(format, args...), Name: name, Names: names}

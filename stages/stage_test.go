@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 )
@@ -76,5 +77,33 @@ func TestParamsReachTheStage(t *testing.T) {
 	}
 	if n := s.HooksOf(s.NewParams()).Most(map[string]Amount{"images": {Items: 5}}); n != 15 {
 		t.Errorf("Most returned %d, want 15", n)
+	}
+}
+
+// A value and the port that it reads are given together or not at all; the hint names the one that is missing.
+func TestGoesWith(t *testing.T) {
+	for _, tc := range []struct {
+		value     string
+		wired     bool
+		err, hint string
+	}{
+		{value: "pixel"},
+		{value: "segment", wired: true},
+		{"pixel", true, "unit is pixel, but the port segments is wired, which unit: segment alone reads",
+			"write unit: segment"},
+		{"segment", false, "unit is segment, but the port segments, which it reads, isn't wired",
+			"wire segments"},
+	} {
+		err := GoesWith("unit", tc.value, "segment", "segments", tc.wired)
+		if tc.err == "" {
+			if err != nil {
+				t.Errorf("%v: %v", tc, err)
+			}
+			continue
+		}
+		var f *FieldError
+		if !errors.As(err, &f) || f.Field != "unit" || f.Error() != tc.err || f.Hint != tc.hint {
+			t.Errorf("%v: got %#v", tc, err)
+		}
 	}
 }

@@ -21,11 +21,7 @@ func substratesPort() stages.Port {
 
 // check refuses substrates that aren't wired, or are wired in vain.
 func (h Hidden) check(wired func(string) bool) error {
-	if (h.Substrate == "images") != wired("substrates") {
-		return stages.BadField("substrate", "substrate is %s: it is images where the port substrates is "+
-			"wired, and only there", h.Substrate)
-	}
-	return nil
+	return stages.GoesWith("substrate", h.Substrate, "images", "substrates", wired("substrates"))
 }
 
 // reference returns the substrate as what a map is compared with, "" if it has no name there.

@@ -161,9 +161,8 @@ func checkSolver[P solver](p, defaults *P, wired func(string) bool) error {
 		return err
 	}
 	if !wired("subsets") {
-		if (c.Unit == "segment") != wired("segments") {
-			return stages.BadField("unit", "unit is %s: it is segment where the port segments is wired, and "+
-				"only there", c.Unit)
+		if err := stages.GoesWith("unit", c.Unit, "segment", "segments", wired("segments")); err != nil {
+			return err
 		}
 		return Hidden{Substrate: c.Substrate}.check(wired)
 	}

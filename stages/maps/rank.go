@@ -50,11 +50,7 @@ place of its region or segment.`,
 			"alone)",
 	}},
 	Check: func(p RankParams, wired func(string) bool) error {
-		if (p.Unit == "segment") != wired("segments") {
-			return stages.BadField("unit", "unit is %s: segments are ordered where the port segments is "+
-				"wired, and only there", p.Unit)
-		}
-		return nil
+		return stages.GoesWith("unit", p.Unit, "segment", "segments", wired("segments"))
 	},
 	Run: func(ctx context.Context, p RankParams, e *stages.Env) error {
 		for i := range e.Len() {

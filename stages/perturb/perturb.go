@@ -78,19 +78,14 @@ func (p Params) Validate() error {
 
 // check validates parameters against the wired ports.
 func (p Params) check(wired func(string) bool) error {
-	if (p.Substrate == "images") != wired("substrates") {
-		return stages.BadField("substrate", "substrate is %s: it is images where the port substrates is "+
-			"wired, and only there", p.Substrate)
+	if err := stages.GoesWith("substrate", p.Substrate, "images", "substrates", wired("substrates")); err != nil {
+		return err
 	}
 	if p.Substrate == "segment-mean" && p.Unit == "pixel" {
 		return stages.BadField("substrate", "substrate is segment-mean, but the mean of a pixel is the "+
 			"pixel: unit is region or segment")
 	}
-	if (p.Unit == "segment") != wired("segments") {
-		return stages.BadField("unit", "unit is %s: it is segment where the port segments is wired, and "+
-			"only there", p.Unit)
-	}
-	return nil
+	return stages.GoesWith("unit", p.Unit, "segment", "segments", wired("segments"))
 }
 
 // inputs are the ports of all stages of the package.

@@ -64,11 +64,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 	}},
 	Defaults: CompletenessParams{stages.AsDeclared, stages.AsDeclared},
 	Check: func(p CompletenessParams, wired func(string) bool) error {
-		if (p.Reference == "images") != wired("baselines") {
-			return stages.BadField("reference", "reference is %s: it is images where the port baselines is "+
-				"wired, and only there", p.Reference)
-		}
-		return nil
+		return stages.GoesWith("reference", p.Reference, "images", "baselines", wired("baselines"))
 	},
 	Facts: func(CompletenessParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.Lower, High: math.Inf(1), Tolerance: 5e-3,

@@ -55,11 +55,7 @@ type Source struct {
 }
 
 func (s Source) check(wired func(string) bool) error {
-	if (s.Of == "input") != wired("model") {
-		return stages.BadField("of", "of is %s: it is input where the port model is wired, and only there",
-			s.Of)
-	}
-	return nil
+	return stages.GoesWith("of", s.Of, "input", "model", wired("model"))
 }
 
 // colourParams are the parameters of an algorithm that segments an image by its colours. Draws are for those

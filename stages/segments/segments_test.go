@@ -143,7 +143,7 @@ func TestImagesThatCannotBeSegmented(t *testing.T) {
 	fails(t, Felzenszwalb, nil, images(stages.NewTensor([]float32{nan, 0, 0}, 3, 1, 1)), "isn't a number")
 	for wired, of := range map[bool]string{true: "pixels", false: "input"} {
 		err := SLIC.Check(&SLICParams{Source: Source{of}}, func(string) bool { return wired })
-		if err == nil || !strings.Contains(err.Error(), "it is input where the port model is wired") {
+		if err == nil || !strings.Contains(err.Error(), "the port model") {
 			t.Errorf("of: %s with a model: %v: %v", of, wired, err)
 		}
 	}
