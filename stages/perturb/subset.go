@@ -78,9 +78,11 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 	Passes:   stages.Passes{Forward: "rows + 2"},
 	Inputs:   subsetInputs(),
 	Outputs: []stages.Port{
-		{Name: "subsets", Type: stages.Subsets, Doc: "the units that are replaced at once"},
+		{Name: "subsets", Type: stages.Subsets,
+			Doc: "u8 [subsets,⌈units/8⌉], the units that are replaced at once, as numpy.packbits has them"},
 		{Name: "responses", Type: stages.Responses,
-			Doc: "probability, logit and correctness of the class"},
+			Doc: "f64 [3,subsets + 2], probability, logit and correctness of the class: for the image, for " +
+				"each subset, and for all units replaced"},
 		{Name: "segments", Type: stages.Segments, Doc: "u32 [H,W], the unit of each pixel"},
 		{Name: "differences", Type: stages.Differences,
 			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or " +

@@ -25,9 +25,9 @@ var Infidelity = subsetMetric(stages.Def[InfidelityParams]{
 
 A gradient predicts Σ a·(x − x′) over all values of the replaced image x′, channel by
 channel (reduce: none of the method); a contribution predicts its sum over the subset.
-Which of the two a map is, and of which output, methods declare; where one doesn't, write
-map and output. In Quantus squares of 4×4 pixels are replaced by black, one after the
-other:
+Which of the two a map is, and of which output, methods declare, those on regions and
+segments with share: true alone; where one doesn't, write map and output. In Quantus
+squares of 4×4 pixels are replaced by black, one after the other:
 
   subset:
     uses: perturb/subset
