@@ -80,7 +80,8 @@ func TestParamsReachTheStage(t *testing.T) {
 	}
 }
 
-// A value and the port that it reads are given together or not at all; the hint names the one that is missing.
+// A value and the port that it reads are given together or not at all; the hint names the one that is
+// missing.
 func TestGoesWith(t *testing.T) {
 	for _, tc := range []struct {
 		value     string

@@ -78,7 +78,8 @@ func (p Params) Validate() error {
 
 // check validates parameters against the wired ports.
 func (p Params) check(wired func(string) bool) error {
-	if err := stages.GoesWith("substrate", p.Substrate, "images", "substrates", wired("substrates")); err != nil {
+	err := stages.GoesWith("substrate", p.Substrate, "images", "substrates", wired("substrates"))
+	if err != nil {
 		return err
 	}
 	if p.Substrate == "segment-mean" && p.Unit == "pixel" {

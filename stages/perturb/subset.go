@@ -89,8 +89,8 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 				"with substrate: noisy each time"},
 	},
 	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100,
-		Shares: []float64{0.0045}, P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2, Kernel: 11, Sigma: 11,
-		Unit: "pixel", Region: 16},
+		Shares: []float64{0.0045}, P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2,
+		Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
 		if wired("targets") && p.Target != program.PredictedClass {
 			return stages.BadField("target", "target is %s, but the port targets is wired and names the "+
@@ -294,7 +294,8 @@ func (p SubsetParams) fits(units int) error {
 	for _, size := range p.Sizes {
 		if p.Draw == "fixed" && size > units {
 			return stages.BadField("sizes", "a subset of %d units can't be drawn of the %d of an image: "+
-				"give sizes of at most %d, or instead of sizes a share, such as shares: [0.2]", size, units, units)
+				"give sizes of at most %d, or instead of sizes a share, such as shares: [0.2]", size, units,
+				units)
 		}
 	}
 	if bytes := float64(p.rows(units)) * math.Ceil(float64(units)/8); bytes > largest {

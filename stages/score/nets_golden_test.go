@@ -19,7 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-var drawnFile = flag.String("drawn", "", "write the subsets of TestPeersOnNets to a file, for testdata/nets.py")
+var drawnFile = flag.String("drawn", "",
+	"write the subsets of TestPeersOnNets to a file, for testdata/nets.py")
 
 // netItems returns an item for each row of an array of testdata/nets.npz.
 func netItems(t *testing.T, a npy.Array) stages.Data {
@@ -48,7 +49,8 @@ func goldenNet(t *testing.T, arrays map[string]npy.Array, name string) map[strin
 	if name == "odd" {
 		p.Mean, p.Std = []float64{0.4, 0.5, 0.6}, []float64{0.2, 0.3, 0.25}
 	}
-	return map[string][]stages.Data{"model": {modeltest.Model(t, p)}, "images": {netItems(t, arrays[name+".x"])},
+	return map[string][]stages.Data{"model": {modeltest.Model(t, p)},
+		"images":  {netItems(t, arrays[name+".x"])},
 		"targets": {netItems(t, arrays[name+".targets"])}}
 }
 
@@ -64,13 +66,16 @@ var netCases = []struct {
 		p.Unit, p.Shares, p.Samples, p.Substrate = "segment", []float64{0.3, 0.5, 0.8}, 8, "zero"
 	}},
 	{"bernoulli regions", "odd", func(p *perturb.SubsetParams) {
-		p.Draw, p.Unit, p.Region, p.P, p.Samples, p.Substrate = "bernoulli", "region", 4, 0.3, 20, "segment-mean"
+		p.Draw, p.Unit, p.Region, p.P, p.Samples, p.Substrate = "bernoulli", "region", 4, 0.3, 20,
+			"segment-mean"
 	}},
 	{"single segments", "odd", func(p *perturb.SubsetParams) {
 		p.Draw, p.Unit, p.Substrate = "single", "segment", "black"
 	}},
 	{"single pixels", "odd", func(p *perturb.SubsetParams) { p.Draw, p.Substrate = "single", "zero" }},
-	{"row fixed", "row", func(p *perturb.SubsetParams) { p.Sizes, p.Samples, p.Substrate = []int{4}, 10, "zero" }},
+	{"row fixed", "row", func(p *perturb.SubsetParams) {
+		p.Sizes, p.Samples, p.Substrate = []int{4}, 10, "zero"
+	}},
 	{"row single", "row", func(p *perturb.SubsetParams) { p.Draw, p.Substrate = "single", "zero" }},
 }
 
@@ -109,9 +114,10 @@ func (s *netSubsets) add(t *testing.T, units, subsets []byte) {
 	s.Units, s.Rows = append(s.Units, of), append(s.Rows, rows)
 }
 
-// TestPeersOnNets runs two nets on the subsets of perturb/subset, and compares each score of them with that of
-// Quantus 0.6.0, captum 0.9.0, or the paper's formula in numpy: images of three channels and an odd size, a
-// grey and a flat one, segments that are no squares, regions that the border cuts off, and rows of one pixel.
+// TestPeersOnNets runs two nets on the subsets of perturb/subset, and compares each score of them with that
+// of Quantus 0.6.0, captum 0.9.0, or the paper's formula in numpy: images of three channels and an odd size,
+// a grey and a flat one, segments that are no squares, regions that the border cuts off, and rows of one
+// pixel.
 func TestPeersOnNets(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/nets.npz")
 	drawn := map[string]netSubsets{}
