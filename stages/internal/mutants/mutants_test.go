@@ -189,7 +189,7 @@ var mutants = []mutant{
 		"segments.TestDefaults"},
 	{"segments/quickshift.go", "Distance: p.MaxDist", "Distance: p.MaxDist / 2", "segments.TestQuickshift"},
 	{"segments/external.go", "if v < 0 ||", "if v < -1 ||", "segments.TestExternal"},
-	{"segments/segments.go", `(s.Of == "input") != wired("model")`, `s.Of == "input" && !wired("model")`,
+	{"segments/segments.go", `"model", wired("model"))`, `"model", s.Of == "input")`,
 		"segments.TestImagesThatCannotBeSegmented"},
 	{"internal/itemfile/itemfile.go", "case ok:", "case ok && false:", "segments.TestExternal"},
 	{"internal/superpixel/seeds.go", "comb{int(math.Floor(s / 2)),", "comb{int(math.Ceil(s / 2)),",
