@@ -19,8 +19,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-var drawnFile = flag.String("drawn", "",
-	"write the subsets of TestPeersOnNets to a file, for testdata/nets.py")
+var drawnFile = flag.String("drawn", "", "write the subsets of TestPeersOnNets to this file")
 
 // netItems returns an item for each row of an array of testdata/nets.npz.
 func netItems(t *testing.T, a npy.Array) stages.Data {
@@ -66,8 +65,8 @@ var netCases = []struct {
 		p.Unit, p.Shares, p.Samples, p.Substrate = "segment", []float64{0.3, 0.5, 0.8}, 8, "zero"
 	}},
 	{"bernoulli regions", "odd", func(p *perturb.SubsetParams) {
-		p.Draw, p.Unit, p.Region, p.P, p.Samples, p.Substrate = "bernoulli", "region", 4, 0.3, 20,
-			"segment-mean"
+		p.Draw, p.P, p.Samples = "bernoulli", 0.3, 20
+		p.Unit, p.Region, p.Substrate = "region", 4, "segment-mean"
 	}},
 	{"single segments", "odd", func(p *perturb.SubsetParams) {
 		p.Draw, p.Unit, p.Substrate = "single", "segment", "black"

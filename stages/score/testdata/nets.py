@@ -228,6 +228,12 @@ def inputs(nets):
     return a
 
 
+def made():
+    draw = np.random.default_rng(3)
+    nets = {"odd": weigh(Odd(), draw), "row": weigh(Row(), draw)}
+    return nets, inputs(nets)
+
+
 def normalised(x, name):
     of = lambda v: np.array(v)[:, None, None]
     if name == "row":
@@ -236,9 +242,7 @@ def normalised(x, name):
 
 
 def main(out, drawn=None):
-    draw = np.random.default_rng(3)
-    nets = {"odd": weigh(Odd(), draw), "row": weigh(Row(), draw)}
-    found = inputs(nets)
+    nets, found = made()
     for name, net in nets.items():
         save(net, f"{name}.onnx", SHAPES[name])
     if drawn:
@@ -259,4 +263,5 @@ def main(out, drawn=None):
     np.savez_compressed(out, **found)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
