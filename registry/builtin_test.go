@@ -187,6 +187,10 @@ func ports(t *testing.T, set *Set, s *stages.Stage) {
 			if p.Beside != "" && s.Input(p.Beside) == nil {
 				t.Errorf("%s %q is beside the input %q, which isn't there", side, p.Name, p.Beside)
 			}
+			if p.SameTarget != "" && s.Input(p.SameTarget) == nil {
+				t.Errorf("%s %q has the target of the input %q, which isn't there", side, p.Name,
+					p.SameTarget)
+			}
 		}
 	}
 }
@@ -220,7 +224,11 @@ func TestDeclaredParameters(t *testing.T) {
 				continue
 			}
 			known := func(o *stages.Stage) bool {
-				return o.Declares != nil && slices.Contains(f.Choices, o.Declares(o.NewParams(), nil)[f.Name])
+				if o.Declares == nil {
+					return false
+				}
+				value := o.Declares(o.NewParams(), nil)[f.Name]
+				return slices.Contains(f.Choices, value) || f.Choices == nil && value != ""
 			}
 			if p := s.Input(f.Declared); p == nil || p.Type.Name != stages.Maps.Name {
 				t.Errorf("%s: %s is declared on the input %q, which has no maps", s.Name, f.Name, f.Declared)

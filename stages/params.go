@@ -21,8 +21,9 @@ import (
 // that is part of it unless it has the default, so that results made before the parameter was added keep
 // their keys; axis:"scores", the name of an axis, or a list of them, that over collapses on the input
 // scores: if empty, it defaults to the only collapsed axis, and axis:"maps,optional" also allows none;
-// declared:"maps", a choice whose value [AsDeclared] is replaced, before the experiment is run, by what the
-// stage on the input maps declares under the name of the parameter.
+// declared:"maps", a choice, or a text, whose value [AsDeclared] is replaced, before the experiment is run,
+// by what the stage on the input maps declares under the name of the parameter; declared:"maps,targets"
+// leaves it where the input targets is wired.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
 // pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
@@ -40,6 +41,7 @@ type Field struct {
 	Axis     string            // the input whose collapsed axes the parameter names, or ""
 	NoAxis   bool              // that input may have no collapsed axis
 	Declared string            // the input whose stage may declare the value, or ""
+	Unless   string            // the wired input with which the value needn't be declared, or ""
 	Index    []int             // for reflect.Value.FieldByIndex
 	former   map[string]string // the former names of renamed choices
 }
@@ -101,12 +103,12 @@ func fields(t reflect.Type, prefix []int) []Field {
 		f := Field{
 			Name: sf.Tag.Get("yaml"), Doc: sf.Tag.Get("doc"), Type: sf.Type,
 			Min: sf.Tag.Get("min"), Max: sf.Tag.Get("max"),
-			File:     sf.Tag.Get("file") != "",
-			Keyed:    sf.Tag.Get("file") == "" && sf.Tag.Get("key") != "-",
-			Added:    sf.Tag.Get("key") == "added",
-			Declared: sf.Tag.Get("declared"),
-			Index:    index,
+			File:  sf.Tag.Get("file") != "",
+			Keyed: sf.Tag.Get("file") == "" && sf.Tag.Get("key") != "-",
+			Added: sf.Tag.Get("key") == "added",
+			Index: index,
 		}
+		f.Declared, f.Unless, _ = strings.Cut(sf.Tag.Get("declared"), ",")
 		var option string
 		f.Axis, option, _ = strings.Cut(sf.Tag.Get("axis"), ",")
 		f.NoAxis = option == "optional"
@@ -128,7 +130,8 @@ func fields(t reflect.Type, prefix []int) []Field {
 		if f.Axis != "" && sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[[]string]() {
 			panic(fmt.Sprintf("parameter %s.%s names an axis and has the type %s", t, sf.Name, sf.Type))
 		}
-		if f.Declared != "" && (sf.Type.Kind() != reflect.String || !slices.Contains(f.Choices, AsDeclared)) {
+		if f.Declared != "" && (sf.Type.Kind() != reflect.String ||
+			f.Choices != nil && !slices.Contains(f.Choices, AsDeclared)) {
 			panic(fmt.Sprintf("parameter %s.%s may be declared and has no choice %q", t, sf.Name, AsDeclared))
 		}
 		if !supported(sf.Type) {

@@ -107,6 +107,10 @@ type Port struct {
 	// the other one, from their output of this port's type.
 	Beside string
 
+	// SameTarget names another input of the same stage. What the stages on both declare as "target", the
+	// explained class, must be equal if both do.
+	SameTarget string
+
 	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
 	// rewritten model refers to the original model. A reader of the port finds that payload in [Data.Base].
 	Base string

@@ -320,7 +320,7 @@ func (x *expander) cells(b *stepBuild) {
 			continue
 		}
 		x.noteFiles(m)
-		good = x.takeDeclared(m) && good
+		good = x.takeDeclared(m) && x.sameTargets(m) && good
 		// Check sees the inputs as they are wired, so it comes before implied ones.
 		if !good || x.checkCell(m) {
 			x.complete(consumer{b, c, 0})

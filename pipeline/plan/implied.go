@@ -229,8 +229,11 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	for _, f := range x.types.of(stage).fields {
 		if f.Keyed {
 			v := to.FieldByIndex(f.Index)
-			if g := x.types.of(c.cell.Stage).byName[f.Name]; g != nil && g.Keyed && g.Type == f.Type {
-				v.Set(from.FieldByIndex(g.Index))
+			g := x.types.of(c.cell.Stage).byName[f.Name]
+			if g != nil && g.Keyed && g.Type == f.Type {
+				if u := from.FieldByIndex(g.Index); g.Declared == "" || u.String() != stages.AsDeclared {
+					v.Set(u) // a value that is still to be declared isn't needed
+				}
 			}
 			key = AppendValue(append(key, 0), v)
 		}

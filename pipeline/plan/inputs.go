@@ -175,6 +175,10 @@ func (x *expander) takeDeclared(m *cellBuild) (good bool) {
 		if k < 0 || v.FieldByIndex(f.Index).String() != stages.AsDeclared {
 			continue
 		}
+		unless := portNamed(m.stage.Inputs, f.Unless)
+		if unless >= 0 && len(m.cell.Inputs[unless].Edges) > 0 {
+			continue
+		}
 		edges := m.cell.Inputs[k].Edges
 		unknown := func(e Edge) bool { return x.standIns[e.From.Stage] }
 		if len(edges) == 0 || slices.ContainsFunc(edges, unknown) {
@@ -186,6 +190,10 @@ func (x *expander) takeDeclared(m *cellBuild) (good bool) {
 				func(choice string) bool { return choice == stages.AsDeclared })
 			hint := fmt.Sprintf("if you know it, write %s: %s, or leave such cells out with exclude", f.Name,
 				strings.Join(others, " or "))
+			if unless >= 0 {
+				hint = fmt.Sprintf("wire the input %s, too, as the method has it, or write %s", f.Unless,
+					f.Name)
+			}
 			if with := edges[0].From.declaresWith(f.Name, others); with != "" {
 				hint = with + "; " + hint
 			}
@@ -211,7 +219,7 @@ func declaredValue(f *paramField, edges []Edge) (string, error) {
 	case value == "":
 		return "", fmt.Errorf("%s is what its method declares, and %s with these parameters declares none",
 			f.Name, first.Stage.Name)
-	case !slices.Contains(f.Choices, value):
+	case f.Choices != nil && !slices.Contains(f.Choices, value):
 		return "", fmt.Errorf("%s is to be what %s declares, and %q is none of %s", f.Name, first.Stage.Name,
 			value, strings.Join(f.Choices, ", "))
 	}
@@ -226,7 +234,10 @@ func (c *Cell) declares() stages.Declared {
 	in := map[string]stages.Declared{}
 	for k := range c.Inputs {
 		if edges := c.Inputs[k].Edges; len(edges) > 0 {
-			in[c.Stage.Inputs[k].Name] = declaredByAll(edges)
+			all := declaredByAll(edges)
+			if step := edges[0].From.Step; len(all) > 0 || step == nil || !step.Implied {
+				in[c.Stage.Inputs[k].Name] = all
+			}
 		}
 	}
 	return c.Stage.Declares(c.Params, in)
@@ -261,6 +272,26 @@ func (c *Cell) declaresWith(name string, values []string) string {
 		}
 	}
 	return ""
+}
+
+// sameTargets refuses a cell whose inputs are of different explained classes, as far as the stages there
+// declare them.
+func (x *expander) sameTargets(m *cellBuild) (good bool) {
+	for k, p := range m.stage.Inputs {
+		other := portNamed(m.stage.Inputs, p.SameTarget)
+		if other < 0 || len(m.cell.Inputs[k].Edges) == 0 || len(m.cell.Inputs[other].Edges) == 0 {
+			continue
+		}
+		edges, explained := m.cell.Inputs[k].Edges, m.cell.Inputs[other].Edges
+		a, b := declaredByAll(edges)["target"], declaredByAll(explained)["target"]
+		if a != "" && b != "" && a != b {
+			x.report(m.uses, fmt.Sprintf("write target: %s for %s, too", b, edges[0].From.Step.Name),
+				"%s: %s is of the class %q, and %s of %q", m.stage.Name, edges[0].From, a,
+				explained[0].From, b)
+			return false
+		}
+	}
+	return true
 }
 
 // declaredByAll returns what all stages on an input declare alike.

@@ -110,6 +110,32 @@ func (c Common) declares(quantity, reference string) stages.Declared {
 	return d
 }
 
+// explained returns the explained class as model/predict has it, "" where the classes on the port targets are
+// explained.
+func (c Common) explained(in map[string]stages.Declared) string {
+	if _, wired := in["targets"]; wired && c.Target == program.PredictedClass {
+		return ""
+	}
+	return c.Target
+}
+
+// withTarget adds the explained class to what a method declares.
+func withTarget[P checked](d *stages.Def[P]) {
+	declares := d.Declares
+	d.Declares = func(p P, in map[string]stages.Declared) stages.Declared {
+		all := stages.Declared{}
+		if declares != nil {
+			for name, value := range declares(p, in) {
+				all[name] = value
+			}
+		}
+		if target := p.explained(in); target != "" {
+			all["target"] = target
+		}
+		return all
+	}
+}
+
 // response returns the explained output, given a row of the model's outputs.
 func (c Common) response(n *program.Net, row []float32, t program.Target) float64 {
 	if c.Output == "probability" {

@@ -14,9 +14,10 @@ import (
 // mathematics; they add what methods of its kind have in common: ports, relation, device, the check of the
 // target and the loading of the model.
 
-// checked are parameters that may conflict with the wired ports.
+// checked are parameters of a method that explains a class, which may conflict with the wired ports.
 type checked interface {
 	check(wired func(port string) bool) error
+	explained(in map[string]stages.Declared) string
 }
 
 // methodParams are the parameters of a method that explains a class of a model.
@@ -104,6 +105,7 @@ func explaining[P checked](d stages.Def[P]) stages.Stage {
 		d.Inputs = inputs()
 	}
 	d.Check = func(p P, wired func(string) bool) error { return p.check(wired) }
+	withTarget(&d)
 	return itemwise(d)
 }
 

@@ -37,6 +37,9 @@ func (p Replaced) Validate() error {
 
 func (p Replaced) common() Replaced { return p }
 
+// explained returns the class of the responses.
+func (p Replaced) explained(in map[string]stages.Declared) string { return in["subsets"]["target"] }
+
 // declared returns what is declared of maps whose values sum to f(x) − f(substrate), or don't. The substrate
 // is that of the stage that makes the subsets. A map that has a unit's whole value at each of its pixels is
 // no contribution: the sum over a unit is that value times the unit's pixels.
@@ -96,6 +99,7 @@ func (g game) shown(row int, to []int) []int {
 
 // solver are the parameters of a method that makes its map of the responses to coalitions.
 type solver interface {
+	checked
 	common() Replaced
 	draw() string // how perturb/subset draws them
 	// solve returns the value of each unit, nil if they aren't determined, and a measure of the fit.
@@ -126,6 +130,7 @@ func solvingMethod[P solver](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Outputs = stages.Each, append(outputs(), d.Outputs...)
 	defaults := d.Defaults
 	d.Check = func(p P, wired func(string) bool) error { return checkSolver(&p, &defaults, wired) }
+	withTarget(&d)
 	facts := d.Facts
 	d.Facts = func(p P, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if f := in["subsets"]; f["draw"] != p.draw() || f["repeats"] != "1" {

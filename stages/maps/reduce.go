@@ -29,10 +29,13 @@ Maps [C,H,W], as attribution methods make them with reduce: none, become [H,W]. 
 			"(of magnitudes, for derivatives: sum-abs), Simonyan et al. max-abs",
 	}},
 	Declares: func(p ReduceParams, in map[string]stages.Declared) stages.Declared {
-		if p.How != metric.Sum {
-			return nil
+		if p.How == metric.Sum {
+			return in["maps"]
 		}
-		return in["maps"]
+		if target := in["maps"]["target"]; target != "" {
+			return stages.Declared{"target": target}
+		}
+		return nil
 	},
 	Defaults: ReduceParams{How: metric.Sum},
 	Run: func(ctx context.Context, p ReduceParams, e *stages.Env) error {

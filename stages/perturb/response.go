@@ -9,8 +9,13 @@ import (
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
-// ResponseParams are the parameters of [Response], which has none.
-type ResponseParams struct{}
+// ResponseParams are the parameters of [Response]. A stage that implies it may have the same.
+type ResponseParams struct {
+	Target string `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
+}
+
+// Validate refuses a target that is malformed.
+func (p ResponseParams) Validate() error { return validTarget(p.Target) }
 
 // Response is the model's response to images as they are, with which responses to altered images are
 // compared: it depends on no map.
@@ -39,6 +44,8 @@ one altered image share. perturb/soft-mask and score/completeness imply it.`,
 	},
 	Outputs: []stages.Port{{Name: "curves", Type: stages.Curves,
 		Doc: "probability, logit and correctness of the class: [3,1]"}},
+	Defaults: ResponseParams{Target: program.PredictedClass},
+	Check:    func(p ResponseParams, wired func(string) bool) error { return checkTarget(p.Target, wired) },
 	Facts: func(ResponseParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{"curves": {"responses": "probability,logit,correct", "order": "whole",
 			"direction": string(stages.None)}}, nil
@@ -73,6 +80,23 @@ one altered image share. perturb/soft-mask and score/completeness imply it.`,
 		return c.flush(ctx)
 	},
 })
+
+// validTarget refuses a target that is malformed.
+func validTarget(target string) error {
+	if _, err := program.ParseExpression(target); err != nil {
+		return stages.BadField("target", "target: %w", err)
+	}
+	return nil
+}
+
+// checkTarget refuses a target where the port targets is wired.
+func checkTarget(target string, wired func(string) bool) error {
+	if wired("targets") && target != program.PredictedClass {
+		return stages.BadField("target", "target is %s, but the port targets is wired and names the class",
+			target)
+	}
+	return nil
+}
 
 // A response is the model's output for the explained class: its probability, its logit, and 1 if the
 // prediction is correct, 0 if not.

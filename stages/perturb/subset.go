@@ -38,8 +38,8 @@ func (p SubsetParams) params() Params {
 
 // Validate rejects kernels without a centre, and parameters that exclude each other.
 func (p SubsetParams) Validate() error {
-	if _, err := program.ParseExpression(p.Target); err != nil {
-		return stages.BadField("target", "target: %w", err)
+	if err := validTarget(p.Target); err != nil {
+		return err
 	}
 	switch {
 	case p.Kernel%2 == 0:
@@ -92,17 +92,20 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 		Shares: []float64{0.0045}, P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2,
 		Kernel: 11, Sigma: 11, Unit: "pixel", Region: 16},
 	Check: func(p SubsetParams, wired func(string) bool) error {
-		if wired("targets") && p.Target != program.PredictedClass {
-			return stages.BadField("target", "target is %s, but the port targets is wired and names the "+
-				"class", p.Target)
+		if err := checkTarget(p.Target, wired); err != nil {
+			return err
 		}
 		return p.params().check(wired)
 	},
-	Declares: func(p SubsetParams, _ map[string]stages.Declared) stages.Declared {
+	Declares: func(p SubsetParams, in map[string]stages.Declared) stages.Declared {
+		d := stages.Declared{}
 		if p.Substrate == "zero" || p.Substrate == "black" {
-			return stages.Declared{"reference": p.Substrate}
+			d["reference"] = p.Substrate
 		}
-		return nil
+		if _, wired := in["targets"]; !wired {
+			d["target"] = p.Target
+		}
+		return d
 	},
 	Facts: func(p SubsetParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return p.facts(in)

@@ -56,6 +56,11 @@ func responseTo(t *testing.T, r stagetest.Result, i, response int) float64 {
 	return c.Float64s()[response]
 }
 
+// completenessOf returns parameters for explained classes on the port targets.
+func completenessOf(reference, output string) *CompletenessParams {
+	return &CompletenessParams{reference, output, stages.AsDeclared}
+}
+
 // TestCompleteness checks the error by hand: maps whose sum is the difference, half of it and nothing, with
 // one channel and three, from each reference, and an image that is its own reference.
 func TestCompleteness(t *testing.T) {
@@ -79,7 +84,7 @@ func TestCompleteness(t *testing.T) {
 			if reference == "images" {
 				more["baselines"] = stagetest.Items(nil, other, other)
 			}
-			r := stagetest.Run(t, Completeness, &CompletenessParams{reference, output}, on(in, more))
+			r := stagetest.Run(t, Completeness, completenessOf(reference, output), on(in, more))
 			check(t, r, "scores", 1e-6, 0, 0.5)
 		}
 	}
@@ -88,10 +93,10 @@ func TestCompleteness(t *testing.T) {
 		t.Fatal(err)
 	}
 	same := stagetest.Items(nil, images, black)
-	r := stagetest.Run(t, Completeness, &CompletenessParams{"images", "logit"}, on(in, map[string]stages.Data{
+	r := stagetest.Run(t, Completeness, completenessOf("images", "logit"), on(in, map[string]stages.Data{
 		"baselines": same, "maps": stagetest.Items(nil, pixels(0, 0), pixels(0, 0))}))
 	check(t, r, "scores", 1e-12, nan, 1)
-	r = stagetest.Run(t, Completeness, &CompletenessParams{"black", "logit"}, on(in, map[string]stages.Data{
+	r = stagetest.Run(t, Completeness, completenessOf("black", "logit"), on(in, map[string]stages.Data{
 		"maps": stagetest.Items(nil, pixels(1, float32(nan)), pixels(1, float32(math.Inf(1))))}))
 	check(t, r, "scores", 0, nan, nan)
 	fails(t, Completeness, nil, on(in, map[string]stages.Data{"maps": same}), "reference is declared")
@@ -108,7 +113,7 @@ func TestCompletenessOfMethods(t *testing.T) {
 		p := m.of.NewParams()
 		maps := stagetest.Run(t, m.of, p, in)
 		d := m.of.Declares(p, map[string]stages.Declared{"images": nil})
-		r := stagetest.Run(t, Completeness, &CompletenessParams{d["reference"], d["output"]},
+		r := stagetest.Run(t, Completeness, completenessOf(d["reference"], d["output"]),
 			on(in, map[string]stages.Data{"maps": stagetest.Items(nil, maps.Payloads["maps"]...)}))
 		for i, x := range scalars(t, stagetest.Items(nil, r.Payloads["scores"]...)) {
 			if m.complete != (x < 5e-3) {

@@ -14,6 +14,15 @@ import (
 type CompletenessParams struct {
 	Reference string `yaml:"reference" declared:"maps" doc:"the image without what the map explains: zero after normalisation, black, or the images on the port baselines; declared: what the method declares" choices:"declared|zero|black|images"`
 	Output    string `yaml:"output" declared:"maps" doc:"the explained output; declared: what the method declares" choices:"declared|logit|probability"`
+	Target    string `yaml:"target" declared:"maps,targets" doc:"the explained class, unless targets is wired, as model/predict has it; declared: what the method declares"`
+}
+
+// Validate refuses a target that is malformed.
+func (p CompletenessParams) Validate() error {
+	if _, err := program.ParseExpression(p.Target); err != nil {
+		return stages.BadField("target", "target: %w", err)
+	}
+	return nil
 }
 
 // Completeness is how far a map misses the axiom of completeness, of Sundararajan, Taly and Yan, "Axiomatic
@@ -24,7 +33,8 @@ var Completeness = program.Stage(stages.Def[CompletenessParams]{
 
 A complete map sums to the output for the image less that for the reference. The error is
 what it misses, as a share of the difference. Reference and output are what the method
-declares: runexp stages has it for each. A method that takes magnitudes of channels, or
+declares, as is the explained class: runexp stages has them for each; where the method's
+targets are wired, wire them here, too. A method that takes magnitudes of channels, or
 explains an inner layer, declares none, and check refuses it. A map that a method makes of
 a mean or a share of the difference has a large error by construction. Sundararajan, Taly
 and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
@@ -49,7 +59,9 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 		{Name: "images", Type: stages.Images, Doc: "the explained images"},
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps, with all channels or their sum"},
 		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
-			Doc: "the explained classes; by default the predictions for the original images"},
+			Doc: "the explained classes, those on the method's port of this name; by default those of its " +
+				"parameter target"},
+		{Name: "labels", Type: stages.Labels, Optional: true, Doc: "explained if target is label"},
 		{Name: "baselines", Type: stages.Images, Optional: true,
 			Doc: "reference images: those on the method's port of this name"},
 		{Name: "whole", Type: stages.Curves, Optional: true, Else: "perturb/response", Own: true,
@@ -62,8 +74,18 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 			"its verdict is False for practically every map; captum's convergence delta is the difference " +
 			"alone, in the unit of the output",
 	}},
-	Defaults: CompletenessParams{stages.AsDeclared, stages.AsDeclared},
+	Defaults: CompletenessParams{stages.AsDeclared, stages.AsDeclared, stages.AsDeclared},
 	Check: func(p CompletenessParams, wired func(string) bool) error {
+		x, err := program.ParseExpression(p.Target)
+		switch {
+		case err != nil:
+			return stages.BadField("target", "target: %w", err)
+		case wired("targets") && p.Target != stages.AsDeclared:
+			return stages.BadField("target", "target is %s, but the port targets is wired and names the "+
+				"explained class", p.Target)
+		case !wired("targets") && x.Labelled() && !wired("labels"):
+			return stages.BadField("target", "target is %s, but the port labels isn't wired", p.Target)
+		}
 		return stages.GoesWith("reference", p.Reference, "images", "baselines", wired("baselines"))
 	},
 	Facts: func(CompletenessParams, map[string]stages.Facts) (map[string]stages.Facts, error) {

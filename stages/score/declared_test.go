@@ -2,11 +2,14 @@ package score_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/score"
 )
 
@@ -47,6 +50,71 @@ publish: []
 		}
 		if !strings.Contains(got, tc.want) {
 			t.Errorf("%s {%s}, infidelity {%s}: %q, want %q", tc.method, tc.with, tc.set, got, tc.want)
+		}
+	}
+}
+
+// TestScoresTakeTheExplainedClass checks that completeness is of the class that the method explains, with the
+// model's predictions for that, and that scores of subsets are refused with responses of another class.
+func TestScoresTakeTheExplainedClass(t *testing.T) {
+	const text = `name: explained
+title: t
+stages:
+  model:    {uses: model/units}
+  images:   {uses: dataset/units, in: {model: model}}
+  other:    {uses: model/predict, in: {model: model, images: images}}
+  maps:     {uses: attribute/input-x-gradient, in: {model: model, images: images, labels: images.labels%s}}
+  absolute: {uses: maps/reduce, in: {maps: maps}, with: {how: abs-sum}}
+  subset:   {uses: perturb/subset, in: {model: model, images: images, labels: images.labels}, with: {draw: single%s}}
+  score:    {uses: score/%s}
+publish: []
+`
+	const complete = "completeness, in: {model: model, images: images, maps: maps%s}"
+	const correlation = "faithfulness-estimate, in: {maps: absolute, subsets: subset}"
+	all, labelled := fmt.Sprintf(complete, ""), fmt.Sprintf(complete, ", labels: images.labels")
+	wired := fmt.Sprintf(complete, ", targets: other")
+	for _, tc := range []struct{ method, subset, score, want string }{
+		{"}, with: {target: label", "", labelled, "label label label"},
+		{"}, with: {target: 3", "", all, "3 3 3"},
+		{"", "", all, "predicted predicted predicted"},
+		{"}, with: {target: label", "", all, "target: target is label, but the port labels isn't wired"},
+		{", targets: other", "", wired, "declared predicted predicted"},
+		{", targets: other", "", all, "target is what its method declares: wire the input targets, too"},
+		{"}, with: {target: label", "", correlation,
+			`is of the class "predicted", and absolute of "label": write target: label for subset, too`},
+		{"}, with: {target: label", ", target: label", correlation, ""},
+		{", targets: other", "", correlation, ""},
+		{"", "", correlation, ""},
+	} {
+		p, err := plan.Parse("x.yaml", fmt.Appendf(nil, text, tc.method, tc.subset, tc.score), t.TempDir(),
+			registry.Builtin(), plan.Overrides{})
+		if err != nil {
+			ds, _ := err.(plan.Diags)
+			all := tc.want != ""
+			for part := range strings.SplitSeq(tc.want, ": ") {
+				all = all && len(ds) == 1 && strings.Contains(ds[0].Msg+": "+ds[0].Hint, part)
+			}
+			if !all {
+				t.Errorf("%s, %s: %v", tc.method, tc.score, err)
+			}
+			continue
+		}
+		var got []string
+		at := slices.IndexFunc(p.Steps, func(s *plan.Step) bool { return s.Name == "score" })
+		for _, c := range p.Steps[at].Cells {
+			of, ok := c.Params.(*score.CompletenessParams)
+			if !ok {
+				continue
+			}
+			got = append(got, of.Target)
+			for _, name := range []string{"targets", "whole"} {
+				k := slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Name == name })
+				params := reflect.ValueOf(c.Inputs[k].Edges[0].From.Params).Elem()
+				got = append(got, params.FieldByName("Target").String())
+			}
+		}
+		if s := strings.Join(got, " "); s != tc.want {
+			t.Errorf("%s, %s: %q, want %q", tc.method, tc.score, s, tc.want)
 		}
 	}
 }

@@ -24,7 +24,8 @@ func (p SubsetParams) subset() SubsetParams { return p }
 func subsetInputs() []stages.Port {
 	return []stages.Port{
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps"},
-		{Name: "subsets", Type: stages.Subsets, Doc: "subsets of units, of perturb/subset"},
+		{Name: "subsets", Type: stages.Subsets, SameTarget: "maps",
+			Doc: "subsets of units, of perturb/subset"},
 		{Name: "responses", Type: stages.Responses, Beside: "subsets",
 			Doc: "the responses while they are replaced"},
 		{Name: "units", Type: stages.Segments, Beside: "subsets", Doc: "the unit of each pixel"},
