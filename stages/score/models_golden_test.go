@@ -7,6 +7,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
+	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -19,23 +20,23 @@ func drawOf(a npy.Array, k int) npy.Array {
 	return a
 }
 
-// TestPeersStabilityOnNets compares RIS, ROS and RRS of the changes that model/change measures on two nets with
-// those of Quantus 0.6.0 for the same draws. Quantus has NaN where the prediction changes; with several draws
-// it would have it for the image.
+// TestPeersStabilityOnNets compares RIS, ROS and RRS of the changes that model/change measures on two nets
+// with those of Quantus 0.6.0 for the same draws. Quantus has NaN where the prediction changes; with several
+// draws it would have it for the image.
 func TestPeersStabilityOnNets(t *testing.T) {
-	nets, arrays := golden.Arrays(t, "testdata/nets.npz"), golden.Arrays(t, "testdata/models.npz")
+	arrays := golden.Arrays(t, "testdata/models.npz")
 	nans := 0
 	for _, name := range []string{"odd", "row"} {
-		in := map[string][]stages.Data{"maps": {netItems(t, arrays[name+".a"])}}
+		in := map[string][]stages.Data{"maps": {modeltest.Rows(t, arrays[name+".a"])}}
 		draws := arrays[name+".xx"].Shape[0]
 		for k := range draws {
-			on := goldenNet(t, nets, name)
+			on := modeltest.Small(t, name)
 			delete(on, "targets")
-			on["other"] = []stages.Data{netItems(t, drawOf(arrays[name+".xx"], k))}
+			on["other"] = []stages.Data{modeltest.Rows(t, drawOf(arrays[name+".xx"], k))}
 			r := stagetest.Run(t, model.Change, &model.ChangeParams{Layer: "hidden", Epsilon: 1e-6}, on)
 			at := fmt.Sprintf("d%d", k)
 			in["draws"] = append(in["draws"],
-				stagetest.At(netItems(t, drawOf(arrays[name+".aa"], k)), "draw", at))
+				stagetest.At(modeltest.Rows(t, drawOf(arrays[name+".aa"], k)), "draw", at))
 			in["changes"] = append(in["changes"],
 				stagetest.At(stagetest.Items(nil, r.Payloads["changes"]...), "draw", at))
 		}
@@ -54,8 +55,8 @@ func TestPeersStabilityOnNets(t *testing.T) {
 					t.Errorf("%s, image %d: %s is %v, want %v", name, i, port, got, want)
 				}
 				if want := 1 - float64(left)/float64(draws); changed[i] != want {
-					t.Errorf("%s, image %d: the share of changed predictions is %v, want %v", name, i, changed[i],
-						want)
+					t.Errorf("%s, image %d: the share of changed predictions is %v, want %v", name, i,
+						changed[i], want)
 				}
 				nans += draws - left
 			}
@@ -66,8 +67,8 @@ func TestPeersStabilityOnNets(t *testing.T) {
 	}
 }
 
-// TestPeersRandomisation compares scores of maps with those of Quantus 0.6.0, which made the maps: of two nets,
-// of the nets with random weights, and of another class.
+// TestPeersRandomisation compares scores of maps with those of Quantus 0.6.0, which made the maps: of two
+// nets, of the nets with random weights, and of another class.
 func TestPeersRandomisation(t *testing.T) {
 	arrays := golden.Arrays(t, "testdata/models.npz")
 	for _, name := range []string{"odd", "row"} {
@@ -81,8 +82,8 @@ func TestPeersRandomisation(t *testing.T) {
 			{RankCorrelation, signedRanks(), "random-logit", "off"},
 		} {
 			r := stagetest.Run(t, tt.stage, tt.params, map[string][]stages.Data{
-				"maps":  {netItems(t, arrays[name+".a"])},
-				"other": {netItems(t, arrays[name+"."+tt.other])},
+				"maps":  {modeltest.Rows(t, arrays[name+".a"])},
+				"other": {modeltest.Rows(t, arrays[name+"."+tt.other])},
 			})
 			check(t, r, "scores", 1e-12, arrays[name+"."+tt.scores].Float64s()...)
 		}

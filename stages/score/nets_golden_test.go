@@ -10,48 +10,13 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/golden"
-	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
-	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 var drawnFile = flag.String("drawn", "", "write the subsets of TestPeersOnNets to this file")
-
-// netItems returns an item for each row of an array of testdata/nets.npz.
-func netItems(t *testing.T, a npy.Array) stages.Data {
-	t.Helper()
-	all, err := a.Tensor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows [][]byte
-	size := len(all.Raw) / a.Shape[0]
-	for i := range a.Shape[0] {
-		row := stages.Tensor{DType: all.DType, Shape: a.Shape[1:], Raw: all.Raw[i*size : (i+1)*size]}
-		if len(row.Shape) == 0 {
-			row.Shape = []int{1}
-		}
-		rows = append(rows, row.Encode())
-	}
-	return stagetest.Items(nil, rows...)
-}
-
-// goldenNet returns the inputs of a stage that runs odd.onnx or row.onnx of testdata on its images.
-func goldenNet(t *testing.T, arrays map[string]npy.Array, name string) map[string][]stages.Data {
-	t.Helper()
-	p := model.ONNXParams{Path: "testdata/" + name + ".onnx", Preset: "unit", Mean: []float64{0.5},
-		Std: []float64{0.25}}
-	if name == "odd" {
-		p.Mean, p.Std = []float64{0.4, 0.5, 0.6}, []float64{0.2, 0.3, 0.25}
-	}
-	return map[string][]stages.Data{"model": {modeltest.Model(t, p)},
-		"images":  {netItems(t, arrays[name+".x"])},
-		"targets": {netItems(t, arrays[name+".targets"])}}
-}
 
 // netCases are the subsets of testdata/nets.npz.
 var netCases = []struct {
@@ -78,65 +43,30 @@ var netCases = []struct {
 	{"row single", "row", func(p *perturb.SubsetParams) { p.Draw, p.Substrate = "single", "zero" }},
 }
 
-// netSubsets are the subsets of a case, as testdata/nets.py takes them: a text an image and a subset.
-type netSubsets struct {
-	Net       string     `json:"net"`
-	Substrate string     `json:"substrate"`
-	Units     [][]uint32 `json:"units"`
-	Rows      [][]string `json:"rows"`
-}
-
-func (s *netSubsets) add(t *testing.T, units, subsets []byte) {
-	t.Helper()
-	u, height, width, err := metric.Numbered(units)
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := make([]uint32, height*width)
-	for i, k := range u.Of {
-		of[i] = uint32(k)
-	}
-	sets, err := metric.DecodeSubsets(subsets, u.Count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []string
-	for row := range sets.Count {
-		text := []byte(strings.Repeat("0", u.Count))
-		for k := range text {
-			if sets.Has(row, k) {
-				text[k] = '1'
-			}
-		}
-		rows = append(rows, string(text))
-	}
-	s.Units, s.Rows = append(s.Units, of), append(s.Rows, rows)
-}
-
 // TestPeersOnNets runs two nets on the subsets of perturb/subset, and compares each score of them with that
 // of Quantus 0.6.0, captum 0.9.0, or the paper's formula in numpy: images of three channels and an odd size,
-// a grey and a flat one, segments that are no squares, regions that the border cuts off, and rows of one
-// pixel.
+// a grey and a flat one, segments that are no squares, regions that the border cuts off, and images of one
+// row.
 func TestPeersOnNets(t *testing.T) {
-	arrays := golden.Arrays(t, "testdata/nets.npz")
-	drawn := map[string]netSubsets{}
+	arrays := modeltest.SmallArrays(t)
+	drawn := map[string]modeltest.Drawn{}
 	compared := map[string]int{}
 	for _, c := range netCases {
-		in := goldenNet(t, arrays, c.net)
+		in := modeltest.Small(t, c.net)
 		p := perturb.Subset.NewParams().(*perturb.SubsetParams)
 		c.change(p)
 		if p.Unit == "segment" {
-			in["segments"] = []stages.Data{netItems(t, arrays["segments"])}
+			in["segments"] = []stages.Data{modeltest.Rows(t, arrays["segments"])}
 		}
 		r := stagetest.Run(t, perturb.Subset, p, in)
-		s := netSubsets{Net: c.net, Substrate: p.Substrate}
-		given := map[string][]stages.Data{"maps": {netItems(t, arrays[c.net+".a"])}}
+		s := modeltest.Drawn{Net: c.net, Substrate: p.Substrate}
+		given := map[string][]stages.Data{"maps": {modeltest.Rows(t, arrays[c.net+".a"])}}
 		for port, to := range map[string]string{"subsets": "subsets", "responses": "responses",
 			"segments": "units", "differences": "differences"} {
 			given[to] = []stages.Data{stagetest.Items(r.Facts[port], r.Payloads[port]...)}
 		}
 		for i := range r.Payloads["subsets"] {
-			s.add(t, r.Payloads["segments"][i], r.Payloads["subsets"][i])
+			s.Add(t, r.Payloads["segments"][i], r.Payloads["subsets"][i])
 		}
 		if drawn[c.name] = s; *drawnFile != "" {
 			continue
