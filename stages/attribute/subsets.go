@@ -62,13 +62,8 @@ type game struct {
 
 // gameOf returns the game of item i, and its units.
 func (p Replaced) gameOf(e *stages.Env, i int) (g game, u metric.Units, height, width int, err error) {
-	t, err := stages.DecodeTensor(e.In("units", i))
-	if err == nil && len(t.Shape) != 2 {
-		err = fmt.Errorf("units of shape %v aren't those of an image", t.Shape)
-	}
-	if err == nil {
-		height, width = t.Shape[0], t.Shape[1]
-		u, err = metric.Segments(e.In("units", i), height, width)
+	if u, height, width, err = metric.Numbered(e.In("units", i)); err != nil {
+		err = fmt.Errorf("port units: %w", err)
 	}
 	if err == nil {
 		g.Subsets, err = metric.DecodeSubsets(e.In("subsets", i), u.Count)

@@ -409,7 +409,7 @@ func TestSolverMap(t *testing.T) {
 	in := map[string][]stages.Data{
 		"model":   {stagetest.Value(nil, nil)},
 		"images":  {stagetest.Items(nil, nil)},
-		"units":   {stagetest.Items(nil, stages.NewTensor([]uint32{7, 7, 9, 9, 9, 12}, 2, 3).Encode())},
+		"units":   {stagetest.Items(nil, stages.NewTensor([]uint32{0, 0, 1, 1, 1, 2}, 2, 3).Encode())},
 		"subsets": {stagetest.Items(stages.Facts{"draw": "single", "repeats": "1"}, sets.Encode())},
 		"responses": {stagetest.Items(stages.Facts{"responses": "probability,logit,correct"},
 			stages.NewTensor([]float64{.9, .8, .6, .9, .1, 9, 8, 6, 9, 1, 1, 1, 1, 1, 0}, 3, 5).Encode())},
@@ -418,6 +418,12 @@ func TestSolverMap(t *testing.T) {
 	close64(t, "logits", mapsOf(t, FeatureAblation, p, in)[0], []float64{1, 1, 3, 3, 3, 0}, 1e-6)
 	p.Share, p.Output = true, "probability"
 	close64(t, "shares", mapsOf(t, FeatureAblation, p, in)[0], []float64{.05, .05, .1, .1, .1, 0}, 1e-7)
+	gap := stages.NewTensor([]uint32{0, 0, 1, 1, 1, 3}, 2, 3).Encode()
+	in["units"] = []stages.Data{stagetest.Items(nil, gap)}
+	if _, err := stagetest.Try(FeatureAblation, p, in); err == nil ||
+		!strings.Contains(err.Error(), "port units: no pixel is of unit 2 of 4") {
+		t.Errorf("units with a gap in their numbers: %v", err)
+	}
 }
 
 // TestSolversOfManyUnits checks that a regression whose matrix wouldn't fit into memory is refused.
