@@ -40,7 +40,7 @@ publish: [implied, wired]
 `
 	p := mustParse(t, besideCatalog(), text, Overrides{})
 	checkPlan(t, p)
-	const implied = "masks~model~steps~targets~model~photos~step=5"
+	const implied = "masks~model~steps~targets~step=5"
 	for step, want := range map[string]string{
 		implied: " | model model.model | images steps.images | targets targets~model~photos.targets\n",
 		"implied": " | images steps.images | model model.model | targets targets~model~photos.targets | " +

@@ -273,8 +273,8 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 }
 
 // impliedStep finds the step of an implied cell: the one with its implementation, its parameters and the
-// steps that it reads. It is named after its output and its inputs, ranks~maps, and after parameters that
-// aren't the default.
+// steps that it reads. It is named after its output, its inputs, ranks~maps, of which implied ones have the
+// name of their output alone, and parameters that aren't the default.
 func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *Step {
 	m := &x.implied
 	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name
@@ -282,7 +282,11 @@ func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *St
 		for _, e := range in.Edges {
 			key = append(append(key, 0), e.From.Step.Name...)
 			key = binary.AppendUvarint(append(key, 0), uint64(e.Port))
-			name += "~" + e.From.Step.Name
+			from := e.From.Step.Name
+			if e.From.Step.Implied {
+				from, _, _ = strings.Cut(from, "~")
+			}
+			name += "~" + from
 		}
 	}
 	if s := m.steps[string(key)]; s != nil {
