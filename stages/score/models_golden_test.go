@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/maps"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -87,6 +88,18 @@ func TestPeersRandomisation(t *testing.T) {
 			})
 			check(t, r, "scores", 1e-12, arrays[name+"."+tt.scores].Float64s()...)
 		}
+		in := map[string][]stages.Data{}
+		for port, of := range map[string]string{"maps": ".smprt.maps", "other": ".smprt.random"} {
+			draws := map[string][]stages.Data{}
+			for k := range arrays[name+of].Shape[0] {
+				draws["maps"] = append(draws["maps"], stagetest.At(modeltest.Rows(t,
+					drawOf(arrays[name+of], k)), "draw", fmt.Sprintf("d%d", k)))
+			}
+			r := stagetest.Run(t, maps.Mean, nil, draws)
+			in[port] = []stages.Data{stagetest.Items(r.Facts["maps"], r.Payloads["maps"]...)}
+		}
+		r := stagetest.Run(t, RankCorrelation, signedRanks(), in)
+		check(t, r, "scores", 1e-12, arrays[name+".smprt"].Float64s()...)
 	}
 }
 

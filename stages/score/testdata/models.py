@@ -3,7 +3,8 @@
 For each net: "x" are the images and "xx" draws of them, "a" and "aa" their maps, gradient times input;
 "ris", "ros" and "rrs" have what Quantus makes of each draw alone, NaN where the prediction changes. "random" are
 the maps of the net with all layers random, as EfficientMPRT and MPRT have them, "off" those of another
-class that RandomLogit draws. Similarities are Spearman's: Quantus computes SSIM of maps in one row.
+class that RandomLogit draws; SmoothMPRT's are maps of each draw of noise. Similarities are Spearman's: Quantus
+computes SSIM of maps in one row. SmoothMPRT ignores the method that it is given, and calls quantus.explain.
 """
 import sys
 
@@ -36,6 +37,7 @@ class Kept:
 
 def main(out):
     nets, given = made()
+    np.random.seed(0)
     draw, found = np.random.default_rng(8), {}
     for name, net in nets.items():
         x, targets = given[name + ".x"], given[name + ".targets"]
@@ -64,6 +66,14 @@ def main(out):
             explain_func=kept, **call)
         found[f"{name}.mprt"] = np.array(list(layers.values())[-1])
         found[f"{name}.mprt.random"] = kept.maps[-1]
+        kept, own = Kept(), quantus.explain
+        quantus.explain = lambda m, x, y, **_: kept(model=m, inputs=x, targets=y)
+        layers = quantus.SmoothMPRT(similarity_func=correlation_spearman, nr_samples=DRAWS, noise_magnitude=.1,
+                                    skip_layers=True, **QUIET)(explain_func=kept, **{**call, "a_batch": None})
+        quantus.explain = own
+        found[f"{name}.smprt"] = np.array(list(layers.values())[-1])
+        found |= {f"{name}.smprt.maps": np.stack(kept.maps[:DRAWS]),
+                  f"{name}.smprt.random": np.stack(kept.maps[-DRAWS:])}
         kept = Kept()
         found[f"{name}.random-logit"] = np.array(quantus.RandomLogit(
             similarity_func=correlation_spearman, num_classes=net.out.out_features, **QUIET)(
