@@ -135,7 +135,8 @@ func stratified(r *rand.Rand, n, images int) []pathDraw {
 	return draws
 }
 
-// attribution returns the mean over draws of derivatives times ways, for an image.
+// attribution returns the mean over draws of derivatives times differences from the background, for an
+// image.
 func (x *expectation) attribution(ctx context.Context, t program.Target, to []float32,
 	draws []pathDraw) ([]float64, error) {
 	from := make([]float32, len(to))
@@ -151,9 +152,9 @@ func (x *expectation) attribution(ctx context.Context, t program.Target, to []fl
 				return nil, err
 			}
 			between(from, to, d.t, x.tangent.Point(row))
-			way := x.tangent.Tangent(row)
+			difference := x.tangent.Tangent(row)
 			for i, v := range from {
-				way[i] = to[i] - v
+				difference[i] = to[i] - v
 			}
 		}
 		if err := x.tangent.Run(ctx, weights[:len(some)]); err != nil {

@@ -220,7 +220,7 @@ func officialSamples(responses []float64) []sample {
 		}
 	}
 	slices.SortStableFunc(empty, func(a, b int) int { return cmp.Compare(shares[b], shares[a]) })
-	for _, k := range empty[:min(left, len(empty))] {
+	for _, k := range empty[:left] { // left ≤ len(empty): the other counts are at least 1
 		counts[k] = 1
 	}
 	var out []sample

@@ -74,7 +74,7 @@ func (p IDGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) erro
 	return nil
 }
 
-// A changes is what the steps of a path have added to the response so far, shared by squared derivatives.
+// changes are what the steps of a path have added to the response so far, shared by squared derivatives.
 type changes struct {
 	sum             []float64
 	shared          float64   // their sum
@@ -87,7 +87,7 @@ func newChanges(size int) *changes {
 	return &changes{sum: make([]float64, size), squares: make([]float64, size)}
 }
 
-// take goes on to the next point.
+// take adds the step from the last visited point to the next one.
 func (s *changes) take(v visit) {
 	if v.k == 0 {
 		s.first = v.response

@@ -53,9 +53,9 @@ func (w *walk) along(ctx context.Context, t program.Target, image []float32, poi
 	return nil
 }
 
-// between writes the point of the straight line between two values that has gone a share of the way.
-func between(from, to []float32, share float64, dst []float32) {
+// between writes the point at position t of the straight line between two values: 0 is from, 1 is to.
+func between(from, to []float32, t float64, dst []float32) {
 	for i, v := range from {
-		dst[i] = float32(float64(v) + float64(share*(float64(to[i])-float64(v))))
+		dst[i] = float32(float64(v) + float64(t*(float64(to[i])-float64(v))))
 	}
 }

@@ -106,7 +106,7 @@ func TestAUC(t *testing.T) {
 	bad["responses"] = "probability,logit,other"
 	fails(t, AUC, &AUCParams{Response: "top-1"},
 		map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
-		`"item-0": the curves have no response "correct"`)
+		`"item-0": there is no response "correct"`)
 	bad["responses"] = "probability"
 	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
 		"don't match their responses")

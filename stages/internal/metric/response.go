@@ -15,7 +15,7 @@ func Response(facts stages.Facts, payload []byte, name string) ([]float64, error
 	}
 	names := strings.Split(facts["responses"], ",")
 	if len(t.Shape) != 2 || t.Shape[0] != len(names) || t.Shape[1] < 2 {
-		return nil, fmt.Errorf("curves of shape %v don't match their responses %q", t.Shape,
+		return nil, fmt.Errorf("responses of shape %v aren't those of the rows %q", t.Shape,
 			facts["responses"])
 	}
 	for i, n := range names {
@@ -23,5 +23,5 @@ func Response(facts stages.Facts, payload []byte, name string) ([]float64, error
 			return t.Float64s()[i*t.Shape[1] : (i+1)*t.Shape[1]], nil
 		}
 	}
-	return nil, fmt.Errorf("the curves have no response %q, only %q", name, facts["responses"])
+	return nil, fmt.Errorf("there is no response %q, only %q", name, facts["responses"])
 }

@@ -24,7 +24,8 @@ func DecodeIndices(b []byte) (m *Indices, err error) {
 		return nil, err
 	}
 	if f.name != "PNG" {
-		return nil, errors.New("a " + f.name + " file: masks are PNG files, whose pixels are exact")
+		return nil, errors.New("a " + f.name +
+			" file: numbers of pixels are read from PNG files, whose pixels are exact")
 	}
 	err = f.guarded(b, func() error {
 		img, err := png.Decode(bytes.NewReader(b))
