@@ -13,7 +13,7 @@ import (
 type MSTCParams struct {
 	Values     string  `yaml:"values" doc:"a pixel's relevance, after summing channels: its magnitude, or its positive part" choices:"magnitude|positive"`
 	Quantile   float64 `yaml:"quantile" doc:"salient are the pixels that reach this quantile of the values" min:"0" max:"0.9999"`
-	Neighbours int     `yaml:"neighbours" doc:"how many of the nearest salient pixels a pixel is joined to, and those as near as the last" min:"1" max:"1024"`
+	Neighbours int     `yaml:"neighbours" doc:"how many of the nearest salient pixels a pixel is joined to, and those as near as the last" min:"1" max:"256"`
 }
 
 // MSTC is the minimum spanning tree compactness of Mesgari, Ma, Samek, Lapuschkin and Weber, "Structural
