@@ -10,7 +10,7 @@ import (
 type KernelSHAPParams struct {
 	Replaced
 	Draw    string `yaml:"draw" doc:"subsets of a number of units that is drawn by the weights of the Shapley kernel" choices:"shapley"`
-	Samples int    `yaml:"samples" doc:"how many subsets are drawn; 0: two for each unit, at least 200" min:"0" max:"1000000"`
+	Samples int    `yaml:"samples" doc:"how many subsets are drawn, with paired so many pairs; 0: two for each unit, at least 200" min:"0" max:"1000000"`
 	Paired  bool   `yaml:"paired" doc:"whether each subset is followed by its complement"`
 }
 

@@ -144,7 +144,8 @@ func solvingMethod[P solver](d stages.Def[P]) stages.Stage {
 // fitted are the outputs and facts of a method that fits a linear model.
 func fitted[P any](d stages.Def[P]) stages.Def[P] {
 	d.Outputs = []stages.Port{{Name: "fit", Type: stages.Scores, Doc: "the share of the variance of the " +
-		"responses that the values explain, R²; undefined where they are equal"}}
+		"responses that the values explain, R²: below 0 where their mean fits better; undefined where they " +
+		"are equal"}}
 	d.Facts = func(P, map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "share", Direction: stages.None, Low: math.Inf(-1), High: 1,
 			Tolerance: 1e-3}

@@ -37,7 +37,9 @@ Attribution Methods", CVPR 2022, section 5.2: σ = K/4, and K = 129
 at the input, 17 at the middle and 9 at the final layer, in places of the layer: inner
 layers' maps come with size: layer, and maps/upsample enlarges what is smoothed. For
 images of another size than the paper's 448 pixels give the share: 0.288 is K = 129
-there, and about as much of the layer is 17 and 9.`,
+there, and about as much of the layer is 17 and 9. A smoothed map keeps what its method
+declares, though its sum changes at the border: reflect counts some values twice, zero
+loses some.`,
 	Version:  1,
 	Relation: stages.Each,
 	Inputs:   input(),

@@ -31,7 +31,8 @@ and those with relevance that don't:
 Nguyen and Rodríguez Martínez, "On Quantitative Aspects of Model Interpretability", 2020.`,
 	Definition: ofSubsets(stages.Definition{
 		Formula: "the number of units u for which one of |a_u| < ε·max |a_u| and |f(x) − f(x_u)| < ε " +
-			"holds, and not the other; a_u = Σ |a| over u; ε = 1e-5",
+			"holds, and not the other; a_u = Σ |a| over u; ε = 1e-5; of a map of zeros the " +
+			"first holds for all",
 		Response:    "the explained class's probability, or its logit",
 		Aggregation: "a count over the units of an image, and its share of them",
 		Randomness:  "none, except for random substrates: by the experiment's seed and the image",
