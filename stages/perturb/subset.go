@@ -64,8 +64,8 @@ that scores and methods share the forward passes:
   subset: {uses: perturb/subset, in: {model: model, images: images}}
   correlation: {uses: score/faithfulness-correlation, in: {maps: maps, subsets: subset}}
 
-A method or a score that isn't wired to such a stage makes one of its own. Both are one
-only if all their parameters are equal, those too that the draw doesn't use. The defaults
+A method that isn't wired to such a stage makes one of its own, which is the same stage
+only if all parameters are equal, those too that the draw doesn't use. The defaults
 are those of faithfulness correlation, Bhatt et al., IJCAI 2020, in Quantus, with about
 the share that its subsets have of 224×224 pixels: sizes: [224] has its number.
 The subsets depend on the experiment's seed and the image alone. A Shapley kernel has
