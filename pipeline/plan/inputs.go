@@ -274,8 +274,8 @@ func (c *Cell) declaresWith(name string, values []string) string {
 	return ""
 }
 
-// sameTargets refuses a cell whose inputs are of different explained classes, as far as the stages there
-// declare them.
+// sameTargets refuses a cell whose inputs are of different explained classes, if the stages there declare
+// them.
 func (x *expander) sameTargets(m *cellBuild) (good bool) {
 	for k, p := range m.stage.Inputs {
 		other := portNamed(m.stage.Inputs, p.SameTarget)
