@@ -112,8 +112,8 @@ type Def[P any] struct {
 
 	// Declares returns what is known of the results before the stage is run, and that parameters of their
 	// readers may be taken from: see [Field]. in has what the stage on an input port declares: for every port
-	// that is wired, and for one that an implied stage feeds if that declares something. It enters keys as the
-	// value of those parameters, and no other.
+	// that is wired, and for one that an implied stage feeds if that declares something. It enters keys as
+	// the value of those parameters, and no other.
 	Declares func(p P, in map[string]Declared) Declared
 
 	// Program returns the digest of the compiled program that Run would execute. It enters the keys in
