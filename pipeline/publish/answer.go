@@ -49,8 +49,7 @@ func (f *Folder) guesses() (warnings, lines []string) {
 		all := of[stage]
 		var each []string
 		for _, g := range all {
-			// A score in multiples of chance is one of maps, of which a random one is to be at 1.
-			if g.Chance < 1 && g.Value < 2*g.Chance {
+			if g.Value < 2*g.Chance {
 				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. "+
 					"What follows says little.", g.cell, typeset.Brief(g.Value, 3),
 					typeset.Brief(g.Chance, 3)))

@@ -56,20 +56,3 @@ func TestChance(t *testing.T) {
 		t.Errorf("the answer is %q, which should have one warning and end with %q", got, want)
 	}
 }
-
-// A score in multiples of chance is 1 for a random map, which is no warning about a net.
-func TestMultiplesOfChance(t *testing.T) {
-	r := newWorld().results()
-	r.Cells = append(r.Cells, Cell{
-		Name: "localisation[method=random]", Stage: "localisation", N: 1, Definition: stages.Sum(nil),
-		Coord: []stages.Coord{{Axis: "method", ID: "random"}},
-		Scores: []Score{{"scores", stages.Measure{Direction: stages.Higher, Chance: 1},
-			Values{{"a", 1}}.items()}},
-	})
-	_, files := fresh(t, r)
-	text := files["README.md"]
-	if strings.Contains(text, "Warning") ||
-		!strings.Contains(text, "localisation: method=random 1 over 1 item; guessing gives 1.") {
-		t.Errorf("README.md is\n%s", clip(text))
-	}
-}
