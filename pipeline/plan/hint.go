@@ -29,19 +29,26 @@ func SuggestStage(name string, known []string) string {
 	return `"runexp stages" lists them`
 }
 
-// withWord suggests the few stages whose names have an unknown name and other words, such as
-// attribute/kernel-shap for attribute/shap or shap.
+// withWord suggests the stages whose names lack only the family of an unknown name, or the few whose names
+// have it and other words, such as attribute/kernel-shap for attribute/shap or shap.
 func withWord(name string, known []string) string {
 	family, words, full := strings.Cut(name, "/")
 	if !full {
 		family, words = "", name
 	}
-	var with []string
+	var whole, with []string
 	for _, k := range known {
 		of, own, _ := strings.Cut(k, "/")
-		if (of == family || !full) && words != "" && strings.Contains("-"+own+"-", "-"+words+"-") {
+		switch {
+		case words == "" || full && of != family:
+		case own == words:
+			whole = append(whole, fmt.Sprintf("%q", k))
+		case strings.Contains("-"+own+"-", "-"+words+"-"):
 			with = append(with, fmt.Sprintf("%q", k))
 		}
+	}
+	if len(whole) > 0 {
+		with = whole
 	}
 	if len(with) == 0 || len(with) > 3 {
 		return ""

@@ -9,7 +9,8 @@ import (
 
 func TestSuggestStage(t *testing.T) {
 	known := []string{"attribute/crap", "attribute/kernel-shap", "attribute/partition-shap", "attribute/rise",
-		"attribute/lrp-a", "attribute/lrp-b", "attribute/lrp-c", "attribute/lrp-d", "score/rise"}
+		"attribute/rise-again", "attribute/lrp-a", "attribute/lrp-b", "attribute/lrp-c", "attribute/lrp-d",
+		"score/rise"}
 	for name, want := range map[string]string{
 		"attribute/shap":        `did you mean "attribute/kernel-shap" or "attribute/partition-shap"?`,
 		"shap":                  `did you mean "attribute/kernel-shap" or "attribute/partition-shap"?`,
