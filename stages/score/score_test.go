@@ -109,7 +109,7 @@ func TestAUC(t *testing.T) {
 		`"item-0": there is no response "correct"`)
 	bad["responses"] = "probability"
 	fails(t, AUC, nil, map[string][]stages.Data{"curves": {stagetest.Items(bad, curve(1, 0))}},
-		"don't match their responses")
+		`responses of shape [3 2] aren't those of the rows "probability"`)
 }
 
 // TestMASUndefined checks that a score without a value is undefined by default, and 0.5 in the official

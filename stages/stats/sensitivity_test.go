@@ -186,11 +186,11 @@ func TestSensitivityRefuses(t *testing.T) {
 	none := []string{"size", "none"}
 	ok := curves(nil, none, []float64{0, 1})
 	for want, cells := range map[string][]stages.Data{
-		"no id \"none\"":           {curves(nil, []string{"size", "small"}, []float64{0, 1})},
-		"a single id":              {ok},
-		"unequal distances":        {curves(stages.Facts{"shares": "0,1"}, none, []float64{0, 1}), ok},
-		"2 points, and others 3":   {curves(nil, []string{"size", "a"}, []float64{0, 1, 1}), ok},
-		"have no response \"share": {curves(stages.Facts{"responses": "x"}, none, []float64{0, 1}), ok},
+		"no id \"none\"":         {curves(nil, []string{"size", "small"}, []float64{0, 1})},
+		"a single id":            {ok},
+		"unequal distances":      {curves(stages.Facts{"shares": "0,1"}, none, []float64{0, 1}), ok},
+		"2 points, and others 3": {curves(nil, []string{"size", "a"}, []float64{0, 1, 1}), ok},
+		"no response \"share":    {curves(stages.Facts{"responses": "x"}, none, []float64{0, 1}), ok},
 	} {
 		_, err := stagetest.Try(Sensitivity, &SensitivityParams{Of: "size", Reference: "none",
 			Response: "share", Variant: paper}, map[string][]stages.Data{"curves": cells})

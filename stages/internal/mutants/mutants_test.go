@@ -49,7 +49,7 @@ var mutants = []mutant{
 		"internal/metric.TestMonotone"},
 
 	// attribute/expected-gradients, idgi, idg and blur-ig
-	{"attribute/expected_gradients.go", "way[i] = to[i] - v", "way[i] = to[i] - 0.9*v",
+	{"attribute/expected_gradients.go", "difference[i] = to[i] - v", "difference[i] = to[i] - 0.9*v",
 		"attribute.TestPathsOfALinearNet"},
 	{"attribute/expected_gradients.go", "weights[i] = 1 / float64(len(draws))",
 		"weights[i] = 1.01 / float64(len(draws))", "attribute.TestPathsOfALinearNet"},
@@ -78,7 +78,7 @@ var mutants = []mutant{
 		"attribute.TestOwenAtOnce"},
 	{"attribute/partition_shap.go", `p.Leaves == "values"`, `p.Leaves == "pixels"`,
 		"attribute.TestPartitionSHAPLeaves"},
-	{"attribute/walk.go", "float64(share*(", "float64(0.9*share*(", "attribute.TestPathsOfALinearNet"},
+	{"attribute/walk.go", "float64(t*(", "float64(0.9*t*(", "attribute.TestPathsOfALinearNet"},
 	{"attribute/hidden.go", "i = 2*(n-1) - i", "i = 2*n - 1 - i", "attribute.TestBoxBlur"},
 	{"attribute/hidden.go", "float32(sum / area)", "float32(1.01 * sum / area)", "attribute.TestBoxBlur"},
 	{"attribute/least_squares.go", "float64(sum*(n.at(i, last)-n.at(last, last)))",
