@@ -60,7 +60,7 @@ The noise of a pixel depends on the experiment's seed and the image alone. Rong 
 			"the map, or of all with order: random",
 		Undefined: "for a map with a value that isn't a number, and with ties: index for a constant one",
 	},
-	Version:  1,
+	Version:  2,
 	Passes:   stages.Passes{Forward: "points"},
 	Relation: stages.Each,
 	Seeded:   true,
