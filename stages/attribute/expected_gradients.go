@@ -27,7 +27,7 @@ E[(x − b)·∂f/∂x at b + t·(x − b)] for images b of the background and t
 each pixel adds to the output between images of the data set and this one, also called
 GradientSHAP. Each sample draws an image and a t; all images of the background are drawn
 equally often, up to one, and the samples' t are stratified. The values of a map sum to the
-output less its mean over the images drawn, as far as the samples suffice; the port
+output less its mean over the images drawn, if the samples suffice; the port
 completeness has what is left over. The derivatives are added up inside the model's graph,
 so memory doesn't grow with the samples. Erion et al., "Improving performance of deep
 learning models with axiomatic attribution priors and expected gradients", Nature Machine

@@ -9,8 +9,8 @@ import (
 
 // Hidden are the parameters of methods that hide pixels of the image: what replaces them.
 type Hidden struct {
-	Substrate string `yaml:"substrate" doc:"what replaces hidden pixels: the blurred image, zero after normalisation, black pixels, the mean of each channel of the image, or the images on the port substrates" choices:"blur|zero|black|channel-mean|images"`
-	Kernel    int    `yaml:"kernel" doc:"blur: side in pixels of the square whose mean a pixel takes; the image is mirrored at its border" min:"1" max:"1023"`
+	Substrate string `yaml:"substrate" doc:"what replaces hidden pixels: the mean of the square around each pixel, zero after normalisation, black pixels, the mean of each channel of the image, or the images on the port substrates" choices:"box-blur|zero|black|channel-mean|images"`
+	Kernel    int    `yaml:"kernel" doc:"box-blur: side in pixels of the square whose mean a pixel takes; the image is mirrored at its border" min:"1" max:"1023"`
 }
 
 // substratesPort is the port of images that replace hidden pixels.
@@ -36,7 +36,7 @@ func (h Hidden) reference() string {
 func (h Hidden) fill(e *stages.Env, i int, n *program.Net, x, dst []float32) error {
 	pixels := n.Height * n.Width
 	switch h.Substrate {
-	case "blur":
+	case "box-blur":
 		for c := range n.Channels {
 			boxBlur(x[c*pixels:(c+1)*pixels], dst[c*pixels:(c+1)*pixels], n.Height, n.Width, h.Kernel)
 		}

@@ -38,7 +38,7 @@ Approach to Interpreting Model Predictions", NeurIPS 2017, in the library shap.`
 		Differs: "shap draws numbers without a seed, so that its maps differ from run to run where " +
 			"effects are equal, as in flat regions",
 	}, {
-		Item: "substrate", Default: "blur of kernel 128 in normalised values",
+		Item: "substrate", Default: "box-blur, kernel 128, in normalised values",
 		Differs: "shap blurs the values that its user passes, and rounds those of type uint8; its " +
 			"inpainting isn't here, wire its images to the port substrates",
 	}},
@@ -46,7 +46,7 @@ Approach to Interpreting Model Predictions", NeurIPS 2017, in the library shap.`
 	Declares: func(p PartitionSHAPParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, p.reference())
 	},
-	Defaults: PartitionSHAPParams{Common: common(), Hidden: Hidden{Substrate: "blur", Kernel: 128},
+	Defaults: PartitionSHAPParams{Common: common(), Hidden: Hidden{Substrate: "box-blur", Kernel: 128},
 		Evaluations: 500, AtOnce: 5, Leaves: "pixels"},
 })
 

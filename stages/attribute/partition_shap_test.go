@@ -143,7 +143,7 @@ func TestOfficialPartitionNets(t *testing.T) {
 		p := PartitionSHAP.NewParams().(*PartitionSHAPParams)
 		p.Evaluations, p.Leaves, p.Substrate, p.Kernel = o.Evaluations, "values", "zero", 6
 		if o.Substrate != "zero" {
-			p.Substrate = "blur"
+			p.Substrate = "box-blur"
 		}
 		got := maps(t, PartitionSHAP, p, data, pixels, []int{3, side, side}, 2)
 		near(t, fmt.Sprintf("%s, %s, %d evaluations", o.Net, o.Substrate, o.Evaluations), every(got, 7),

@@ -120,6 +120,9 @@ func TestPeersOnSegments(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(*drawnFile, b, 0o600)
 		}
-		t.Skipf("wrote %s: %v", *drawnFile, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Skipf("wrote %s, which the script of the goldens reads", *drawnFile)
 	}
 }

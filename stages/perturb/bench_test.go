@@ -43,18 +43,8 @@ func BenchmarkCurves(b *testing.B) {
 					net.path)
 			}
 			m := modeltest.Model(b, model.ONNXParams{Path: net.path, Preset: "unit"})
-			var with, without float64
-			n := net.images
-			bare(b, m, n) // compiles
-			curves(b, m, n)
-			for b.Loop() {
-				few, fewBare := curves(b, m, n), bare(b, m, n)
-				manyBare, many := bare(b, m, 4*n), curves(b, m, 4*n)
-				with, without = with+many-few, without+manyBare-fewBare
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(with/without, "curves/bare-processor")
-			b.ReportMetric(1000*bare(b, m, n)/float64(n*2*points), "ms/pass")
+			reportShare(b, "curves/bare-processor", curves, m, net.images)
+			b.ReportMetric(1000*bare(b, m, net.images)/float64(net.images*2*points), "ms/pass")
 		})
 	}
 }
@@ -82,19 +72,25 @@ func BenchmarkSubsets(b *testing.B) {
 					net.path)
 			}
 			m := modeltest.Model(b, model.ONNXParams{Path: net.path, Preset: "unit"})
-			var with, without float64
-			n := net.images
-			bare(b, m, n) // compiles
-			subsets(b, m, n)
-			for b.Loop() {
-				few, fewBare := subsets(b, m, n), bare(b, m, n)
-				manyBare, many := bare(b, m, 4*n), subsets(b, m, 4*n)
-				with, without = with+many-few, without+manyBare-fewBare
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(with/without, "subsets/bare-processor")
+			reportShare(b, "subsets/bare-processor", subsets, m, net.images)
 		})
 	}
+}
+
+// reportShare measures the processor time of a function by that of its bare passes, between some images and
+// four times as many, so that what doesn't grow with their number is left out.
+func reportShare(b *testing.B, unit string, of func(*testing.B, stages.Data, int) float64, m stages.Data,
+	images int) {
+	var with, without float64
+	bare(b, m, images) // compiles
+	of(b, m, images)
+	for b.Loop() {
+		few, fewBare := of(b, m, images), bare(b, m, images)
+		manyBare, many := bare(b, m, 4*images), of(b, m, 4*images)
+		with, without = with+many-few, without+manyBare-fewBare
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(with/without, unit)
 }
 
 // subsets returns the processor time of some images' replaced subsets, as many passes as curves has.

@@ -98,7 +98,10 @@ func TestPeersOnNets(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(*drawnFile, b, 0o600)
 		}
-		t.Skipf("wrote %s: %v", *drawnFile, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Skipf("wrote %s, which the script of the goldens reads", *drawnFile)
 	}
 	if compared["quantus"] < 7 || compared["captum"] < 5 || compared["numpy"] < 8 {
 		t.Errorf("compared scores, by peer: %v", compared)

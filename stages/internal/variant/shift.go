@@ -23,7 +23,7 @@ func (p Shift) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, err
 	return trial(ctx, p, base, base.Spec)
 }
 
-// Graph returns the base's graph behind a subtraction.
+// Graph returns the base's graph after a subtraction.
 func (p Shift) Graph(_ context.Context, base lower.Source, batch int) (*onnx.Graph, error) {
 	g, _, err := graphOf(base, batch)
 	if err != nil {
