@@ -20,6 +20,12 @@ const (
 var (
 	// u8 or f32 [3,H,W], RGB; f32 in [0,1], u8 means v/255.
 	Images = Type{"images", true, FormTensor}
+	// i64 [3,n], a text of n tokens, without padding: their ids, their types, and 1 for a special token that
+	// the tokeniser added, such as [CLS], else 0. The facts "pad" and "mask" are the ids of the tokens that
+	// fill up and that hide, absent where a tokeniser has none; "vocabulary" is the number of its ids.
+	Tokens = Type{"tokens", true, FormTensor}
+	// A text to read, as JSON: [Words], in the order of the tokens. The fact "ext" is json.
+	WordsType = Type{"words", true, FormFile}
 	// i64 [1], the explained class; [2] explains class 0 minus class 1; [3] has the head of the model in
 	// addition, and -1 where no class is subtracted.
 	Targets = Type{"targets", true, FormTensor}
@@ -111,6 +117,10 @@ type Port struct {
 	// explained class, must be equal if both do.
 	SameTarget string
 
+	// Texts marks an input of images that takes [Tokens] in their place, as an image of one row and a column a
+	// token. An experiment may call it texts.
+	Texts bool
+
 	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
 	// rewritten model refers to the original model. A reader of the port finds that payload in [Data.Base].
 	Base string
@@ -118,6 +128,23 @@ type Port struct {
 	// Accepts is the type that may be wired if Via is set: the input type of the inserted stage. Otherwise it
 	// is nil and Type applies.
 	Accepts *Type
+}
+
+// TextsName is another name of inputs with [Port.Texts].
+const TextsName = "texts"
+
+// Takes reports whether an edge of a type may be wired to this input.
+func (p *Port) Takes(t Type) bool { return t.Name == p.Wire().Name || p.Texts && t.Name == Tokens.Name }
+
+// Called reports whether an experiment may call this input so.
+func (p *Port) Called(name string) bool { return name == p.Name || p.Texts && name == TextsName }
+
+// TypeText names what the input takes, for people.
+func (p *Port) TypeText() string {
+	if p.Texts {
+		return p.Wire().Name + " or " + Tokens.Name
+	}
+	return p.Wire().Name
 }
 
 // Wire returns the type required of an edge to this input.

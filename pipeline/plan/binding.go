@@ -188,8 +188,14 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 		names = append(names, p.Name)
 	}
 	for i, in := range b.decl.inputs {
-		if k := slices.Index(names, in.port); k >= 0 {
+		k := slices.IndexFunc(r.stage.Inputs, func(p stages.Port) bool { return p.Called(in.port) })
+		if k >= 0 && r.input[k] < 0 {
 			r.input[k] = i
+			continue
+		}
+		if k >= 0 {
+			x.report(in.key, "leave one out", "%q and %q are one input of %s", b.decl.inputs[r.input[k]].port,
+				in.port, r.stage.Name)
 			continue
 		}
 		hint := r.stage.Name + " takes no inputs"
@@ -213,13 +219,13 @@ func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port
 	for _, s := range x.order[:slices.Index(x.order, b.decl)] {
 		if of := x.steps[s].bindings; len(of) > 0 && of[0] != nil {
 			for _, out := range of[0].stage.Outputs {
-				if out.Type.Name == p.Wire().Name {
+				if p.Takes(out.Type) {
 					from = append(from, s.name+"."+out.Name)
 				}
 			}
 		}
 	}
-	hint := "it takes " + p.Wire().Name
+	hint := "it takes " + p.TypeText()
 	if len(from) > 0 {
 		hint += "; there are " + strings.Join(from, ", ")
 	} else if makers := x.makers(p.Wire().Name); 0 < len(makers) && len(makers) <= 3 {

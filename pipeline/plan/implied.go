@@ -176,11 +176,11 @@ func (x *expander) upstream(c consumer, e *Edge, p, q *stages.Port) bool {
 		return false // reported already
 	}
 	outs, expected := e.From.Stage.Outputs, q.Wire()
-	if outs[e.Port].Type.Name == expected.Name {
+	if q.Takes(outs[e.Port].Type) {
 		return true
 	}
 	e.Port = portOfType(outs, expected)
-	if at := portNamed(outs, q.Name); at >= 0 && outs[at].Type.Name == expected.Name {
+	if at := portNamed(outs, q.Name); at >= 0 && q.Takes(outs[at].Type) {
 		e.Port = at
 	}
 	if e.Port < 0 {

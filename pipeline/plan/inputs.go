@@ -117,12 +117,12 @@ func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
 // with the input's name; or else the only one of the input's type.
 func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int) int {
 	in := &m.stage.Inputs[port]
-	takes := in.Wire().Name
+	takes := in.TypeText()
 	at := portNamed(from.Outputs, cmp.Or(w.port, in.Name))
 	switch {
 	case x.standIns[from]:
 		return -1
-	case m.unknown && (at >= 0 || w.port == ""), at >= 0 && from.Outputs[at].Type.Name == takes:
+	case m.unknown && (at >= 0 || w.port == ""), at >= 0 && in.Takes(from.Outputs[at].Type):
 		return at
 	}
 	var all, fit []string
@@ -130,7 +130,7 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 	for i, o := range from.Outputs {
 		name := w.from.name + "." + o.Name
 		all = append(all, name+" ("+o.Type.Name+")")
-		if o.Type.Name == takes {
+		if in.Takes(o.Type) {
 			fit, fitting = append(fit, name), i
 		}
 	}
