@@ -271,6 +271,24 @@ func (e *Env) Put(port string, i int, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, Call: i, Data: payload})
 }
 
+// Some returns an environment like e for some of its calls, without outputs.
+func (e *Env) Some(calls []int) *Env {
+	some := *e
+	some.Calls, some.Outputs, some.OutFacts = make([]Call, len(calls)), nil, nil
+	for k, i := range calls {
+		some.Calls[k] = e.Calls[i]
+	}
+	return &some
+}
+
+// Take appends the outputs of an environment that Some returned for these calls.
+func (e *Env) Take(some *Env, calls []int) {
+	for _, o := range some.Outputs {
+		o.Call = calls[o.Call]
+		e.Outputs = append(e.Outputs, o)
+	}
+}
+
 // Add appends one of the results of item i of an Expand stage. Its id is the item's id, a slash and sub.
 func (e *Env) Add(port string, i int, sub string, payload []byte) {
 	e.Outputs = append(e.Outputs, Output{Port: port, Call: i, ID: sub, Data: payload})

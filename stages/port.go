@@ -118,7 +118,7 @@ type Port struct {
 	SameTarget string
 
 	// Texts marks an input of images that takes [Tokens] in their place, as an image of one row and a column a
-	// token. An experiment may call it texts.
+	// token. An experiment may call the input images then texts.
 	Texts bool
 
 	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
@@ -130,14 +130,16 @@ type Port struct {
 	Accepts *Type
 }
 
-// TextsName is another name of inputs with [Port.Texts].
+// TextsName is another name of the input images with [Port.Texts].
 const TextsName = "texts"
 
 // Takes reports whether an edge of a type may be wired to this input.
 func (p *Port) Takes(t Type) bool { return t.Name == p.Wire().Name || p.Texts && t.Name == Tokens.Name }
 
 // Called reports whether an experiment may call this input so.
-func (p *Port) Called(name string) bool { return name == p.Name || p.Texts && name == TextsName }
+func (p *Port) Called(name string) bool {
+	return name == p.Name || p.Texts && p.Name == "images" && name == TextsName
+}
 
 // TypeText names what the input takes, for people.
 func (p *Port) TypeText() string {

@@ -12,7 +12,7 @@ import (
 
 // groupedBackward is what methods with backward passes share: their passes on the same items are answered by
 // few programs, each with one forward pass.
-var groupedBackward = stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
+var groupedBackward = program.Texts(func(ctx context.Context, parts []stages.Part) error {
 	n, err := program.Load(parts[0].Env)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ var groupedBackward = stages.SharedRun{Run: func(ctx context.Context, parts []st
 		}}
 	}
 	return runBackward(ctx, parts[0].Env, n, users)
-}}
+})
 
 // A passUser is a method: its backward passes, and what makes a map of their results for item i.
 type passUser struct {

@@ -35,6 +35,9 @@ func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, err
 	if e.Wired("baselines") {
 		return normalised("baselines", e, n)
 	}
+	if n.Text != nil {
+		return hiddenTexts(e, n, baseline)
+	}
 	image := make([]float32, n.Size())
 	if baseline == "black" {
 		for k := range image {
@@ -42,6 +45,28 @@ func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, err
 		}
 	}
 	return baselines{image}, nil
+}
+
+// hiddenTexts returns each text with all its tokens hidden, except for the special ones.
+func hiddenTexts(e *stages.Env, n *program.Net, baseline string) (out baselines, err error) {
+	id, err := n.TextID("baseline", baseline)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float32, n.Size())
+	for i := range e.Len() {
+		if err := image(e, i, n, x); err != nil {
+			return nil, err
+		}
+		t, err := program.TokensOf(e, i)
+		if err != nil {
+			return nil, err
+		}
+		hidden := make([]float32, n.Size())
+		t.Hidden(id, x, hidden)
+		out = append(out, hidden)
+	}
+	return out, nil
 }
 
 // of returns the baseline of item i.

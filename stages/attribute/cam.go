@@ -29,7 +29,7 @@ type weightRule func(value, gradient, weights []float64, response float64)
 
 // putCAM puts the map of item i of a method that needs one backward pass.
 func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weightRule) error {
-	cam, at, err := p.cam(result, rule, p.ReLU)
+	cam, at, err := p.cam(n, result, rule, p.ReLU)
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rul
 }
 
 // cam returns the class activation map at the layer, and the layer's planes.
-func (p Tapped) cam(d passResult, rule weightRule, relu bool) ([]float64, planes, error) {
-	gradient, err := p.planesOf(doubles(d.Gradient), d.Shape)
+func (p Tapped) cam(n *program.Net, d passResult, rule weightRule, relu bool) ([]float64, planes, error) {
+	gradient, err := p.planesOf(n, doubles(d.Gradient), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
 	}
-	value, err := p.planesOf(doubles(d.Value), d.Shape)
+	value, err := p.planesOf(n, doubles(d.Value), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
 	}

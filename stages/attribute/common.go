@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -146,7 +147,12 @@ func (c Common) response(n *program.Net, row []float32, t program.Target) float6
 
 // putMap puts the map of item i and warns of undefined values, which methods have that divide by an output of
 // 0.
+//
+// The map of a text loses the columns of its padding.
 func putMap(e *stages.Env, i int, m stages.Tensor) {
+	if t, err := program.TokensOf(e, i); err == nil {
+		m = columns(m, t.Len())
+	}
 	if undefined := m.Undefined(); undefined > 0 {
 		e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, m.Len())
 	}
@@ -191,4 +197,19 @@ func imageOn(port string, e *stages.Env, i int, n *program.Net, dst []float32) e
 		return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 	}
 	return nil
+}
+
+// columns returns the first columns of a map.
+func columns(m stages.Tensor, n int) stages.Tensor {
+	width := m.Shape[len(m.Shape)-1]
+	if n >= width {
+		return m
+	}
+	out := stages.Tensor{DType: m.DType, Shape: slices.Clone(m.Shape)}
+	out.Shape[len(m.Shape)-1] = n
+	size := m.DType.Size()
+	for row := range slices.Chunk(m.Raw, width*size) {
+		out.Raw = append(out.Raw, row[:n*size]...)
+	}
+	return out
 }

@@ -68,7 +68,7 @@ Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, sec
 })
 
 func (p GuidedGradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	cam, at, err := p.cam(results[0], meanGradient, true)
+	cam, at, err := p.cam(n, results[0], meanGradient, true)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 		return err
 	}
 	for i, v := range values {
-		at, err := p.planesOf(doubles(v), shape)
+		at, err := p.planesOf(n, doubles(v), shape)
 		if err != nil {
 			return err
 		}
@@ -69,16 +69,19 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 	if err != nil {
 		return ends{}, err
 	}
-	from, err := baselinesOf(e, n, baseline)
-	if err != nil {
-		return ends{}, err
+	zeros := baseline == "zero" && !e.Wired("baselines")
+	from := baselines(images[:min(1, len(images))])
+	if !zeros || n.Text == nil {
+		if from, err = baselinesOf(e, n, baseline); err != nil {
+			return ends{}, err
+		}
 	}
 	all, shape, err := n.Values(ctx, e.Slot, q.Layer, slices.Concat(images, from), e.Batch)
 	if err != nil {
 		return ends{}, err
 	}
 	x := ends{images, all[:len(images)], all[len(images):], shape}
-	if baseline == "zero" && !e.Wired("baselines") {
+	if zeros {
 		x.from = baselines{make([]float32, len(x.from[0]))}
 	}
 	return x, nil

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -73,7 +74,7 @@ func comparisonMethod[P interface {
 	unit() string // of the explained output
 }](what string, tolerance float64, d stages.Def[P]) stages.Stage {
 	d.Inputs = append(inputs(), stages.Port{
-		Name: "baselines", Type: stages.Images, Optional: true,
+		Name: "baselines", Type: stages.Images, Optional: true, Texts: true,
 		Doc: "the image that each image is compared with, of the same size; by default that of the " +
 			"parameter baseline",
 	})
@@ -116,7 +117,8 @@ func classFreeMethod[P interface {
 }](d stages.Def[P]) stages.Stage {
 	d.Inputs = []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
-		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
+		{Name: "images", Type: stages.Images, Texts: true,
+			Doc: "the explained images, of the model's size, or texts"},
 		{Name: "targets", Type: stages.Targets, Doc: "ignored: the map is the same for all classes",
 			Optional: true},
 		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
@@ -139,7 +141,7 @@ func itemwise[P any](d stages.Def[P]) stages.Stage {
 func modelFreeMethod[P any](d stages.Def[P]) stages.Stage {
 	d.Relation, d.Outputs = stages.Each, outputs()
 	d.Inputs = []stages.Port{
-		{Name: "images", Type: stages.Images, Doc: "images of the maps' size"},
+		{Name: "images", Type: stages.Images, Texts: true, Doc: "images of the maps' size, or texts"},
 		{Name: "model", Type: stages.Model, Doc: "ignored", Optional: true},
 		{Name: "targets", Type: stages.Targets, Doc: "ignored", Optional: true},
 		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
@@ -155,6 +157,9 @@ func mapImages(ctx context.Context, e *stages.Env,
 			return context.Cause(ctx)
 		}
 		t, err := stages.DecodeTensor(e.In("images", i))
+		if err == nil && modelfile.IsTokens(t) {
+			t.Shape = []int{1, 1, t.Shape[1]}
+		}
 		if err == nil && len(t.Shape) != 3 {
 			err = fmt.Errorf("an image has shape [channels, height, width], not %v", t.Shape)
 		}
@@ -184,7 +189,8 @@ func loaded(ctx context.Context, e *stages.Env,
 func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model"},
-		{Name: "images", Type: stages.Images, Doc: "the explained images, of the model's size"},
+		{Name: "images", Type: stages.Images, Texts: true,
+			Doc: "the explained images, of the model's size, or texts"},
 		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; by default the predictions " +
 			"for the original images", Optional: true, Else: "model/predict"},
 		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},

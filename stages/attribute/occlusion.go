@@ -14,7 +14,7 @@ type OcclusionParams struct {
 	Variant  string       `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
 	Window   picture.Size `yaml:"window" doc:"height and width of the window in pixels, or in places of an inner layer: one number for both or [height, width]"`
 	Stride   picture.Size `yaml:"stride" doc:"distance from one window to the next down and across, likewise"`
-	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black|mask|pad"`
 }
 
 // Validate refuses windows without a size, and strides that leave gaps between windows.

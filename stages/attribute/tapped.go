@@ -41,13 +41,16 @@ func (p Tapped) Validate() error {
 func (p Tapped) question(ctx context.Context, e *stages.Env, n *program.Net,
 	rules relevance.Policy) (lower.Question, error) {
 	q := lower.Question{Rules: rules, Probability: p.Output == "probability"}
-	if p.Layer == "input" {
+	if p.atInput(n) {
 		return q, nil
 	}
 	var err error
 	q.Layer, err = p.layer(ctx, e, n)
 	return q, err
 }
+
+// atInput reports whether maps are made at the input itself: a text is explained at its embedding.
+func (p Tapped) atInput(n *program.Net) bool { return p.Layer == "input" && n.Text == nil }
 
 // layer returns the name of the layer's value, and warns of a final layer that isn't near the output.
 func (p Tapped) layer(ctx context.Context, e *stages.Env, n *program.Net) (string, error) {
@@ -81,11 +84,11 @@ func (p Tapped) Remark(g *onnx.Graph) string {
 
 // put puts the map of item i, given values of the layer's shape.
 func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shape []int) error {
-	if p.Layer == "input" {
+	if p.atInput(n) {
 		putMap(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 		return nil
 	}
-	planes, err := p.planesOf(values, shape)
+	planes, err := p.planesOf(n, values, shape)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,10 @@ type planes struct {
 func (p planes) pixels() int { return p.height * p.width }
 
 // planesOf arranges the layer's values as planes.
-func (p Tapped) planesOf(values []float64, shape []int) (planes, error) {
+func (p Tapped) planesOf(n *program.Net, values []float64, shape []int) (planes, error) {
+	if n.Text != nil && len(shape) == 2 {
+		return byChannel(values, shape[0], 0, 1, shape[0]), nil
+	}
 	at, err := planesOf(values, shape)
 	if err != nil {
 		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
@@ -136,17 +142,22 @@ func planesOf(values []float64, shape []int) (planes, error) {
 	case 3:
 		return planes{values, shape[0], shape[1], shape[2]}, nil
 	case 2:
-		tokens, channels := shape[0], shape[1]
+		tokens := shape[0]
 		if side, others := relevance.TokenGrid(tokens); side > 0 {
-			p := planes{make([]float64, 0, side*side*channels), channels, side, side}
-			for c := range channels {
-				for t := others; t < tokens; t++ {
-					p.values = append(p.values, values[t*channels+c])
-				}
-			}
-			return p, nil
+			return byChannel(values, tokens, others, side, side), nil
 		}
 	}
 	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image",
 		slices.Clone(shape))
+}
+
+// byChannel arranges tokens [T,K] as planes: those before the first have no place.
+func byChannel(values []float64, tokens, first, height, width int) planes {
+	p := planes{make([]float64, 0, len(values)), len(values) / tokens, height, width}
+	for c := range p.channels {
+		for t := first; t < tokens; t++ {
+			p.values = append(p.values, values[t*p.channels+c])
+		}
+	}
+	return p
 }

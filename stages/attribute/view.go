@@ -23,16 +23,24 @@ type view struct {
 // number of masks, given the number of places.
 func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string,
 	masks func(height, width int) int) (view, error) {
+	if p.Layer == "input" { // of a text, too: hidden tokens are others
+		images, err := normalised("images", e, n)
+		if err != nil {
+			return view{}, err
+		}
+		from, err := baselinesOf(e, n, baseline)
+		if err != nil {
+			return view{}, err
+		}
+		m, err := n.Masked(ctx, e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
+		set := func(i int) { m.Set(images[i], from.of(i)) }
+		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
+	}
 	x, err := p.ends(ctx, e, n, baseline)
 	if err != nil {
 		return view{}, err
 	}
-	if p.Layer == "input" {
-		m, err := n.Masked(ctx, e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
-		set := func(i int) { m.Set(x.images[i], x.from.of(i)) }
-		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
-	}
-	at, err := p.planesOf(make([]float64, len(x.from.of(0))), x.shape)
+	at, err := p.planesOf(n, make([]float64, len(x.from.of(0))), x.shape)
 	if err != nil {
 		return view{}, err
 	}

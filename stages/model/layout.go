@@ -15,6 +15,7 @@ import (
 type way struct {
 	layout   string
 	channels int
+	text     *modelfile.Text // of a model that takes texts
 }
 
 // waysOf returns the interpretations of an input's axes, the likeliest first: in the layout that the
@@ -29,14 +30,14 @@ func waysOf(in onnx.Value, p ONNXParams) (out []way) {
 	for _, layout := range layouts {
 		switch c := channelsOf(in, layout); c {
 		case 1, 3:
-			out = append(out, way{layout, c})
+			out = append(out, way{layout: layout, channels: c})
 		case onnx.Free:
-			open = append(open, way{layout, 3})
+			open = append(open, way{layout: layout, channels: 3})
 		}
 	}
 	out = append(out, open...)
 	for _, r := range open {
-		out = append(out, way{r.layout, 1})
+		out = append(out, way{layout: r.layout, channels: 1})
 	}
 	return out
 }
@@ -57,6 +58,9 @@ func ambiguous(in onnx.Value, p ONNXParams) bool {
 // read reads a model and returns its interpretation. It runs the model for each interpretation of the axes
 // of its input until one succeeds.
 func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
+	if takesTexts(m, p) {
+		return readText(ctx, m, p)
+	}
 	in, err := imageInput(m, p)
 	if err != nil {
 		return out, err

@@ -27,6 +27,9 @@ const leastLooked = 6
 func looked(s modelfile.Spec) []float32 {
 	rows := max(1, s.Batch)
 	count := (leastLooked + rows - 1) / rows * rows
+	if s.Text != nil {
+		return sampleTexts(s, count, 0)
+	}
 	size := s.Size()
 	images := make([]float32, size*count)
 	copy(images, waves(min(2*size, len(images))))
@@ -116,6 +119,10 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 		copy(again[size:], images[len(images)-size*(batch-1):])
 	} else if batch > 1 {
 		for k := 1; k < batch; k++ {
+			if m.Spec.Text != nil {
+				copy(again[k*size:], sampleTexts(m.Spec, 1, k+2))
+				continue
+			}
 			scene(again[k*size:][:size], m.Spec, k+2)
 		}
 	}

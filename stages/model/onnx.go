@@ -44,6 +44,7 @@ type ONNXParams struct {
 	Input  string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
 	Output string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
 	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
+	Length int          `yaml:"length" key:"added" doc:"of a model that takes texts: the largest number of tokens; default: what the file fixes, or else the largest that it runs with, 512 at most" min:"0" max:"1000000"`
 	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
 	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
 }
@@ -190,6 +191,9 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 	}
 	if s.Sides {
 		f["outputs"] = "1"
+	}
+	if s.Text != nil {
+		textFacts(s, f)
 	}
 	return f
 }
@@ -380,6 +384,7 @@ func takesImages(in onnx.Value) error {
 // setInputShape derives batch, layout and size from the shape of an image input, read in one way.
 func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way) error {
 	s.Batch, s.Layout, s.Channels = max(0, in.Shape[0]), read.layout, read.channels
+	s.Text = read.text
 	_, y, x := axes(s.Layout)
 	h, w, err := inputSize(in.Shape[y], in.Shape[x], size)
 	if err != nil {

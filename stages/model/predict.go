@@ -39,7 +39,7 @@ port targets.`,
 	Device:   true,
 	Inputs: []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
-		{Name: "images", Type: stages.Images, Doc: "images of the model's size"},
+		{Name: "images", Type: stages.Images, Texts: true, Doc: "images of the model's size, or texts"},
 		{Name: "labels", Type: stages.Labels, Doc: "the labels, if target contains label", Optional: true},
 	},
 	Outputs: []stages.Port{

@@ -63,6 +63,9 @@ func probeImages(s modelfile.Spec) []float32 {
 	if rows == 0 {
 		rows = 2
 	}
+	if s.Text != nil {
+		return sampleTexts(s, rows, 0)
+	}
 	return waves(s.Size() * rows)
 }
 

@@ -93,7 +93,8 @@ func (p Params) check(wired func(string) bool) error {
 func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
-		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
+		{Name: "images", Type: stages.Images, Texts: true,
+			Doc: "the images, of the model's size, or texts"},
 		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank",
 			Doc: "attribution maps"},
 		{Name: "targets", Type: stages.Targets,

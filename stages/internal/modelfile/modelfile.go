@@ -1,7 +1,7 @@
 // Package modelfile is the payload of a port of type Model: an ONNX model, or a rewrite of another model,
 // with the specification that is needed to feed it images and to read its output (modelfile.go).
 // normalise.go turns an image into the model's input, by one of the presets in preset.go or by the user's
-// numbers.
+// numbers; text.go does so with the tokens of a text.
 package modelfile
 
 import (
@@ -79,6 +79,10 @@ type Spec struct {
 	// model whose graph shows them.
 	Middle string `json:"middle,omitempty"`
 	Final  string `json:"final,omitempty"`
+
+	// Text is set for a model that takes texts: its images have [TextChannels] channels, one row, and as many
+	// columns as the longest text has tokens.
+	Text *Text `json:"text,omitempty"`
 }
 
 // NoLayer stands for a layer that a rewritten model doesn't have: its values aren't values of whole images.

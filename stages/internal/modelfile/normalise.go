@@ -13,6 +13,12 @@ func (s Spec) Size() int { return s.Channels * s.Height * s.Width }
 // green, blue. The graph doesn't do it, because this way it runs once per image rather than once per batch,
 // with the same bits on every device.
 func (s Spec) Normalise(image stages.Tensor, dst []float32) error {
+	if s.Text != nil {
+		return s.text(image, dst)
+	}
+	if IsTokens(image) {
+		return fmt.Errorf("a text of %d tokens, and the model takes images", image.Shape[1])
+	}
 	if len(image.Shape) != 3 || image.Shape[0] != 3 {
 		return fmt.Errorf("an image of shape %v is not RGB", image.Shape)
 	}

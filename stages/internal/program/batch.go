@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -52,11 +53,19 @@ func (n *Net) atOnce(ctx context.Context, slot stages.Slot, cached, rows, limit 
 	if d.Class != "cpu" || n.Batch > 0 {
 		return n.Fit(rows, limit)
 	}
-	few := max(2, d.Threads, cached/n.Size())
+	few := max(2, d.Threads, cached/n.elements())
 	if few < limit {
 		few = max(few, n.outweighing(ctx, slot))
 	}
 	return n.Fit(rows, min(limit, few))
+}
+
+// elements returns the size of an image, or of a text's embedding.
+func (n *Net) elements() int {
+	if n.Text != nil {
+		return n.Width * max(modelfile.TextChannels, n.Text.Dimension)
+	}
+	return n.Size()
 }
 
 // outweighing returns how many images have as many activations as the net has weights in fully connected

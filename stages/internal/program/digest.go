@@ -83,6 +83,13 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 		}
 		return r.digest()
 	}
+	if run := d.Run; run != nil {
+		d.Run = func(ctx context.Context, p P, e *stages.Env) error {
+			return byLength(ctx, []stages.Part{{Env: e}}, func(ctx context.Context, parts []stages.Part) error {
+				return run(ctx, p, parts[0].Env)
+			})
+		}
+	}
 	s = stages.New(d)
 	return s
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Layer returns the value of the graph that a layer is: middle, final, as [relevance.Layers] finds them, or
+// Layer returns the value of the graph that a layer is: the embedding of texts for input, middle, final, as [relevance.Layers] finds them, or
 // the value with that name, or the one that simplification left of it.
 func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
 	defer onnx.Sound(&err)
@@ -28,10 +28,12 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		return "", err
 	}
 	name := layer
-	switch layer {
-	case "middle":
+	switch {
+	case layer == "input" && n.Text != nil:
+		name = n.Text.Embedding
+	case layer == "middle":
 		name = middle
-	case "final":
+	case layer == "final":
 		name = final
 	}
 	if name == modelfile.NoLayer && name != layer {
@@ -54,6 +56,9 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	if g.Shape(name) == nil {
 		return "", unknownLayer(g, layer, middle, final)
 	}
+	if n.Text != nil {
+		return name, n.checkTokens(g, layer, name)
+	}
 	return name, checkPlaces(g, layer, name)
 }
 
@@ -70,6 +75,15 @@ func unknownLayer(g *onnx.Graph, layer, middle, final string) error {
 	}
 	return stages.BadName("layer", layer, names,
 		"layer %q: no value of the model's graph, once it is simplified, is called so%s", layer, such)
+}
+
+// checkTokens returns an error if a layer's value hasn't a vector for each token of the texts.
+func (n *Net) checkTokens(g *onnx.Graph, layer, name string) error {
+	if s := g.Shape(name); len(s) != 3 || s[1] != n.Width {
+		return stages.BadField("layer", "layer %q: its value has shape %v, and not a vector for each of %d "+
+			"tokens", layer, s, n.Width)
+	}
+	return nil
 }
 
 // checkPlaces returns an error if a layer's value has tokens whose places in the image are unknown, or none.

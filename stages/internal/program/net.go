@@ -37,6 +37,9 @@ func Load(e *stages.Env) (*Net, error) {
 		return nil, fmt.Errorf("port model: %w", err)
 	}
 	n.warn = e.Warn
+	if n.Text != nil && e.Stage.Input("images") != nil && e.Wired("images") {
+		return n.ofTexts(e)
+	}
 	return n, nil
 }
 

@@ -184,8 +184,14 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 // blank returns the payload of a blank item.
 func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	h, w := on.Spec.Height, on.Spec.Width
+	if on.Spec.Text != nil && !on.Spec.Text.Fixed {
+		w = min(w, 2*shortestText)
+	}
 	switch of {
 	case stages.Images:
+		if on.Spec.Text != nil {
+			return stages.NewTensor(make([]int64, 3*w), 3, w).Encode(), true
+		}
 		return stages.NewTensor(make([]uint8, 3*h*w), 3, h, w).Encode(), true
 	case stages.Background:
 		return stages.NewTensor(make([]uint8, 2*3*h*w), 2, 3, h, w).Encode(), true
