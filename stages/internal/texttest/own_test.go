@@ -196,7 +196,7 @@ func bag() *writer {
 	x = w.op("pooled", "ReduceMean", []string{w.op("relu", "Relu", []string{x})},
 		onnx.Attr{Name: "axes", Value: []int64{2}}, onnx.Attr{Name: "keepdims", Value: 0})
 	w.op("logits", "Gemm",
-		[]string{x, w.weight("logits.weight", 0, 1.5, 24, 3), w.weight("logits.bias", 0, 0.2, 3)})
+		[]string{x, w.weight("logits.weight", 0, 0.5, 24, 3), w.weight("logits.bias", 0, 0.2, 3)})
 	return w.finish(onnxpb.TensorProto_INT64, onnx.Free, 3, "ids")
 }
 
@@ -219,6 +219,6 @@ func byteNet() *writer {
 	x = w.op("pooled", "GlobalMaxPool", []string{w.gelu("gelu2", x)})
 	x = w.op("flat", "Flatten", []string{x})
 	w.op("logits", "Gemm",
-		[]string{x, w.weight("logits.weight", 0, 0.6, 24, 4), w.weight("logits.bias", 0, 0.2, 4)})
+		[]string{x, w.weight("logits.weight", 0, 0.15, 24, 4), w.weight("logits.bias", 0, 0.2, 4)})
 	return w.finish(onnxpb.TensorProto_INT32, size, 4, "bytes")
 }
