@@ -96,21 +96,24 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 	Outputs: figurePorts(),
 	Defaults: SheetParams{Items: Selection{Count: 6}, Columns: "method", Order: "written",
 		Scale: "map", Caption: "class", Tile: 64, Width: 480, DPI: 144, Budget: 200},
-	Check: func(p SheetParams, wired func(string) bool) error {
-		switch {
-		case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
-			return stages.BadField("best", "best and worst need scores: wire by or scores")
-		case p.PerClass > 0 && !wired("labels") && !wired("targets"):
-			return stages.BadField("per_class", "per_class needs classes: wire labels or targets")
-		case p.Order == "score" && !wired("scores"):
-			return stages.BadField("order", "order: score needs scores: wire scores")
-		case wired("probability") && !wired("targets"):
-			return errors.New("a probability needs its class: wire targets too")
-		}
-		return nil
-	},
-	Run: runSheet,
+	Check: SheetParams.check,
+	Run:   runSheet,
 })
+
+// check rejects parameters whose inputs aren't wired.
+func (p SheetParams) check(wired func(string) bool) error {
+	switch {
+	case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
+		return stages.BadField("best", "best and worst need scores: wire by or scores")
+	case p.PerClass > 0 && !wired("labels") && !wired("targets"):
+		return stages.BadField("per_class", "per_class needs classes: wire labels or targets")
+	case p.Order == "score" && !wired("scores"):
+		return stages.BadField("order", "order: score needs scores: wire scores")
+	case wired("probability") && !wired("targets"):
+		return errors.New("a probability needs its class: wire targets too")
+	}
+	return nil
+}
 
 // A sheetRow is an image with its maps.
 type sheetRow struct {
@@ -202,7 +205,7 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 	}
 	others := without(axesOf(spread), column)
 	groups := rowsOf(e.Order, maps, spread, others)
-	choices, words, err := p.choose(ctx, e)
+	choices, words, err := p.picker().choose(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +314,7 @@ func (p SheetParams) open(e *stages.Env, r *sheetRow, place []stages.Coord) (fou
 	if r.photo, err = photoOf(b); err != nil {
 		return false, fmt.Errorf("image %q: %w", id, err)
 	}
-	if r.notes, err = p.notes(e, r.choice, place); err != nil {
+	if r.notes, err = notesOf(e, p.Caption, r.choice, place); err != nil {
 		return false, err
 	}
 	r.outline, err = outlineOf(e, id, place, r.photo)

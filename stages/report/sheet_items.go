@@ -57,9 +57,20 @@ type choice struct {
 	score float64 // the score by which it was selected
 }
 
+// A picker chooses the images, or texts, of a page.
+type picker struct {
+	port, noun            string // "images" and "image"
+	items                 Selection
+	perClass, best, worst int
+}
+
+func (p SheetParams) picker() picker {
+	return picker{"images", "image", p.Items, p.PerClass, p.Best, p.Worst}
+}
+
 // choose returns the images to show, in order, and the words for the caption.
-func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, words string, err error) {
-	all, err := itemsOf(ctx, slices.DeleteFunc(slices.Clone(e.Ports["images"]), func(d stages.Data) bool {
+func (p picker) choose(ctx context.Context, e *stages.Env) (list []choice, words string, err error) {
+	all, err := itemsOf(ctx, slices.DeleteFunc(slices.Clone(e.Ports[p.port]), func(d stages.Data) bool {
 		explained := func(m stages.Data) bool { return agree(m.Coord, d.Coord) }
 		return !slices.ContainsFunc(e.Ports["maps"], explained)
 	}))
@@ -67,29 +78,29 @@ func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, 
 		return nil, "", err
 	}
 	switch {
-	case p.Items.IDs != nil && p.Best+p.Worst == 0:
-		for _, id := range p.Items.IDs {
+	case p.items.IDs != nil && p.best+p.worst == 0:
+		for _, id := range p.items.IDs {
 			if !slices.ContainsFunc(all, func(ids []string) bool { return slices.Contains(ids, id) }) {
-				return nil, "", stages.BadField("items", "no image has the id %q", id)
+				return nil, "", stages.BadField("items", "no %s has the id %q", p.noun, id)
 			}
 			list = append(list, choice{id: id})
 		}
-		return list, english.Count(len(list), "chosen image"), nil
-	case p.Best+p.Worst > 0:
+		return list, english.Count(len(list), "chosen "+p.noun), nil
+	case p.best+p.worst > 0:
 		return p.extremes(ctx, e, all)
 	}
 	for _, ids := range all {
 		taken, shown := map[int64]int{}, 0
 		for _, id := range ids {
-			if shown == p.Items.Count {
+			if shown == p.items.Count {
 				break
 			}
-			if p.PerClass > 0 {
+			if p.perClass > 0 {
 				class, ok, err := classOf(e, id, nil)
 				if err != nil {
 					return nil, "", err
 				}
-				if taken[class]++; !ok || taken[class] > p.PerClass {
+				if taken[class]++; !ok || taken[class] > p.perClass {
 					continue
 				}
 			}
@@ -99,9 +110,9 @@ func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, 
 			}
 		}
 	}
-	words = "the first " + english.Count(len(list), "image")
-	if p.PerClass > 0 {
-		words += fmt.Sprintf(" with at most %d of a class", p.PerClass)
+	words = "the first " + english.Count(len(list), p.noun)
+	if p.perClass > 0 {
+		words += fmt.Sprintf(" with at most %d of a class", p.perClass)
 	}
 	return list, words, nil
 }
@@ -130,7 +141,7 @@ func itemsOf(ctx context.Context, data []stages.Data) (all [][]string, err error
 
 // extremes returns the images with the best and the worst means of the scores on the port by, or scores,
 // from the best to the worst. Of equal ones the first in order is the better one.
-func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string) ([]choice, string, error) {
+func (p picker) extremes(ctx context.Context, e *stages.Env, all [][]string) ([]choice, string, error) {
 	port := "by"
 	if !e.Wired(port) {
 		port = "scores"
@@ -165,11 +176,11 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 		return -cmp.Compare(a.score, b.score)
 	})
 	scored := len(list)
-	best := min(p.Best, scored)
-	worst := min(p.Worst, scored-best)
+	best := min(p.best, scored)
+	worst := min(p.worst, scored-best)
 	list = slices.Concat(list[:best], list[scored-worst:])
 	if len(list) == 0 {
-		return nil, "", fmt.Errorf("none of the images has a score")
+		return nil, "", fmt.Errorf("none of the %ss has a score", p.noun)
 	}
 	var ends []string
 	for _, end := range []struct {
@@ -183,7 +194,7 @@ func (p SheetParams) extremes(ctx context.Context, e *stages.Env, all [][]string
 			ends = append(ends, fmt.Sprintf("the %d %s", len(end.of), end.name))
 		}
 	}
-	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), english.Count(scored, "image"))
+	words := fmt.Sprintf("%s of %s by score", strings.Join(ends, " and "), english.Count(scored, p.noun))
 	if undefined > 0 {
 		words += fmt.Sprintf(" (%d without a score left out)", undefined)
 	}

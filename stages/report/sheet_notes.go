@@ -38,18 +38,18 @@ func scoresAt(e *stages.Env, id string, place []stages.Coord) ([]scored, error) 
 	return list, nil
 }
 
-// notes returns the text below an image: the explained class and its probability, the label if it differs,
+// notesOf returns the text below an image: the explained class and its probability, the label if it differs,
 // the score by which the image was selected, and its id, or less, depending on the parameter caption.
-func (p SheetParams) notes(e *stages.Env, c choice, place []stages.Coord) (notes []string, err error) {
-	if p.Caption != "file" && p.Caption != "none" {
+func notesOf(e *stages.Env, caption string, c choice, place []stages.Coord) (notes []string, err error) {
+	if caption != "file" && caption != "none" {
 		if notes, err = classNotes(e, c, place); err != nil {
 			return nil, err
 		}
 	}
-	if c.end != "" && p.Caption != "none" {
+	if c.end != "" && caption != "none" {
 		notes = append(notes, "score "+decimals(c.score))
 	}
-	if p.Caption == "file" || p.Caption == "both" {
+	if caption == "file" || caption == "both" {
 		notes = append(notes, c.id)
 	}
 	return notes, nil
