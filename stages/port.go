@@ -74,7 +74,7 @@ var (
 	// A table of an experiment's claims and their results. It is published as a table, but no stage accepts
 	// it as one.
 	Claims = Type{"claims", false, FormTable}
-	Figure = Type{"figure", false, FormFile} // "ext" is svg, png or pdf
+	Figure = Type{"figure", false, FormFile} // "ext" is svg, png, pdf or tex
 	Text   = Type{"text", false, FormFile}   // "ext" is md
 )
 

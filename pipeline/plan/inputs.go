@@ -138,6 +138,9 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 	if len(all) == 0 {
 		hint = from.Name + " has no outputs"
 	}
+	if other := x.ofTexts(m.stage); other != "" && slices.ContainsFunc(from.Outputs, isTokens) {
+		hint += "; " + other + " takes texts"
+	}
 	switch {
 	case at >= 0:
 		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",
@@ -154,6 +157,23 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 			"%s has %d outputs of the type %s, which the input %q takes", from.Name, len(fit), takes, in.Name)
 	}
 	return -1
+}
+
+func isTokens(p stages.Port) bool { return p.Type.Name == stages.Tokens.Name }
+
+// ofTexts returns the stage that does for texts what a stage does for images, "" if there is none: another one
+// of its family, with the same outputs, that takes words.
+func (x *expander) ofTexts(stage *stages.Stage) string {
+	family, _, _ := strings.Cut(stage.Name, "/")
+	for _, name := range x.catalog.Names() {
+		other, _ := x.catalog.Lookup(name)
+		if of, _, _ := strings.Cut(name, "/"); of == family && portOfType(other.Inputs, stages.WordsType) >= 0 &&
+			portOfType(stage.Inputs, stages.WordsType) < 0 && len(stage.Outputs) > 0 &&
+			stage.Outputs[0].Type == other.Outputs[0].Type {
+			return name
+		}
+	}
+	return ""
 }
 
 func portNamed(ports []stages.Port, name string) int {

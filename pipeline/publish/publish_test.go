@@ -732,13 +732,14 @@ func TestKindsOfFigure(t *testing.T) {
 	r := w.results()
 	cell := &r.Cells[len(r.Cells)-1]
 	cell.Figures = []Figure{{"figure", "svg", "All", []byte("<svg></svg>")},
-		{"png", "png", "All", w.picture()}, {"pdf", "pdf", "All", []byte("%PDF-1.5\nxref\nstartxref\n9\n")}}
+		{"png", "png", "All", w.picture()}, {"pdf", "pdf", "All", []byte("%PDF-1.5\nxref\nstartxref\n9\n")},
+		{"tex", "tex", "All", []byte("a\n")}}
 	_, got := fresh(t, r)
 	readme := got["README.md"]
 	for name := range got {
 		if stem, ok := strings.CutSuffix(name, ".svg"); ok && strings.Contains(readme, "]("+stem+".svg)\n") {
 			if got[stem+".png"] == "" || strings.Contains(readme, "!["+"All]("+stem+".png)") ||
-				!strings.Contains(readme, "*All* ([PNG]("+stem+".png), [PDF]("+stem+".pdf))") {
+				!strings.Contains(readme, "*All* ([PNG]("+stem+".png), [PDF]("+stem+".pdf), [TEX]("+stem+".tex))") {
 				t.Errorf("%s isn't linked once:\n%s", stem, readme)
 			}
 			return

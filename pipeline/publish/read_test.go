@@ -66,7 +66,7 @@ func TestAlike(t *testing.T) {
 func TestMarks(t *testing.T) {
 	w := newWorld()
 	for ext, data := range map[string][]byte{".png": w.picture(), ".svg": w.drawing(),
-		".pdf": []byte("%PDF-1.5\nxref\n1\nstartxref\n9\n%%EOF\n")} {
+		".pdf": []byte("%PDF-1.5\nxref\n1\nstartxref\n9\n%%EOF\n"), ".tex": []byte("\\textbf{a}\n")} {
 		want := "a -- caption with <!-- --> and \"quotes\" – ok"
 		b, err := addMark(ext, data, want)
 		if err != nil {
@@ -86,7 +86,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for ext, data := range map[string]string{".png": "no picture", ".svg": "<svg>", ".gif": "GIF",
-		".pdf": "%PDF-1.5\n"} {
+		".pdf": "%PDF-1.5\n", ".tex": "a\xff"} {
 		if _, err := addMark(ext, []byte(data), ""); err == nil {
 			t.Errorf("%s: %q was taken", ext, data)
 		}
@@ -196,7 +196,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("%q is read again as %q", text, b)
 			}
 		}
-		for _, ext := range []string{".png", ".svg", ".pdf"} {
+		for _, ext := range []string{".png", ".svg", ".pdf", ".tex"} {
 			readMark(ext, b)
 		}
 	})

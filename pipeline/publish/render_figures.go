@@ -11,12 +11,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // figuresRenderer writes figures/*, which has a file for each cell and port. The caption is in the file.
 var figuresRenderer = renderer{
-	name:  "figures",
-	files: []pattern{{"figures/*.png", "binary"}, {"figures/*.pdf", "binary"}, {"figures/*.svg", ""}},
+	name: "figures",
+	files: []pattern{{"figures/*.png", "binary"}, {"figures/*.pdf", "binary"}, {"figures/*.svg", ""},
+		{"figures/*.tex", ""}},
 	render: func(f *Folder, add func(name string, b []byte)) {
 		for _, p := range f.Pictures {
 			add(p.File, p.Data)
@@ -31,8 +33,8 @@ var figuresRenderer = renderer{
 }
 
 // A mark is the caption in a figure's file, and proves that runexp wrote it. A PNG has it in an iTXt chunk
-// with the keyword "runexp", after the chunk of the header; an SVG in a comment at its end; a PDF in a
-// comment before startxref.
+// with the keyword "runexp", after the chunk of the header; an SVG and LaTeX in a comment at their ends; a PDF
+// in a comment before startxref.
 type mark struct {
 	Caption string `json:"caption"`
 }
@@ -42,6 +44,7 @@ const (
 	pngChunk  = "iTXtrunexp\x00\x00\x00\x00\x00"
 	svgOpen   = "\n<!-- runexp "
 	svgClose  = " -->\n"
+	texOpen   = "\n% runexp "
 	pdfOpen   = "\n%runexp "
 	pdfEnd    = "\nstartxref\n"
 
@@ -58,6 +61,10 @@ func intact(file string, b []byte) error {
 	case "pdf":
 		if !bytes.HasPrefix(b, []byte("%PDF-")) || !bytes.Contains(b, []byte(pdfEnd)) {
 			return fmt.Errorf("its PDF has no beginning or no end")
+		}
+	case "tex":
+		if !utf8.Valid(b) {
+			return fmt.Errorf("its LaTeX isn't UTF-8")
 		}
 	case "png":
 		if _, err := decodePNG(b); err != nil {
@@ -94,6 +101,9 @@ func addMark(file string, b []byte, caption string) ([]byte, error) {
 		comment := svgOpen + strings.ReplaceAll(string(text), "-", `\u002d`) + svgClose
 		return append(slices.Clip(svgBody(b)), comment...), nil
 	}
+	if path.Ext(file) == ".tex" {
+		return slices.Concat(texBody(b), []byte(texOpen), text, []byte("\n")), nil
+	}
 	if path.Ext(file) == ".pdf" { // after the table of objects, whose offsets stay valid
 		i := bytes.LastIndex(b, []byte(pdfEnd))
 		return slices.Concat(b[:i], []byte(pdfOpen), text, b[i:]), nil
@@ -113,6 +123,10 @@ func readMark(file string, b []byte) (caption string, ok bool) {
 		if i := bytes.LastIndex(b, []byte(svgOpen)); i >= 0 {
 			text = bytes.TrimSuffix(b[i+len(svgOpen):], []byte(svgClose))
 		}
+	case ext == ".tex":
+		if i := bytes.LastIndex(b, []byte(texOpen)); i >= 0 {
+			text = b[i+len(texOpen):]
+		}
 	case ext == ".pdf":
 		if i := bytes.LastIndex(b, []byte(pdfOpen)); i >= 0 {
 			text, _, _ = bytes.Cut(b[i+len(pdfOpen):], []byte("\n"))
@@ -131,6 +145,14 @@ func readMark(file string, b []byte) (caption string, ok bool) {
 func svgBody(b []byte) []byte {
 	if _, ok := readMark("x.svg", b); ok {
 		b = b[:bytes.LastIndex(b, []byte(svgOpen))]
+	}
+	return bytes.TrimRight(b, "\r\n")
+}
+
+// texBody returns LaTeX without its mark and its last newlines.
+func texBody(b []byte) []byte {
+	if _, ok := readMark("x.tex", b); ok {
+		b = b[:bytes.LastIndex(b, []byte(texOpen))]
 	}
 	return bytes.TrimRight(b, "\r\n")
 }

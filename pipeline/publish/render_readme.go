@@ -104,7 +104,7 @@ func (r readme) Sections() []*section {
 
 // kinds are the extensions of a figure's files. README.md shows the first kind that the figure has, and
 // links to the others.
-var kinds = [...]string{".svg", ".png", ".pdf"}
+var kinds = [...]string{".svg", ".png", ".pdf", ".tex"}
 
 // Links returns links to the other files of a figure.
 func (r readme) Links(p *Picture) string {

@@ -69,7 +69,7 @@ type Table struct {
 // A Figure is an output port that carries a picture.
 type Figure struct {
 	Port    string
-	Ext     string // svg, png or pdf
+	Ext     string // svg, png, pdf or tex
 	Caption string // one line
 	Data    []byte
 }
@@ -87,9 +87,9 @@ type output struct {
 	cells       []cellOutput
 }
 
-// file names an output uniquely: a figure as PNG or PDF has the name of the same figure as SVG.
+// file names an output uniquely: a figure as PNG, PDF or LaTeX has the name of the same figure as SVG.
 func (o *output) file() string {
-	if o.port == "png" || o.port == "pdf" {
+	if o.port == "png" || o.port == "pdf" || o.port == "tex" {
 		return o.name + "." + o.port
 	}
 	return o.name
@@ -146,7 +146,7 @@ func outputsOf(cells []*Cell) map[string][]*output {
 func baseNames(stage, port string) [2]string {
 	full := escape(stage) + "." + escape(port)
 	switch port {
-	case stage, "score", "scores", "table", "figure", "png", "pdf":
+	case stage, "score", "scores", "table", "figure", "png", "pdf", "tex":
 		return [2]string{escape(stage), full}
 	}
 	return [2]string{full, full}

@@ -257,8 +257,8 @@ func dataURL(file string, b []byte) string {
 	return "data:" + mediaTypes[path.Ext(file)] + ";base64," + base64.StdEncoding.EncodeToString(b)
 }
 
-// addFigures adds the figures. A figure that is there as PNG and as SVG is added as SVG; PDFs aren't added,
-// since no browser displays them as images.
+// addFigures adds the figures. A figure that is there as PNG and as SVG is added as SVG; PDFs and
+// LaTeX aren't added, since no browser displays them as images.
 func (m *model) addFigures(f *publish.Folder) {
 	names := map[string]bool{}
 	for _, p := range f.Pictures {
@@ -267,7 +267,7 @@ func (m *model) addFigures(f *publish.Folder) {
 	size := 0
 	for _, p := range f.Pictures {
 		stem, isPNG := strings.CutSuffix(p.File, ".png")
-		if isPNG && names[stem+".svg"] || path.Ext(p.File) == ".pdf" {
+		if isPNG && names[stem+".svg"] || path.Ext(p.File) == ".pdf" || path.Ext(p.File) == ".tex" {
 			continue
 		}
 		if !p.Readable() {
