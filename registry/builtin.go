@@ -121,6 +121,7 @@ func Builtin() *Set {
 		report.Leaderboard,
 		report.Sheet,
 		report.Table,
+		report.Text,
 		report.Thumbnails,
 		score.ABPC,
 		score.ADCC,

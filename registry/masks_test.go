@@ -19,6 +19,7 @@ var maskReaders = map[string]string{
 	"perturb/segments": "any numbers are segments",
 	"segments/mask":    "any numbers are segments",
 	"report/sheet":     "outlines the object alone; tested there",
+	"report/text":      "underlines what is marked alone; tested there",
 }
 
 // TestIgnoredPixels checks for every stage that scores a map by a mask that pixels that don't count are left

@@ -35,6 +35,7 @@ var unreferenced = map[string]string{
 	"report/heatmap":     "a drawing",
 	"report/intervals":   "a drawing",
 	"report/sheet":       "a drawing",
+	"report/text":        "a drawing",
 	"report/thumbnails":  "a drawing",
 	"maps/rank":          "an order",
 	"maps/reduce":        "a sum",

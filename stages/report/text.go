@@ -67,7 +67,7 @@ Lines of Hebrew, Arabic and their like run from right to left, and characters th
 be seen, such as those that change the direction, are written as \u202e. SVG files show
 every script in the reader's fonts. PDF and PNG have one font, for Latin, Greek, Cyrillic
 and Hebrew: other letters are boxes there, which the caption counts, and a PDF's text can
-still be copied. The port latex has the figure as boxes of colour for \input, in your
+still be copied. The port tex has the figure as boxes of colour for \input, in your
 document's font.`,
 	Version:  1,
 	Relation: stages.Whole,
@@ -83,7 +83,7 @@ document's font.`,
 		{Name: "by", Type: stages.Scores, Doc: "scores that select the best and worst", Optional: true},
 		{Name: "masks", Type: stages.Masks, Doc: "tokens to underline", Optional: true},
 	},
-	Outputs: figurePorts(stages.Port{Name: "latex", Type: stages.Figure,
+	Outputs: figurePorts(stages.Port{Name: "tex", Type: stages.Figure,
 		Doc: "the same in LaTeX, in boxes of colour"}),
 	Defaults: TextParams{Items: Selection{Count: 6}, Rows: "method", Order: "written", Scale: "map",
 		Caption: "class", Special: "hide", Lines: 40, Size: 8.5, Width: 480, DPI: 144, Budget: 200},
@@ -139,7 +139,7 @@ func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 			e.OutFacts[port]["caption"] += boxes
 		}
 	}
-	setFile(e, "latex", "tex", []byte(s.latex(caption)), caption)
+	setFile(e, "tex", "tex", []byte(s.latex(caption)), caption)
 	return nil
 }
 

@@ -106,7 +106,7 @@ func TestTextLook(t *testing.T) {
 	one["maps"][0].Coord = nil
 	r := stagetest.Run(t, Text, textParams(func(p *TextParams) { p.Caption = "none" }), one)
 	lookAt(t, "text-one", r)
-	fmt.Println(string(r.Payloads["latex"][0]), r.Facts["pdf"])
+	fmt.Println(string(r.Payloads["tex"][0]), r.Facts["pdf"])
 	scripts := []stages.Words{
 		textOf("הסרט הזה היה נהדר (ממש!) והשחקן BERT Smith שיחק 2026 פעמים.", "הסרט", "הזה", "היה", "נהד", "##ר", "(", "ממש", "!", ")", "והשחקן", "BE", "##RT", "Smith", "שיחק", "2026", "פעמים", "."),
 		textOf("هذا الفيلم رائع جدا، والممثل ممتاز.", "هذا", "الفي", "##لم", "رائع", "جدا", "،", "وال", "##مم", "##ثل", "ممتاز", "."),
