@@ -42,8 +42,11 @@ func (s *Set) Schema() []byte {
 		}
 		for _, p := range st.Inputs {
 			edge := ref("edge")
-			edge["description"] = strings.TrimSpace(p.Wire().Name + ": " + inputDoc(p))
+			edge["description"] = strings.TrimSpace(p.TypeText() + ": " + inputDoc(p))
 			ports[p.Name] = edge
+			if p.Called(stages.TextsName) {
+				ports[stages.TextsName] = edge
+			}
 		}
 		own := "with:" + st.Name
 		defs[own] = object(with)

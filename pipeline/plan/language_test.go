@@ -160,9 +160,9 @@ func checkPlan(t testing.TB, p *Plan) {
 					if e.From.Index >= c.Index {
 						t.Errorf("%s comes before %s", c, e.From)
 					}
-					if got, want :=
-						e.From.Stage.Outputs[e.Port].Type.Name, c.Stage.Inputs[k].Type.Name; got != want {
-						t.Errorf("%s: %s hands %s to %s", c, e.From, got, want)
+					to, got := c.Stage.Inputs[k], e.From.Stage.Outputs[e.Port].Type
+					if to.Accepts = nil; !to.Takes(got) {
+						t.Errorf("%s: %s hands %s to %s", c, e.From, got.Name, to.Type.Name)
 					}
 					if i > 0 && compareCoord(in.Edges[i-1].Coord, e.Coord) >= 0 {
 						t.Errorf("%s: edges in the order %v, %v", c, in.Edges[i-1].Coord, e.Coord)

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// textsCatalog has a data set of texts, and a method that takes them in the place of images.
+func textsCatalog() fakeCatalog {
+	c := paperCatalog()
+	fake(c, "dataset/lines", stages.Each, "", "tokens, labels", noParams{})
+	fake(c, "attribute/reader", stages.Each, "images, model, baselines:images?", "maps", noParams{},
+		func(d *stages.Def[noParams]) { d.Inputs[0].Texts, d.Inputs[2].Texts = true, true })
+	return c
+}
+
+const textsText = `name: x
+stages:
+  lines: {uses: dataset/lines}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+`
+
+func TestTextsAreWiredAsImages(t *testing.T) {
+	const want = " | images lines.tokens | model model.model\n"
+	for _, in := range []string{"texts: lines", "images: lines", "texts: lines.tokens"} {
+		p := mustParse(t, textsCatalog(), textsText+"  maps: {uses: attribute/reader, in: {model: model, "+in+
+			"}}\npublish: [maps]\n", Overrides{})
+		checkPlan(t, p)
+		if d := cmp.Diff(want, stepText(t, p, "maps")); d != "" {
+			t.Errorf("%s: −want +got\n%s", in, d)
+		}
+	}
+}
+
+func TestTextsWhereImagesAre(t *testing.T) {
+	for in, want := range map[string]string{
+		"uses: attribute/reader, in: {model: model, texts: lines, images: lines}": "are one input of",
+		"uses: mosaic/grid, in: {images: lines}":                                "has no output of the type images",
+		"uses: mosaic/grid, in: {texts: lines}":                                 `has no input "texts"`,
+		"uses: attribute/reader, in: {model: model, texts: lines.labels}":         "takes images or tokens",
+		"uses: attribute/reader, in: {model: model}":                              "it takes images or tokens",
+	} {
+		ds := diagsOf(t, textsCatalog(), textsText+"  maps: {"+in+"}\npublish: [maps]\n", Overrides{})
+		if text := ds.Error(); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", in, want, text)
+		}
+	}
+}
