@@ -12,7 +12,7 @@ import (
 
 // groupedBackward is what methods with backward passes share: their passes on the same items are answered by
 // few programs, each with one forward pass.
-var groupedBackward = program.Texts(func(ctx context.Context, parts []stages.Part) error {
+var groupedBackward = program.Shared(func(ctx context.Context, parts []stages.Part) error {
 	n, err := program.Load(parts[0].Env)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func ofBlends(d stages.Definition) stages.Definition {
 // curveRun runs curves on the same maps. Images that several of them need are computed once: insertion
 // into a substrate has the images of removal in the reverse order, and deletion is removal of the most
 // relevant units.
-var curveRun = program.Texts(func(ctx context.Context, parts []stages.Part) error {
+var curveRun = program.Shared(func(ctx context.Context, parts []stages.Part) error {
 	e := parts[0].Env
 	n, err := program.Load(e)
 	if err != nil {

@@ -106,23 +106,23 @@ func (n *Net) TextID(field, token string) (int64, error) {
 	return id, nil
 }
 
-// Texts returns a shared run of stages that take images, which runs texts by their lengths.
-func Texts(run func(ctx context.Context, parts []stages.Part) error) stages.SharedRun {
+// Shared returns the work that stages share which run a model on images or texts: texts run by their lengths.
+func Shared(run func(ctx context.Context, parts []stages.Part) error) stages.SharedRun {
 	return stages.SharedRun{Run: func(ctx context.Context, parts []stages.Part) error {
 		return byLength(ctx, parts, run)
 	}}
 }
 
-// byLength calls run with the items of each length; once with all items, unless these are texts.
+// byLength calls run with the items of each length of programs; with all of them, unless they are texts.
 func byLength(ctx context.Context, parts []stages.Part,
 	run func(ctx context.Context, parts []stages.Part) error) error {
 	e := parts[0].Env
-	if p := e.Stage.Input("images"); p == nil || !p.Texts || !e.Wired("model") || e.Stage.Relation == stages.Whole {
+	if p := e.Stage.Input("images"); p == nil || !p.Texts || !e.Wired("model") {
 		return run(ctx, parts)
 	}
-	n, err := Load(&stages.Env{Stage: e.Stage, Slot: e.Slot, Ports: e.Ports})
+	n, err := LoadNet(e.Slot, e.Ports["model"][0])
 	if err != nil {
-		return err
+		return fmt.Errorf("port model: %w", err)
 	}
 	if n.Text == nil {
 		return run(ctx, parts)
