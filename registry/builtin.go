@@ -70,6 +70,8 @@ func Builtin() *Set {
 		dataset.Mean,
 		dataset.Select,
 		dataset.Shapes,
+		dataset.Text,
+		dataset.Tokens,
 		dataset.Units,
 		dataset.VOC,
 		fuse.MetaRank,

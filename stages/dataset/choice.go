@@ -24,7 +24,7 @@ type Choice struct {
 func (c Choice) check() error {
 	if c.Count > 0 && c.Sample > 0 {
 		return stages.BadField("sample", "count and sample are mutually exclusive: count takes the first "+
-			"images of the list, sample random ones")
+			"of the list, sample random ones")
 	}
 	return nil
 }
