@@ -8,7 +8,7 @@ lxt 2.1. An array is called NETWORK.WHAT. Its rows are the texts, or the tokens 
     logits, target         and the class of the largest logit, which all that follows explains
     gradient.AT.sum, .abs  of the target's logit, the sum over the components of a token and that of magnitudes,
                            AT the words' embeddings, or what the layer normalisation makes of all embeddings
-    ixg.AT                 input times gradient; placed is the sum of all embeddings before that normalisation
+    ixg.AT, .abs           input times gradient, and the sum of its magnitudes; placed is the sum of all embeddings before that normalisation
     ig.B, delta.B          captum's integrated gradients at the words' embeddings, Gauss-Legendre, 50 steps, and its
                            convergence delta; B are the tokens of the baseline where the text's aren't special, pad
                            or mask, or zero embeddings; zero.all has these for special tokens too
@@ -304,6 +304,7 @@ def network(name):
                 put(f"gradient.{at}.sum", g[:n].sum(-1))
                 put(f"gradient.{at}.abs", g[:n].abs().sum(-1))
             put(f"ixg.{at}", (x * g)[:n].sum(-1))
+            put(f"ixg.{at}.abs", (x * g)[:n].abs().sum(-1))
         if name not in ("bag", "bytes"):
             padded(net, row, target, taps)
         free = [i for i in range(n) if not row["special"][i]]
