@@ -5,18 +5,20 @@
 
 The archive has sentences rated by people: film and product reviews, tweets and
 editorials, and a lexicon of rated words. A BERT of two layers learns their sign. It
-writes reviews.onnx, tokenizer.json, reviews.csv, figure9.csv and rationales.csv into
-DIR, the folder of this script unless told otherwise, and prints what README.md says.
---dev holds back 1,000 more reviews and only prints how many the net gets right: what
-was chosen, was chosen by that. With the same versions on the same machine, the same
-call gives the same files.
+writes reviews.onnx, tokenizer.json, classes.txt, reviews.csv, rationales.jsonl and
+figure9.jsonl into DIR, the folder of this script unless told otherwise, and prints what
+README.md says. --dev holds back 1,000 more reviews and only prints how many the net
+gets right: settings were chosen by that. With the same versions on the same machine,
+the same call gives the same files.
 
 Needs torch, transformers, tokenizers, onnx and onnxruntime.
 """
 
 import argparse
+import collections
 import copy
 import csv
+import heapq
 import html
 import io
 import json
@@ -33,25 +35,30 @@ import onnx
 import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
 VOCABULARY, HIDDEN, LAYERS, HEADS, WIDE, POSITIONS = 6000, 64, 2, 4, 128, 128
-EPOCHS, BATCH, RATE, DECAY, DROPOUT, AVERAGE = 6, 64, 1.5e-3, 0.05, 0.3, 0.998
+EPOCHS, BATCH, RATE, DECAY, DROPOUT, AVERAGE = 4, 64, 1.5e-3, 0.05, 0.3, 0.998
 MASKED, JOINED, OTHERS = 0.4, 0.25, 0.5
-HELD, SHOWN, EXPLAINED = 1000, 200, 60
+HELD, SHOWN = 1000, 200
 PAD, UNK, CLS, SEP, MASK = range(5)
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-NEUTRAL = 0.5  # texts rated nearer to 0 are neither positive nor negative
+NEUTRAL = 0.5  # reviews rated nearer to 0 are neither positive nor negative
+STRONG, TELLING = 2.0, 1.5  # reviews that get a rationale, and its words, are rated so far from 0
 
 NEGATIONS = {"no", "not", "never", "without", "hardly", "neither", "nor", "cannot", "lacks", "less"}
 
+# The reviews of absLRP's Figure 9, which has no labels: a class each by our reading, and the words that the
+# figure highlights.
 FIGURE9 = [
-    ("I hate this movie and i never want to see it again ! However , I loved the leading actor so much !", "negative"),
+    ("I hate this movie and i never want to see it again ! However , I loved the leading actor so much !",
+     "negative", ["hate", "never", "loved"]),
     ("30 % good , 10 % too predictable , 60 % terrible . I guess davies won ' t be saving dr . feh after all .",
-     "negative"),
-    ("Pros : The actor performance was admiring . Cons : The script was embarrassing", "negative"),
+     "negative", ["good", "terrible", "t"]),
+    ("Pros : The actor performance was admiring . Cons : The script was embarrassing",
+     "negative", ["admiring", "embarrassing"]),
 ]
 
 
@@ -65,7 +72,8 @@ def read(archive):
     with tarfile.open(fileobj=inner) as files:
         for source in ("movieReviewSnippets", "amazonReviewSnippets", "tweets", "nytEditorialSnippets"):
             rows, seen = [], set()
-            for line in files.extractfile(f"hutto_ICWSM_2014/{source}_GroundTruth.txt").read().decode().splitlines():
+            file = files.extractfile(f"hutto_ICWSM_2014/{source}_GroundTruth.txt")
+            for line in file.read().decode().splitlines():
                 if not line.strip():
                     continue
                 _, rating, text = line.split("\t")
@@ -89,17 +97,67 @@ def clean(text):
 
 
 def learn_tokens(texts):
-    """Learns a WordPiece vocabulary, lower case, with BERT's normalisation."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    """Returns BERT's WordPiece tokeniser, lower case, with a vocabulary learned here:
+    the trainers of tokenizers order equal counts at random."""
+    normaliser, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    counts = collections.Counter(
+        w for t in texts for w, _ in splitter.pre_tokenize_str(normaliser.normalize_str(t)) if len(w) <= 100)
+    pieces = SPECIAL + learn_pieces(counts, VOCABULARY - len(SPECIAL))
+    tokenizer = Tokenizer(models.WordPiece({p: k for k, p in enumerate(pieces)}, unk_token="[UNK]",
+                                           max_input_chars_per_word=100))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normaliser, splitter
     tokenizer.decoder = decoders.WordPiece()
-    tokenizer.train_from_iterator(texts, trainers.WordPieceTrainer(
-        vocab_size=VOCABULARY, min_frequency=2, special_tokens=SPECIAL, limit_alphabet=80, show_progress=False))
-    assert [tokenizer.token_to_id(t) for t in SPECIAL] == [PAD, UNK, CLS, SEP, MASK]
+    tokenizer.add_special_tokens(SPECIAL)
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", SEP), ("[CLS]", CLS))
     tokenizer.enable_truncation(POSITIONS)
     return tokenizer
+
+
+def learn_pieces(counts, size):
+    """Joins, again and again, the two neighbours that occur most often in words, the
+    first of the alphabet among equals; returns characters and joined pieces."""
+    letters = collections.Counter()
+    for word, n in counts.items():
+        letters.update({c: n * word.count(c) for c in word})
+    known = {c for c, n in letters.items() if n >= 20}
+    words = [([c if k == 0 else "##" + c for k, c in enumerate(w)], n)
+             for w, n in sorted(counts.items()) if known.issuperset(w)]
+    pieces = sorted({p for w, _ in words for p in w})
+    found, where = collections.Counter(), collections.defaultdict(set)
+
+    def add(k, sign):
+        word, n = words[k]
+        for pair in zip(word, word[1:]):
+            found[pair] += sign * n
+            where[pair].add(k)
+
+    for k in range(len(words)):
+        add(k, 1)
+    heap = [(-n, pair) for pair, n in found.items()]
+    heapq.heapify(heap)
+    have = set(pieces)
+    while len(pieces) < size:
+        n, pair = heapq.heappop(heap)
+        if -n != found[pair]:  # it changed since it was pushed
+            if found[pair] > 0:
+                heapq.heappush(heap, (-found[pair], pair))
+            continue
+        joined = pair[0] + pair[1].removeprefix("##")
+        if joined not in have:  # other neighbours may give the same piece
+            have.add(joined)
+            pieces.append(joined)
+        for k in sorted(where.pop(pair)):
+            add(k, -1)
+            word, at = words[k][0], 0
+            while at < len(word) - 1:
+                if (word[at], word[at + 1]) == pair:
+                    word[at: at + 2] = [joined]
+                at += 1
+            add(k, 1)
+            for new in zip(word, word[1:]):
+                if joined in new:
+                    heapq.heappush(heap, (-found[new], new))
+    return pieces
 
 
 def batch_of(rows):
@@ -123,14 +181,13 @@ def draw_epoch(rows, draw):
     while order:
         ids, rating, weight = rows[order.pop()]
         if order and draw.random() < JOINED:
-            more, other, weight2 = rows[order.pop()]
-            if len(ids) + len(more) < POSITIONS:
-                ids, rating, weight = ids[:-1] + more[1:], (rating + other) / 2, max(weight, weight2)
+            more, other, most = rows[order.pop()]
+            ids, rating, weight = (ids[:-1] + more[1:])[:POSITIONS], (rating + other) / 2, max(weight, most)
         out.append((ids, rating, weight))
     return out
 
 
-def train(net, rows, epochs, seed):
+def train(net, rows, seed):
     """Trains with AdamW and returns the running average of the weights. Words are
     masked at random, up to MASKED of a text, so that texts with words masked, as
     deletion and occlusion make them, are nothing new to the net."""
@@ -138,26 +195,29 @@ def train(net, rows, epochs, seed):
     draw, noise = random.Random(seed), torch.Generator().manual_seed(seed)
     decays = [p for n, p in net.named_parameters() if p.ndim > 1]
     others = [p for n, p in net.named_parameters() if p.ndim <= 1]
-    optimizer = torch.optim.AdamW([{"params": decays, "weight_decay": DECAY}, {"params": others, "weight_decay": 0}],
-                                  lr=RATE, betas=(0.9, 0.98))
-    steps, step, began = epochs * (len(rows) // BATCH), 0, time.time()
-    for epoch in range(1, epochs + 1):
+    groups = [{"params": decays, "weight_decay": DECAY}, {"params": others, "weight_decay": 0}]
+    optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.98))
+    steps, step, began = EPOCHS * len(rows) / (1 + JOINED) / BATCH, 0, time.time()
+    for epoch in range(1, EPOCHS + 1):
         net.train()
         texts = draw_epoch(rows, draw)
-        chunks = [sorted(texts[k: k + BATCH * 20], key=lambda t: len(t[0])) for k in range(0, len(texts), BATCH * 20)]
+        near = BATCH * 20  # texts of a batch have about one length
+        chunks = [sorted(texts[k: k + near], key=lambda t: len(t[0])) for k in range(0, len(texts), near)]
         batches = [c[k: k + BATCH] for c in chunks for k in range(0, len(c), BATCH)]
         draw.shuffle(batches)
         loss_sum = 0.0
         for batch in batches:
             ids, mask = batch_of([t[0] for t in batch])
-            hide = (torch.rand(ids.shape, generator=noise) < MASKED * torch.rand(len(ids), 1, generator=noise))
+            share = MASKED * torch.rand(len(ids), 1, generator=noise)
+            hide = torch.rand(ids.shape, generator=noise) < share
             ids = torch.where(hide & (ids > MASK), MASK, ids)
             y = torch.tensor([target(t[1]) for t in batch])
             weight = torch.tensor([t[2] for t in batch])
-            logits = net(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids)).logits
+            logits = net(ids, mask, torch.zeros_like(ids)).logits
             loss = -(weight[:, None] * torch.stack([1 - y, y], 1) * logits.log_softmax(1)).sum() / len(batch)
+            done = min(step / steps, 1)
             for group in optimizer.param_groups:
-                group["lr"] = RATE * min((step + 1) / (0.08 * steps), max(0.01, 0.5 + 0.5 * math.cos(math.pi * step / steps)))
+                group["lr"] = RATE * min((step + 1) / (0.08 * steps), 0.5 + 0.5 * math.cos(math.pi * done))
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -168,7 +228,7 @@ def train(net, rows, epochs, seed):
                 for slow, fast in zip(average.parameters(), net.parameters()):
                     slow.lerp_(fast, 1 - keep)
             loss_sum += loss.item()
-        print(f"epoch {epoch:2d}  loss {loss_sum / len(batches):.4f}  {time.time() - began:.0f} s", flush=True)
+        print(f"epoch {epoch}  loss {loss_sum / len(batches):.4f}  {time.time() - began:.0f} s", flush=True)
     return average.eval()
 
 
@@ -179,7 +239,7 @@ def logits_of(net, rows):
     order = sorted(range(len(rows)), key=lambda k: len(rows[k]))
     for k in range(0, len(order), 128):
         ids, mask = batch_of([rows[i] for i in order[k: k + 128]])
-        out[order[k: k + 128]] = net(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids)).logits
+        out[order[k: k + 128]] = net(ids, mask, torch.zeros_like(ids)).logits
     return out
 
 
@@ -217,48 +277,57 @@ def export(net, path):
 
 
 def check(net, tokenizer, path, texts):
-    """Prints the largest differences of the logits: of the file and the net, and of
-    a text alone and one that padding makes longer."""
+    """Prints the largest differences of logits: of the file and the net, and of
+    texts padded to one length and each of them alone."""
     session = onnxruntime.InferenceSession(str(path))
+
+    def run(rows):
+        ids, mask = batch_of(rows)
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+        return session.run(None, {name: value.numpy() for name, value in feed.items()})[0]
+
     rows = [tokenizer.encode(t).ids for t in texts]
-    run = lambda rows: session.run(None, dict(zip(
-        ["input_ids", "attention_mask", "token_type_ids"],
-        [x.numpy() for x in (*batch_of(rows), torch.zeros_like(batch_of(rows)[0]))])))[0]
-    alone, together = np.concatenate([run([r]) for r in rows]), run(rows)
-    torch_ones = np.concatenate([logits_of(net, [r]).numpy() for r in rows])
-    print(f"{len(rows)} texts of {min(map(len, rows))} to {max(map(len, rows))} tokens: ONNX - PyTorch "
-          f"{abs(alone - torch_ones).max():.1e}, padded - alone {abs(together - alone).max():.1e}")
-    assert abs(alone - torch_ones).max() < 1e-5 and abs(together - alone).max() < 1e-5
+    alone = np.concatenate([run([r]) for r in rows])
+    off = abs(alone - np.concatenate([logits_of(net, [r]).numpy() for r in rows])).max()
+    padded = abs(run(rows) - alone).max()
+    print(f"{len(rows)} texts of {min(map(len, rows))} to {max(map(len, rows))} tokens: "
+          f"ONNX - PyTorch {off:.1e}, padded - alone {padded:.1e}")
+    assert off < 1e-5 and padded < 1e-5
 
 
 def rationale(text, label, lexicon):
     """Returns the spans, [first, after last) in characters, of the words that the
-    lexicon rates at least 1 with the sign of the label, none of them negated."""
+    lexicon rates far from 0 with the sign of the label, none of them negated."""
     words = [(m.group().lower(), m.span()) for m in re.finditer("[A-Za-z']+", text)]
     spans = []
     for k, (word, span) in enumerate(words):
         before = [w for w, _ in words[max(0, k - 3): k]]
         negated = any(w in NEGATIONS or w.endswith("n't") for w in before)
         rating = lexicon.get(word, 0) * (1 if label == "positive" else -1)
-        if rating >= 1 and not negated:
+        if rating >= TELLING and not negated:
             spans.append(list(span))
     return spans
 
 
 def write_texts(out, held, lexicon):
-    """Writes held-out reviews, half of them positive, Figure 9, and rationales."""
-    named = [(f"review-{k:04d}", t, "positive" if r > 0 else "negative") for k, (t, r) in enumerate(held)]
+    """Writes held-out reviews, half of them positive, rationales, and Figure 9."""
+    named = [(f"review-{k:04d}", t, "positive" if r > 0 else "negative", r) for k, (t, r) in enumerate(held)]
     halves = [[n for n in named if n[2] == label][: SHOWN // 2] for label in ("negative", "positive")]
     shown = sorted(halves[0] + halves[1])
-    for name, rows in (("reviews", shown), ("figure9", [(f"figure9-{k + 1}", *r) for k, r in enumerate(FIGURE9)])):
-        with open(out / f"{name}.csv", "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([("id", "text", "label"), *rows])
-    found = [(*row, rationale(row[1], row[2], lexicon)) for row in shown]
-    found = [row for row in found if row[3]][:EXPLAINED]
-    with open(out / "rationales.jsonl", "w") as file:
-        for row in found:
-            file.write(json.dumps(dict(zip(("id", "text", "label", "rationale"), row)), ensure_ascii=False) + "\n")
-    print(f"{len(shown)} reviews, {len(found)} rationales")
+    with open(out / "reviews.csv", "w", newline="") as file:
+        rows = [("id", "text", "label"), *(row[:3] for row in shown)]
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    found = [(*row[:3], rationale(row[1], row[2], lexicon)) for row in shown if abs(row[3]) >= STRONG]
+    found = [row for row in found if row[3]]
+    figure = [(f"figure9-{k + 1}", text, label, [list(re.search(rf"\b{w}\b", text).span()) for w in words])
+              for k, (text, label, words) in enumerate(FIGURE9)]
+    for name, rows in (("rationales", found), ("figure9", figure)):
+        with open(out / f"{name}.jsonl", "w") as file:
+            for row in rows:
+                line = dict(zip(("id", "text", "label", "rationale"), row))
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    (out / "classes.txt").write_text("negative\npositive\n")
+    print(f"{len(shown)} reviews, {len(found)} of them with a rationale")
 
 
 def main():
@@ -266,12 +335,12 @@ def main():
     parser.add_argument("archive")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--dev", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
 
+    began = time.time()
     texts, lexicon = read(args.archive)
     reviews = [r for r in texts.pop("movieReviewSnippets") if abs(r[1]) >= NEUTRAL]
     random.Random(32).shuffle(reviews)
@@ -291,9 +360,9 @@ def main():
         hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT, pad_token_id=PAD,
         attn_implementation="eager")
     net = BertForSequenceClassification(config)
-    print(f"{len(films)} film reviews, {len(others)} other texts and words, {tokenizer.get_vocab_size()} tokens, "
+    print(f"{len(films)} film reviews, {len(others)} other texts and words, "
           f"{sum(p.numel() for p in net.parameters())} weights", flush=True)
-    net = train(net, rows, args.epochs, args.seed)
+    net = train(net, rows, args.seed)
     with torch.no_grad():
         for p in net.parameters():
             p.copy_(p.half().float())
@@ -304,11 +373,11 @@ def main():
         return
     path = args.out / "reviews.onnx"
     export(net, path)
-    check(net, tokenizer, path, [t for t, _ in held[:50] + FIGURE9])
+    check(net, tokenizer, path, [row[0] for row in held[:50] + FIGURE9])
     tokenizer.save(str(args.out / "tokenizer.json"), pretty=False)
     write_texts(args.out, held, lexicon)
-    print(f"{path.stat().st_size} bytes")
-    for text, _ in FIGURE9:
+    print(f"{path.stat().st_size} bytes, {time.time() - began:.0f} s")
+    for text, _, _ in FIGURE9:
         p = logits_of(net, [tokenizer.encode(text).ids]).softmax(1)[0, 1].item()
         print(f"positive: {p:.3f}  {text}")
 
