@@ -4,10 +4,12 @@
 package stagetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 
@@ -143,6 +145,8 @@ func TryOn(slot stages.Slot, s stages.Stage, params any, in map[string][]stages.
 	if err := s.Run(context.Background(), params, e); err != nil {
 		return r, err
 	}
+	// Texts are run by their lengths.
+	slices.SortStableFunc(e.Outputs, func(a, b stages.Output) int { return cmp.Compare(a.Call, b.Call) })
 	for _, o := range e.Outputs {
 		if o.From != "" {
 			if o.Data, err = in[o.From][0].Load(o.Index); err != nil {
