@@ -36,6 +36,14 @@ func readRows(a program.Attention, matrix []float32) tokens {
 	return out
 }
 
+// ofItem returns the attention with the tokens that the output is read from for item i: a text's own.
+func ofItem(a program.Attention, e *stages.Env, i int) program.Attention {
+	if t, err := program.TokensOf(e, i); err == nil {
+		a.Read = slices.DeleteFunc(slices.Clone(a.Read), func(k int) bool { return k >= t.Len() })
+	}
+	return a
+}
+
 // unitRows returns, for each token that the output is read from, a row with a one at that token.
 func unitRows(a program.Attention) tokens {
 	var out tokens
@@ -48,9 +56,10 @@ func unitRows(a program.Attention) tokens {
 }
 
 // runAttention makes the map of each image from the attention of its forward pass: explain, if not nil, sets
-// the target of a row, and newMap returns the map of the item in a row.
+// the target of a row, and newMap returns the map of the item in a row, given its attention.
 func (c Common) runAttention(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention,
-	explain func(i, row int) error, newMap func(i, row int) (stages.Tensor, error)) error {
+	explain func(i, row int) error,
+	newMap func(i, row int, a program.Attention) (stages.Tensor, error)) error {
 	for from := 0; from < e.Len(); from += a.Batch {
 		to := min(from+a.Batch, e.Len())
 		for i := from; i < to; i++ {
@@ -67,7 +76,7 @@ func (c Common) runAttention(ctx context.Context, e *stages.Env, n *program.Net,
 			return err
 		}
 		for i := from; i < to; i++ {
-			m, err := newMap(i, i-from)
+			m, err := newMap(i, i-from, ofItem(a, e, i))
 			if err != nil {
 				return err
 			}

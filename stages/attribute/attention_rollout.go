@@ -53,7 +53,7 @@ func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *progr
 	if p.Order == "first-last" {
 		slices.Reverse(order)
 	}
-	return p.runAttention(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
 		rows := unitRows(a)
 		for _, k := range order {
 			matrix := a.Matrices(k, row)

@@ -47,28 +47,6 @@ func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, err
 	return baselines{image}, nil
 }
 
-// hiddenTexts returns each text with all its tokens hidden, except for the special ones.
-func hiddenTexts(e *stages.Env, n *program.Net, baseline string) (out baselines, err error) {
-	id, err := n.TextID("baseline", baseline)
-	if err != nil {
-		return nil, err
-	}
-	x := make([]float32, n.Size())
-	for i := range e.Len() {
-		if err := image(e, i, n, x); err != nil {
-			return nil, err
-		}
-		t, err := program.TokensOf(e, i)
-		if err != nil {
-			return nil, err
-		}
-		hidden := make([]float32, n.Size())
-		t.Hidden(id, x, hidden)
-		out = append(out, hidden)
-	}
-	return out, nil
-}
-
 // of returns the baseline of item i.
 func (b baselines) of(i int) []float32 { return b[min(i, len(b)-1)] }
 

@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
@@ -197,19 +196,4 @@ func imageOn(port string, e *stages.Env, i int, n *program.Net, dst []float32) e
 		return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 	}
 	return nil
-}
-
-// columns returns the first columns of a map.
-func columns(m stages.Tensor, n int) stages.Tensor {
-	width := m.Shape[len(m.Shape)-1]
-	if n >= width {
-		return m
-	}
-	out := stages.Tensor{DType: m.DType, Shape: slices.Clone(m.Shape)}
-	out.Shape[len(m.Shape)-1] = n
-	size := m.DType.Size()
-	for row := range slices.Chunk(m.Raw, width*size) {
-		out.Raw = append(out.Raw, row[:n*size]...)
-	}
-	return out
 }

@@ -81,9 +81,14 @@ func (p Tapped) ends(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		return ends{}, err
 	}
 	x := ends{images, all[:len(images)], all[len(images):], shape}
-	if zeros {
-		x.from = baselines{make([]float32, len(x.from[0]))}
+	if !zeros {
+		return x, nil
 	}
+	if n.Text != nil && p.Layer == "input" {
+		x.from, err = withoutWords(e, n, x.to)
+		return x, err
+	}
+	x.from = baselines{make([]float32, len(x.from[0]))}
 	return x, nil
 }
 

@@ -35,7 +35,7 @@ func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.N
 	if err != nil {
 		return err
 	}
-	return p.runAttention(ctx, e, n, a, nil, func(_, row int) (stages.Tensor, error) {
+	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
 		return p.patches(n, a, readRows(a, a.Matrices(len(a.Blocks)-1, row))), nil
 	})
 }

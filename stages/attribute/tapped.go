@@ -96,6 +96,9 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 		putMap(e, i, stages.NewTensor(singles(planes.values), planes.channels, planes.height, planes.width))
 		return nil
 	}
+	if n.Text != nil {
+		p.warnCancelled(e, i, planes)
+	}
 	p.putPlane(e, i, n, p.flat(planes.values, planes.pixels()), planes, "bilinear")
 	return nil
 }

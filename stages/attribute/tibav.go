@@ -79,10 +79,15 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 		a.Explain(row, t)
 		return nil
 	}
-	return p.runAttention(ctx, e, n, a, explain, func(_, row int) (stages.Tensor, error) {
+	return p.runAttention(ctx, e, n, a, explain, func(_, row int, a program.Attention) (stages.Tensor, error) {
 		switch p.Form {
 		case "full":
-			return p.reduced(doubles(a.Pixels(row)), n.Channels, n.Height, n.Width), nil
+			values, shape := a.Pixels(row)
+			if n.Text != nil {
+				at := byChannel(doubles(values), shape[0], 0, 1, shape[0])
+				return p.reduced(at.values, at.channels, at.height, at.width), nil
+			}
+			return p.reduced(doubles(values), n.Channels, n.Height, n.Width), nil
 		case "last-layer":
 			return p.patches(n, a, readRows(a, a.Matrices(0, row))), nil
 		}

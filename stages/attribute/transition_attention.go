@@ -52,12 +52,12 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 	if err != nil {
 		return err
 	}
-	x := make([]float32, n.Size())
-	return p.runAttention(ctx, e, n, a, nil, func(i, row int) (stages.Tensor, error) {
+	x, err := p.scaled(ctx, e, n, d)
+	if err != nil {
+		return err
+	}
+	return p.runAttention(ctx, e, n, a, nil, func(i, row int, a program.Attention) (stages.Tensor, error) {
 		t, err := p.target(e, i, n)
-		if err == nil {
-			err = image(e, i, n, x)
-		}
 		if err != nil {
 			return stages.Tensor{}, err
 		}
@@ -66,7 +66,7 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 		for k := last - 1; k >= p.Start; k-- {
 			rows = rows.times(a.Matrices(k, row), 1)
 		}
-		weights, err := p.integrated(ctx, d, x, t)
+		weights, err := p.integrated(ctx, d, t, a.Read, func(k int, alpha float32) { x(i, k, alpha) })
 		if err != nil {
 			return stages.Tensor{}, err
 		}
@@ -79,9 +79,29 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 	})
 }
 
-// integrated returns the rows of W that belong to the tokens the output is read from.
-func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, x []float32,
-	t program.Target) (tokens, error) {
+// scaled returns what sets a row of d to the image of item i, times alpha. Of a text, the embedding grows.
+func (p TransitionAttentionParams) scaled(ctx context.Context, e *stages.Env, n *program.Net,
+	d program.Attention) (func(i, row int, alpha float32), error) {
+	if n.Text == nil {
+		images, err := normalised("images", e, n)
+		return func(i, row int, alpha float32) {
+			to := d.Image(row)
+			for j, v := range images[i] {
+				to[j] = alpha * v
+			}
+		}, err
+	}
+	x, err := Tapped{p.Common, "image"}.ends(ctx, e, n, "zero")
+	return func(i, row int, alpha float32) {
+		copy(d.Image(row), x.images[i])
+		between(x.from.of(i), x.to[i], float64(alpha), d.Embedding(row))
+	}, err
+}
+
+// integrated returns the rows of W that belong to the tokens the output is read from; set sets a row to the
+// scaled image.
+func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, t program.Target,
+	read []int, set func(row int, alpha float32)) (tokens, error) {
 	var sum []float64 // [heads, T, T]
 	for from := 0; from < p.Steps; from += d.Batch {
 		to := min(from+d.Batch, p.Steps)
@@ -91,10 +111,7 @@ func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Att
 				alpha = float32(float64(k) / float64(p.Steps-1))
 			}
 			d.Explain(k-from, t)
-			scaled := d.Image(k - from)
-			for j, v := range x {
-				scaled[j] = alpha * v
-			}
+			set(k-from, alpha)
 		}
 		if err := d.Run(ctx); err != nil {
 			return nil, err
@@ -111,8 +128,8 @@ func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Att
 	}
 	square := d.Tokens * d.Tokens
 	heads := len(sum) / square
-	out := make(tokens, len(d.Read))
-	for k, token := range d.Read {
+	out := make(tokens, len(read))
+	for k, token := range read {
 		out[k] = make([]float64, d.Tokens)
 		for j := range d.Tokens {
 			for h := range heads {

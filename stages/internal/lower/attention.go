@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -23,7 +24,7 @@ const (
 	Relevances Glance = "relevances"
 	// LastRelevance is the relevance of the last block.
 	LastRelevance Glance = "last relevance"
-	// Pixels is the relevance of the image after all blocks, [C,H,W].
+	// Pixels is the relevance of the image after all blocks, [C,H,W], or of a text's embedding.
 	Pixels Glance = "pixels"
 	// Factors is each block's R and ∇A separately, of each head, for tests.
 	Factors Glance = "factors"
@@ -66,7 +67,7 @@ func (u *unit) attend() error {
 	case Slopes, LastRelevance:
 		at = at[len(at)-1:]
 	case Pixels:
-		at = []string{u.Input}
+		at = []string{cmp.Or(g.Root, u.Input)}
 	}
 	var relevances, slopes map[string]string
 	var err error
@@ -118,6 +119,10 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 	case Relevances, LastRelevance:
 		add(name, mean(f.Op("Relu", []string{relevance})), 1, t, t)
 	case Pixels:
+		if u.Text != nil {
+			add("pixels", relevance, u.graph.Shape(v)[1:]...)
+			return
+		}
 		add("pixels", u.leave(f, relevance), u.Channels, u.Height, u.Width)
 	case Factors:
 		add(name+"_relevance", relevance, heads, t, t)

@@ -29,8 +29,11 @@ func (u *unit) channelsFirst() error {
 
 // ChannelsFirst gives a value of the graph the layout of layers: feature maps [B,C,h,w], tokens [B,T,C] in
 // the order of the image's rows. Models like Swin have channels last, and Hiera sorts its tokens; such a
-// value is renamed, and the nodes that read it read its inverse transposition.
+// value is renamed, and the nodes that read it read its inverse transposition. Tokens of texts are in order.
 func ChannelsFirst(g *onnx.Graph, layer string) {
+	if g.Root != "" {
+		return
+	}
 	rank, axis := len(g.Shape(layer)), relevance.ChannelAxis(g, layer)
 	perm, order := toChannelsFirst(rank, axis), []int(nil)
 	if rank == 3 {

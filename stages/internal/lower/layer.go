@@ -15,6 +15,9 @@ func (u *unit) substituteLayer() error {
 		onnx.Retake(node, map[string]string{u.Layer: name})
 	}
 	u.graph.Types[name] = u.graph.Types[u.Layer]
+	if u.graph.Root == u.Layer {
+		u.graph.Root = name
+	}
 	u.graph.Before(f)
 	u.wrt[0] = name
 	return nil

@@ -55,7 +55,7 @@ var passes = []pass{
 	{"answer: explained", Comparison | ofReference, nil, (*unit).explainedNumber},
 	{"reference: paired", Comparison, nil, (*unit).pairReference},
 	{"interface: inputs", fromGraph, nil, (*unit).declareInputs},
-	{"layer: substituted", questioned, substitutes, (*unit).substituteLayer},
+	{"layer: substituted", questioned | Attention, substitutes, (*unit).substituteLayer},
 	{"preprocess", fromGraph, nil, (*unit).preprocess},
 	{"answer", questioned | Attention, nil, (*unit).answer},
 	{"attention: returned", Attention, nil, (*unit).attend},

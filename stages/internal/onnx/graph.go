@@ -21,6 +21,9 @@ type Type struct {
 type Graph struct {
 	*Model
 	Types map[string]Type // of every value: inputs, weights, outputs of nodes
+	// Root is the value that is explained in the input's place, "" for the input itself: a text's embedding.
+	// What doesn't depend on it, such as masks, counts as constant.
+	Root string
 
 	weights map[string]*onnxpb.TensorProto
 }
@@ -226,7 +229,7 @@ func (g *Graph) Clone() *Graph {
 		p.Graph.Node = append(p.Graph.Node, proto.Clone(n).(*onnxpb.NodeProto))
 	}
 	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types),
-		weights: maps.Clone(g.weights)}
+		Root: g.Root, weights: maps.Clone(g.weights)}
 }
 
 // ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, over which it sums.

@@ -44,8 +44,13 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance
 		}
 	}
 	a := Attention{Attention: found, explains: what != lower.Heads}
+	r := n.glance(what, probability)
+	if n.Text != nil && what == lower.Slopes {
+		r.Layer = g.Root
+		r.Substitute = lower.Read("values")
+	}
 	a.Program, err = n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", what, probability),
-		batch, 4*n.size, n.glance(what, probability))
+		batch, 4*n.size, r)
 	return a, err
 }
 
@@ -57,7 +62,11 @@ func (n *Net) glance(what lower.Glance, probability bool) lower.Request {
 			if what == lower.Heads {
 				return lower.ImagesInput(s)
 			}
-			return append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.Classes))
+			inputs := append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.Classes))
+			if n.Text != nil && what == lower.Slopes {
+				inputs = append(inputs, lower.In("values", s.LayerShape(s.Batch)...))
+			}
+			return inputs
 		},
 		Images: lower.Images,
 		Glance: what,
@@ -74,11 +83,17 @@ func (a Attention) Explain(i int, t Target) {
 // Image returns the input of row i's normalised image.
 func (a Attention) Image(i int) []float32 { return a.row(0, i) }
 
+// Embedding returns the input of row i's embedding, in whose place it is, for slopes at a text.
+func (a Attention) Embedding(i int) []float32 { return a.row(2, i) }
+
 // Run runs the program on the images in the rows.
 func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
 
-// Pixels returns the relevance of the pixels of row i, [C,H,W]. The next run overwrites it.
-func (a Attention) Pixels(i int) []float32 { return a.part(a.outputs[0], i) }
+// Pixels returns the relevance of the pixels of row i, [C,H,W], or of its embedding, and the shape. The next
+// run overwrites it.
+func (a Attention) Pixels(i int) ([]float32, []int) {
+	return a.part(a.outputs[0], i), a.signature.Outputs[a.output("pixels")].Shape[1:]
+}
 
 // Matrices returns a block's matrices for row i: one [T, T], or one a head. The next run overwrites them.
 func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[block], i) }

@@ -108,8 +108,11 @@ func (p *path) factor(i int) bool {
 }
 
 // grid returns the positions of the patches among t tokens: those of the last layer before node i with t
-// places or a few less, or of a square if no layer has places.
+// places or a few less, or of a square if no layer has places. The tokens of a text are a row.
 func (p *path) grid(t, i int) (first, height, width int, ok bool) {
+	if p.g.Root != "" {
+		return 0, 1, t, t == p.words()
+	}
 	for _, n := range slices.Backward(p.nodes[:i]) {
 		shape := p.g.Shape(n.Output[0])
 		if n.OpType != "Conv" && n.OpType != "MaxPool" && n.OpType != "AveragePool" || len(shape) != 4 {
@@ -122,6 +125,12 @@ func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	}
 	side, others := TokenGrid(t)
 	return others, side, side, !ok && SureGrid(p.g, t)
+}
+
+// words returns the number of a text's tokens.
+func (p *path) words() int {
+	shape := p.g.Shape(p.g.Inputs()[0].Name)
+	return shape[len(shape)-1]
 }
 
 // read returns the tokens selected after node i, or all tokens if none are.

@@ -38,12 +38,27 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 		b.group(seeds, wrt, p.Grouped)
 	}
 	b.seeds, b.wrt = slices.Sorted(maps.Keys(seeds)), wrt
+	b.fixOthers(seeds)
 	out := b.Propagate(seeds, wrt, p)
 	if b.err != nil {
 		return nil, b.err
 	}
 	b.flush(slices.Collect(maps.Values(out))...)
 	return out, nil
+}
+
+// fixOthers has what doesn't depend on a text's embedding, such as the mask of attention, count as constant.
+func (b *Builder) fixOthers(seeds map[Value]Value) {
+	if b.g.Root == "" {
+		return
+	}
+	nodes := b.between([]Value{b.g.Inputs()[0].Name}, slices.Collect(maps.Keys(seeds)))
+	on := reaches(nodes, append([]Value{b.g.Root}, b.wrt...))
+	for _, n := range nodes {
+		for _, v := range n.Output {
+			b.fixed[v] = !on[v]
+		}
+	}
 }
 
 // Propagate is [Backward] within a rule: it emits the nodes that propagate relevance from some values of the

@@ -28,7 +28,7 @@ type Builder struct {
 	ops        map[string]*Op
 	unit       Value          // placeholder for ones during the differentiation of an [opElementwise]
 	flows      map[Value]bool // values that depend on the values wrt
-	fixed      map[Value]bool // emitted values that depend on weights alone
+	fixed      map[Value]bool // emitted values that depend on weights alone, and masks of texts
 
 	// Lazily computed properties of the model's values.
 	producers    map[Value]int  // by value: the index of the node that produces it

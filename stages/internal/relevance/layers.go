@@ -57,8 +57,8 @@ func Cuts(g *onnx.Graph) []Value {
 	return out
 }
 
-// A path is the part of a model between its input and its output: the nodes that depend on the input and on
-// which the output depends, through data inputs.
+// A path is the part of a model between its input, or a text's embedding, and its output: the nodes that
+// depend on the one and on which the other depends, through data inputs.
 type path struct {
 	g          *onnx.Graph
 	near       *neighbours
@@ -78,8 +78,8 @@ func newPath(g *onnx.Graph) *path {
 	p := &path{g: g, near: newNeighbours(g), ops: operators(), producers: map[Value]int{},
 		on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
 	from := map[Value]bool{}
-	for _, v := range g.Inputs() {
-		from[v.Name] = true
+	for _, v := range p.roots() {
+		from[v] = true
 	}
 	for _, n := range g.Proto.Graph.Node {
 		if node := (onnx.Node{NodeProto: n}); slices.ContainsFunc(p.data(node),
@@ -115,8 +115,8 @@ func newPath(g *onnx.Graph) *path {
 		}
 	}
 	last := -1
-	for _, v := range g.Inputs() {
-		last = max(last, p.lastRead(v.Name))
+	for _, v := range p.roots() {
+		last = max(last, p.lastRead(v))
 	}
 	for _, n := range p.nodes {
 		p.lastReader = append(p.lastReader, last)
@@ -125,6 +125,18 @@ func newPath(g *onnx.Graph) *path {
 		}
 	}
 	return p
+}
+
+// roots returns the values where paths begin.
+func (p *path) roots() []Value {
+	if p.g.Root != "" {
+		return []Value{p.g.Root}
+	}
+	var out []Value
+	for _, v := range p.g.Inputs() {
+		out = append(out, v.Name)
+	}
+	return out
 }
 
 // data returns the inputs of a node through which values flow.

@@ -92,10 +92,11 @@ func (p LRP) Policy() Policy {
 	return Policy{Name: name, Cases: cases, Grouped: true, Apart: p.Norm != NormFolded}
 }
 
-// readsImage matches layers with weights that no other such layer precedes.
+// readsImage matches layers with weights that no other such layer precedes. A text's embedding has no bounds
+// as pixels have: the layers that read it are like all others.
 func readsImage(b *Builder, op *Op, n onnx.Node) bool {
 	l, ok := b.layer(op, n)
-	return ok && !b.behindWeights(n.Input[l.data])
+	return ok && b.g.Root == "" && !b.behindWeights(n.Input[l.data])
 }
 
 // rule converts a layer's rule to a [Rule].

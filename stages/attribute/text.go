@@ -1,0 +1,95 @@
+package attribute
+
+import (
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// hiddenTexts returns each text with all its tokens hidden, except for the special ones.
+func hiddenTexts(e *stages.Env, n *program.Net, baseline string) (out baselines, err error) {
+	id, err := n.TextID("baseline", baseline)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float32, n.Size())
+	for i := range e.Len() {
+		if err := image(e, i, n, x); err != nil {
+			return nil, err
+		}
+		t, err := program.TokensOf(e, i)
+		if err != nil {
+			return nil, err
+		}
+		hidden := make([]float32, n.Size())
+		t.Hidden(id, x, hidden)
+		out = append(out, hidden)
+	}
+	return out, nil
+}
+
+// withoutWords returns the embeddings of texts with zeros for their tokens, except for the special ones.
+func withoutWords(e *stages.Env, n *program.Net, embeddings [][]float32) (baselines, error) {
+	out := make(baselines, len(embeddings))
+	for i, x := range embeddings {
+		t, err := program.TokensOf(e, i)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = slices.Clone(x)
+		size := len(x) / n.Width
+		for k, special := range t.Special {
+			if !special {
+				clear(out[i][k*size : (k+1)*size])
+			}
+		}
+	}
+	return out, nil
+}
+
+// columns returns the first columns of a map.
+func columns(m stages.Tensor, n int) stages.Tensor {
+	width := m.Shape[len(m.Shape)-1]
+	if n >= width {
+		return m
+	}
+	out := stages.Tensor{DType: m.DType, Shape: slices.Clone(m.Shape)}
+	out.Shape[len(m.Shape)-1] = n
+	size := m.DType.Size()
+	for row := range slices.Chunk(m.Raw, width*size) {
+		out.Raw = append(out.Raw, row[:n*size]...)
+	}
+	return out
+}
+
+// cancels is the share of the magnitudes below which the sum of a token's components is rounding noise.
+const cancels = 1e-5
+
+// warnCancelled warns of a text whose map has nothing but sums that cancel, as those of a derivative do before
+// a LayerNormalization.
+func (c Common) warnCancelled(e *stages.Env, i int, at planes) {
+	if c.Reduce != metric.Sum && c.Reduce != metric.AbsSum {
+		return
+	}
+	t, err := program.TokensOf(e, i)
+	if err != nil {
+		return
+	}
+	largest, magnitude := 0.0, 0.0
+	for k := range t.Len() {
+		sum, size := 0.0, 0.0
+		for channel := range at.channels {
+			v := at.channel(channel)[k]
+			sum += v
+			size += math.Abs(v)
+		}
+		largest, magnitude = max(largest, math.Abs(sum)), max(magnitude, size)
+	}
+	if largest <= cancels*magnitude && magnitude > 0 {
+		e.WarnItem(i, "the components of each token sum to 0 but for rounding, as those of derivatives before "+
+			"a LayerNormalization do: reduce: sum-abs adds their magnitudes")
+	}
+}

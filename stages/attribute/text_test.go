@@ -1,0 +1,123 @@
+package attribute
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/texttest"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// A textCase is a network of texts, its texts, and what independent implementations compute of them.
+type textCase struct {
+	in      map[string][]stages.Data
+	texts   []texttest.Text
+	goldens map[string]npy.Array
+}
+
+// floats are the files of networks in single precision with an attention mask.
+var floats = []string{"bert.trace", "bert.dynamo", "bert.optimum", "distilbert.trace", "distilbert.optimum",
+	"roberta.dynamo", "roberta.optimum", "deberta.optimum", "electra.dynamo", "mpnet.trace", "fixed.own"}
+
+// readText reads a network and its texts, and explains the classes of the goldens.
+func readText(t testing.TB, file string) textCase {
+	t.Helper()
+	network := texttest.Network(file)
+	c := textCase{texts: texttest.Texts(t, network), goldens: texttest.Goldens(t, network)}
+	var items, targets [][]byte
+	for i, x := range c.texts {
+		items = append(items, tokensOf(x))
+		targets = append(targets, stages.NewTensor([]int64{c.goldens["target"].Int64s()[i]}, 1).Encode())
+	}
+	c.in = map[string][]stages.Data{
+		"model":   {modeltest.Model(t, model.ONNXParams{Path: texttest.Path(t, file)})},
+		"images":  {stagetest.Items(textFacts(network), items...)},
+		"targets": {stagetest.Items(nil, targets...)},
+	}
+	return c
+}
+
+func tokensOf(x texttest.Text) []byte {
+	return stages.NewTensor(slices.Concat(x.IDs, x.Types, x.Special), 3, len(x.IDs)).Encode()
+}
+
+func textFacts(network string) stages.Facts {
+	switch network {
+	case "roberta", "mpnet":
+		return stages.Facts{"pad": "1", "mask": "4"}
+	case "bytes":
+		return stages.Facts{"pad": "256"}
+	}
+	return stages.Facts{"pad": "0", "mask": "4"}
+}
+
+// flat returns the values of the maps of all texts, one after the other.
+func (c textCase) flat(t *testing.T, s stages.Stage, params any) (out []float32) {
+	t.Helper()
+	for i, m := range mapsOf(t, s, params, c.in) {
+		if len(m) != len(c.texts[i].IDs) {
+			t.Fatalf("%s: text %d of %d tokens has a map of %d", s.Name, i, len(c.texts[i].IDs), len(m))
+		}
+		out = append(out, singles(m)...)
+	}
+	return out
+}
+
+// text32 is the tolerance of what is computed in double precision, relative to the largest.
+const text32 = 5e-6
+
+// TestTextGoldens holds methods on texts against independent implementations in double precision.
+func TestTextGoldens(t *testing.T) {
+	ig := func(baseline string) *IntegratedGradientsParams {
+		return &IntegratedGradientsParams{tapped(), 50, "gauss-legendre", baseline}
+	}
+	for _, file := range stagetest.Sample(t, 3, floats) {
+		c := readText(t, file)
+		for _, tt := range []struct {
+			key       string
+			stage     stages.Stage
+			params    any
+			tolerance float64
+		}{
+			{"gradient.words.abs", Saliency, &SaliencyParams{tapped(), true}, text32},
+			{"ixg.words", InputXGradient, &InputXGradientParams{tapped()}, text32},
+			{"ig.pad", IntegratedGradients, ig("pad"), text32},
+			{"ig.mask", IntegratedGradients, ig("mask"), text32},
+			{"ig.zero", IntegratedGradients, ig("zero"), text32},
+			{"raw", RawAttention, &RawAttentionParams{common()}, text32},
+			{"rollout", AttentionRollout, &AttentionRolloutParams{Common: common(), Normalise: true,
+				Order: "last-first"}, text32},
+		} {
+			want, ok := c.goldens[tt.key]
+			if !ok {
+				t.Logf("%s: no %s", file, tt.key)
+				continue
+			}
+			if file == "deberta.optimum" && tt.key == "ixg.words" {
+				continue // 0: its normalisation has nothing but the words
+			}
+			near(t, file+": "+tt.key, c.flat(t, tt.stage, tt.params), want.Float32s(), tt.tolerance)
+		}
+	}
+}
+
+// TestCancelledText checks the warning of derivatives that sum to 0 at each token, and that magnitudes have
+// none.
+func TestCancelledText(t *testing.T) {
+	c := readText(t, "bert.trace")
+	for reduce, want := range map[metric.Reduction]int{metric.Sum: 8, metric.AbsSum: 8, metric.SumAbs: 0} {
+		p := &SaliencyParams{tapped(), false}
+		p.Reduce = reduce
+		if w := stagetest.Run(t, Saliency, p, c.in).Warnings; len(w) != want {
+			t.Errorf("reduce: %s: %d warnings, want %d: %q", reduce, len(w), want, w)
+		}
+	}
+	if w := stagetest.Run(t, InputXGradient, nil, c.in).Warnings; len(w) > 0 {
+		t.Errorf("input times gradient: %q", w)
+	}
+}
