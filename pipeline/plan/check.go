@@ -113,10 +113,20 @@ func (x *expander) readsStandIn(c *Cell) bool {
 	})
 }
 
-// wired reports whether an input port has an edge.
+// wired reports whether an input port has an edge; of [stages.TextsName], whether images are texts.
 func (c *Cell) wired(port string) bool {
 	k := portNamed(c.Stage.Inputs, port)
+	if k < 0 && port == stages.TextsName {
+		k = slices.IndexFunc(c.Stage.Inputs, func(p stages.Port) bool { return p.Called(port) })
+		return k >= 0 && ofTexts(c.Inputs[k].Edges)
+	}
 	return k >= 0 && len(c.Inputs[k].Edges) > 0
+}
+
+// ofTexts reports whether edges come from an output of texts.
+func ofTexts(edges []Edge) bool {
+	return len(edges) > 0 && edges[0].Port >= 0 &&
+		edges[0].From.Stage.Outputs[edges[0].Port].Type.Name == stages.Tokens.Name
 }
 
 // split returns the errors that errors.Join joined.

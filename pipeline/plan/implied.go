@@ -137,9 +137,15 @@ func (x *expander) imply(c consumer, p *stages.Port, edges []Edge, wired []Input
 }
 
 // edgesOf returns the edges of the input with a name; nil if there is none, or if one is set and there are
-// several.
+// several. Texts are those on the input images.
 func edgesOf(ports []stages.Port, wired []Input, name string, one bool) []Edge {
 	k := portNamed(ports, name)
+	if name == stages.TextsName && k < 0 {
+		k = slices.IndexFunc(ports, func(p stages.Port) bool { return p.Called(name) })
+		if k >= 0 && !ofTexts(wired[k].Edges) {
+			k = -1
+		}
+	}
 	if k < 0 || one && len(wired[k].Edges) != 1 {
 		return nil
 	}

@@ -21,8 +21,8 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 	d.Inputs, d.Outputs = blendInputs(), outputs()
 	d.Shared, d.Passes = &curveRun, stages.Passes{Forward: "points"}
 	d.Check = func(p P, wired func(string) bool) error {
-		common, _ := p.curve()
-		return common.check(wired)
+		common, direction := p.curve()
+		return common.checkCurve(direction, wired)
 	}
 	d.Facts = func(p P, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		common, direction := p.curve()
@@ -53,6 +53,9 @@ var curveRun = program.Shared(func(ctx context.Context, parts []stages.Part) err
 		return err
 	}
 	blends, traces := blendsOf(parts, n)
+	if n.Text != nil {
+		return runTexts(ctx, n, blends, traces)
+	}
 	most := 0
 	for _, b := range blends {
 		most = max(most, b.count(traces, b.params.units(n.Height, n.Width), max(n.Height, n.Width)))

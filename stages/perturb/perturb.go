@@ -5,7 +5,7 @@
 // their parameters and ports, points.go the points of a curve, order.go the order in which pixels, regions or
 // segments are replaced, substrate.go the replacing pixels, and blending.go runs them. They blend image and
 // substrate in the graph, where a point is a single number, and cells on the same maps share the points that
-// they have in common. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
+// they have in common. text.go does so with tokens of texts. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
 // the segments of images.
 //
 // subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them.
@@ -16,12 +16,13 @@
 //
 // Curves have these facts:
 //
-//   - responses: the names of the rows, "probability,logit,correct".
+//   - responses: the names of the rows, "probability,logit,correct", of texts also "changed": how many tokens
+//     have been replaced, or inserted.
 //   - order: "insertion", "deletion", "morf", "lerf" or "random"; "information" on those of perturb/pic,
 //     "masked" on those of perturb/soft-mask, "whole" on those of perturb/response. An insertion starts at
 //     the substrate, a curve over information at the random pixels, any other at the image.
 //   - direction: whether a larger area under the curve is better: "higher", "lower"; "none" in random order.
-//   - unit: what is replaced, "region" or "segment"; absent for pixels.
+//   - unit: what is replaced, "region", "segment" or, of texts, "token"; absent for pixels.
 //   - shares: the share of the units that is replaced, or inserted, at each point, as "0,0.1,0.25": the
 //     requested one, even if it is rounded down to whole units. It is absent if the points are equidistant
 //     from 0 to 1, up to rounding and a smaller last step.
@@ -35,18 +36,19 @@ package perturb
 
 import (
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/metric"
 )
 
 // Params are the parameters common to the stages that blend images with a substrate.
 type Params struct {
-	Substrate string    `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, that of each channel of the region or segment, or the images on the port substrates" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images"`
+	Substrate string    `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, that of each channel of the region or segment, or the images on the port substrates; of texts, whose special tokens stay, the token that masks or the one that pads, which the model attends to, or removal, by which the other tokens move up" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images|mask|pad|removal"`
 	Kernel    int       `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64   `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
 	Step      int       `yaml:"step" doc:"pixels, regions or segments replaced per step; 0: see steps" min:"0"`
-	Steps     int       `yaml:"steps" doc:"number of steps of equal size, unless step is given; 0: as many pixels per step as the image's longer side has, or one region" min:"0"`
-	Values    string    `yaml:"values" doc:"the order of pixels: by the magnitude or the signed value of the sum over channels" choices:"magnitude|signed"`
+	Steps     int       `yaml:"steps" doc:"number of steps of equal size, unless step is given; 0: as many pixels per step as the image's longer side has, or one region; 10 steps of a text" min:"0"`
+	Values    string    `yaml:"values" doc:"the order of pixels: by the magnitude or the signed value of the sum over channels; of texts also positive, by which tokens that aren't are neither removed nor inserted" choices:"magnitude|signed|positive"`
 	Ties      string    `yaml:"ties" doc:"the order of pixels of equal value: row by row, which favours the top left and leaves a constant map without an order, or random, drawn for each map" choices:"index|random"`
-	Unit      string    `yaml:"unit" key:"added" doc:"what is replaced at once: pixels, square regions, or the segments on the port segments, these two in the order of their mean" choices:"pixel|region|segment"`
+	Unit      string    `yaml:"unit" key:"added" doc:"what is replaced at once: pixels, of a text its tokens, square regions, or the segments on the port segments, these two in the order of their mean" choices:"pixel|region|segment"`
 	Region    int       `yaml:"region" key:"added" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
 	Limit     int       `yaml:"limit" key:"added" doc:"pixels or regions replaced at the end of the curve; 0: all" min:"0"`
 	Shares    []float64 `yaml:"shares" key:"added" doc:"the shares replaced at the points after the first, rounded down to whole pixels, regions or segments, instead of step and steps" min:"0" max:"1"`
@@ -76,8 +78,23 @@ func (p Params) Validate() error {
 	return nil
 }
 
-// check validates parameters against the wired ports.
+// checkCurve validates the parameters of a curve against the wired ports.
+func (p Params) checkCurve(d direction, wired func(string) bool) error {
+	if wired(stages.TextsName) {
+		return p.checkTexts(d)
+	}
+	if p.Values == metric.Positive {
+		return stages.BadField("values", "values is positive, which leaves out tokens of texts: images have "+
+			"pixels, of which all are ordered")
+	}
+	return p.check(wired)
+}
+
+// check validates units and substrates of images against the wired ports.
 func (p Params) check(wired func(string) bool) error {
+	if err := checkUnits(p.Substrate, p.Unit, false); err != nil {
+		return err
+	}
 	err := stages.GoesWith("substrate", p.Substrate, "images", "substrates", wired("substrates"))
 	if err != nil {
 		return err
@@ -93,8 +110,7 @@ func (p Params) check(wired func(string) bool) error {
 func inputs() []stages.Port {
 	return []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
-		{Name: "images", Type: stages.Images, Texts: true,
-			Doc: "the images, of the model's size, or texts"},
+		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
 		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank",
 			Doc: "attribution maps"},
 		{Name: "targets", Type: stages.Targets,
@@ -107,7 +123,9 @@ func inputs() []stages.Port {
 
 // blendInputs are the ports of the stages that blend images with a substrate.
 func blendInputs() []stages.Port {
-	return append(inputs(),
+	ports := inputs()
+	ports[1].Texts, ports[1].Doc = true, "the images, of the model's size, or texts"
+	return append(ports,
 		stages.Port{Name: "substrates", Type: stages.Images, Optional: true, Added: true,
 			Doc: "substrate images: what replaces the pixels of each image"},
 		stages.Port{Name: "segments", Type: stages.Segments, Optional: true, Added: true,

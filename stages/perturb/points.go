@@ -72,6 +72,14 @@ func (p Params) facts(d direction, in map[string]stages.Facts) (map[string]stage
 		return nil, err
 	}
 	f := d.facts()
+	if in["model"]["texts"] != "" {
+		f["responses"] += ",changed"
+		f["unit"] = "token"
+		if len(p.Shares) > 0 {
+			f["shares"] = sharesText(p.Shares)
+		}
+		return map[string]stages.Facts{"curves": f}, nil
+	}
 	if p.Unit != "pixel" {
 		f["unit"] = p.Unit
 	}

@@ -23,11 +23,11 @@ type SubsetParams struct {
 	P         float64   `yaml:"p" doc:"bernoulli: the probability that a unit is replaced" min:"0" max:"1"`
 	Paired    bool      `yaml:"paired" doc:"shapley: each subset is followed by its complement; permutation: each order by its reverse"`
 	Repeats   int       `yaml:"repeats" doc:"substrates random and noisy: how often each subset is replaced, each time by other noise" min:"1" max:"100000"`
-	Substrate string    `yaml:"substrate" doc:"what replaces the units, as in perturb/ablation; segment-mean is the mean of each channel over the unit, noisy the image plus normal noise" choices:"blur|zero|black|mean|random|noisy|channel-mean|segment-mean|images"`
+	Substrate string    `yaml:"substrate" doc:"what replaces the units, as in perturb/ablation; segment-mean is the mean of each channel over the unit, noisy the image plus normal noise" choices:"blur|zero|black|mean|random|noisy|channel-mean|segment-mean|images|mask|pad|removal"`
 	Noise     float64   `yaml:"noise" doc:"substrate noisy: the noise's standard deviation, in values of the normalised image" min:"0" max:"1000"`
 	Kernel    int       `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64   `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
-	Unit      string    `yaml:"unit" doc:"what is replaced at once: pixels, square regions, or the segments on the port segments" choices:"pixel|region|segment"`
+	Unit      string    `yaml:"unit" doc:"what is replaced at once: pixels, of a text its tokens but the special ones, square regions, or the segments on the port segments" choices:"pixel|region|segment"`
 	Region    int       `yaml:"region" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
 }
 
@@ -85,10 +85,11 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 		{Name: "responses", Type: stages.Responses,
 			Doc: "f64 [3,subsets + 2], probability, logit and correctness of the class: for the image, for " +
 				"each subset, and for all units replaced"},
-		{Name: "segments", Type: stages.Segments, Doc: "u32 [H,W], the unit of each pixel"},
+		{Name: "segments", Type: stages.Segments,
+			Doc: "u32 [H,W], the unit of each pixel; 4294967295 for a special token of a text, which is of none"},
 		{Name: "differences", Type: stages.Differences,
 			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or " +
-				"with substrate: noisy each time"},
+				"with substrate: noisy each time; of a text [1,1,n], 1 for a token that is a unit"},
 	},
 	Defaults: SubsetParams{Target: program.PredictedClass, Draw: "fixed", Samples: 100,
 		Shares: []float64{0.0045}, P: 0.5, Paired: true, Repeats: 1, Substrate: "black", Noise: 0.2,
@@ -96,6 +97,9 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 	Check: func(p SubsetParams, wired func(string) bool) error {
 		if err := checkTarget(p.Target, wired); err != nil {
 			return err
+		}
+		if wired(stages.TextsName) {
+			return checkUnits(p.Substrate, p.Unit, true)
 		}
 		return p.params().check(wired)
 	},
@@ -116,6 +120,9 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 		n, err := program.Load(e)
 		if err != nil {
 			return err
+		}
+		if n.Text != nil {
+			return p.runTexts(ctx, e, n)
 		}
 		rows := many
 		if units := p.params().units(n.Height, n.Width); units > 0 {
@@ -154,6 +161,9 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 	f := stages.Facts{"responses": "probability,logit,correct", "draw": p.Draw, "unit": p.Unit,
 		"samples": strconv.Itoa(p.Samples), "repeats": strconv.Itoa(p.Repeats), "substrate": p.Substrate}
 	shares, units := p.Shares, p.params().units(height, width)
+	if in["model"]["texts"] != "" {
+		f["unit"], units = "token", 0
+	}
 	if len(p.Sizes) > 0 {
 		shares = nil
 	}

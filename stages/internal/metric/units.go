@@ -2,14 +2,16 @@ package metric
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
 
-// Units are disjoint parts of an image that cover it, such as the regions of a grid.
+// Units are disjoint parts of an image that cover it, such as the regions of a grid, or the tokens of a text
+// but the special ones.
 type Units struct {
-	Of    []int32 // the number of the unit that each pixel is of, row by row
+	Of    []int32 // the number of the unit that each pixel is of, row by row; −1 for none
 	Count int     // units are numbered from 0
 }
 
@@ -22,6 +24,32 @@ func Regions(height, width, side int) Units {
 		u.Of[i] = int32(i/width/side*across + i%width/side)
 	}
 	return u
+}
+
+// NoUnit is in the place of the number of a unit on a payload of segments where a pixel is of none.
+const NoUnit = math.MaxUint32
+
+// Tokens returns the tokens of a text that aren't special.
+func Tokens(special []bool) Units {
+	u := Units{Of: make([]int32, len(special))}
+	for i, s := range special {
+		if s {
+			u.Of[i] = -1
+			continue
+		}
+		u.Of[i] = int32(u.Count)
+		u.Count++
+	}
+	return u
+}
+
+// Numbers returns the numbers of the units as a payload of segments has them.
+func (u Units) Numbers() []uint32 {
+	out := make([]uint32, len(u.Of))
+	for i, k := range u.Of {
+		out[i] = uint32(k) // NoUnit for −1
+	}
+	return out
 }
 
 // Segments returns the segments of a label map of a given size, in the order of their labels.
@@ -59,6 +87,10 @@ func Numbered(payload []byte) (u Units, height, width int, err error) {
 	u.Of = make([]int32, t.Len())
 	seen := make([]bool, t.Len())
 	for i, l := range t.Uint32s() {
+		if l == NoUnit {
+			u.Of[i] = -1
+			continue
+		}
 		if int(l) >= len(seen) {
 			return u, 0, 0, fmt.Errorf("unit %d of %d pixels", l, len(seen))
 		}
@@ -75,8 +107,10 @@ func Numbered(payload []byte) (u Units, height, width int, err error) {
 func (u Units) Mean(values []float64) []float64 {
 	sum, count := make([]float64, u.Count), make([]float64, u.Count)
 	for i, k := range u.Of {
-		sum[k] += values[i]
-		count[k]++
+		if k >= 0 {
+			sum[k] += values[i]
+			count[k]++
+		}
 	}
 	for k := range sum {
 		sum[k] /= count[k]
@@ -88,16 +122,20 @@ func (u Units) Mean(values []float64) []float64 {
 func (u Units) Sum(values []float64) []float64 {
 	sum := make([]float64, u.Count)
 	for i, k := range u.Of {
-		sum[k] += values[i]
+		if k >= 0 {
+			sum[k] += values[i]
+		}
 	}
 	return sum
 }
 
-// Spread gives each pixel what its unit has.
+// Spread gives each pixel what its unit has, and 0 without a unit.
 func Spread[T any](u Units, of []T) []T {
 	out := make([]T, len(u.Of))
 	for i, k := range u.Of {
-		out[i] = of[k]
+		if k >= 0 {
+			out[i] = of[k]
+		}
 	}
 	return out
 }

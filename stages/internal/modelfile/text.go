@@ -2,6 +2,7 @@ package modelfile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -47,6 +48,41 @@ func (t Tokenised) Len() int { return len(t.IDs) }
 // IsTokens reports whether a payload's tensor is a text's.
 func IsTokens(t stages.Tensor) bool {
 	return t.DType == stages.I64 && len(t.Shape) == 2 && t.Shape[0] == 3
+}
+
+// Tensor returns the tokens as a port has them.
+func (t Tokenised) Tensor() stages.Tensor {
+	v := append(append(make([]int64, 0, 3*t.Len()), t.IDs...), t.Types...)
+	for _, special := range t.Special {
+		if special {
+			v = append(v, 1)
+		} else {
+			v = append(v, 0)
+		}
+	}
+	return stages.NewTensor(v, 3, t.Len())
+}
+
+// Without returns the text without some of its tokens; those behind them move up.
+func (t Tokenised) Without(gone func(token int) bool) (out Tokenised) {
+	for i := range t.IDs {
+		if !gone(i) {
+			out.IDs, out.Types = append(out.IDs, t.IDs[i]), append(out.Types, t.Types[i])
+			out.Special = append(out.Special, t.Special[i])
+		}
+	}
+	return out
+}
+
+// Replaced returns the text with an id in the place of some of its tokens.
+func (t Tokenised) Replaced(gone func(token int) bool, id int64) Tokenised {
+	t.IDs = slices.Clone(t.IDs)
+	for i := range t.IDs {
+		if gone(i) {
+			t.IDs[i] = id
+		}
+	}
+	return t
 }
 
 // TokensOf reads a tensor of tokens.

@@ -22,6 +22,7 @@ type Net struct {
 	onnx    func() ([]byte, error) // the same file
 	rewrite *modelfile.Rewrite     // nil for the model of a file
 	base    *Net                   // that is rewritten
+	whole   *Net                   // for the longest texts, nil unless this one is for shorter ones
 
 	warn func(format string, args ...any) // the user, nil if there is none to
 }

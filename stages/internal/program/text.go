@@ -32,12 +32,18 @@ func (n *Net) ofLength(length int) *Net {
 	if n == nil || length == n.Width {
 		return n
 	}
+	if n.whole != nil {
+		return n.whole.ofLength(length)
+	}
 	short := *n
-	short.Width = length
+	short.whole, short.Width = n, length
 	short.digest = stages.Sum(fmt.Appendf(n.digest[:len(n.digest):len(n.digest)], "length %d", length))
 	short.base = n.base.ofLength(length)
 	return &short
 }
+
+// ForTokens returns the net whose programs take texts of so many tokens, at most as many as those of n do.
+func (n *Net) ForTokens(tokens int) *Net { return n.ofLength(n.length(tokens)) }
 
 // ofTexts returns the net for the texts on the port images, which are of about one length, with the ids that
 // their data set names.
@@ -148,6 +154,9 @@ func byLength(ctx context.Context, parts []stages.Part,
 		if err != nil {
 			return err
 		}
+	}
+	for _, p := range parts { // those of a length came together
+		slices.SortStableFunc(p.Env.Outputs, func(a, b stages.Output) int { return a.Call - b.Call })
 	}
 	return nil
 }
