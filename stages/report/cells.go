@@ -3,10 +3,12 @@
 // aggatt.go draw curves (curves_draw.go, aggatt_draw.go). sheet.go shows images and maps: it chooses images
 // (sheet_items.go), scales maps to the size of tiles (sheet_tile.go), writes notes below them
 // (sheet_notes.go) and outlines (sheet_outline.go), draws the page (sheet_draw.go), and records the tiles
-// for the review (page.go); thumbnails.go makes small pictures. boxplot.go draws scores, heatmap.go,
-// intervals.go and critical_difference.go draw tables, with figure.go in common; facets.go divides figures
-// into panels; cells.go has the functions that all share. A report combines the cells of whole axes and
-// shows them in the order in which the experiment lists their ids.
+// for the review (page.go); thumbnails.go makes small pictures. text.go shows texts and their tokens in
+// colours: it breaks them into lines (text_flow.go), draws them (text_draw.go), and writes them in LaTeX
+// (text_latex.go). boxplot.go draws scores, heatmap.go, intervals.go and critical_difference.go draw tables,
+// with figure.go in common; facets.go divides figures into panels; cells.go has the functions that all
+// share. A report combines the cells of whole axes and shows them in the order in which the experiment lists
+// their ids.
 package report
 
 import (

@@ -15,6 +15,7 @@ const (
 	nameGap    = 10 // right of them
 	bandGap    = 5  // between maps of a text
 	blockSpace = 9  // between texts
+	noteGap    = 8  // between notes above a text
 	wordPad    = 0.9
 	pieceGap   = 0.25 // at the edge of a piece of a word
 	textSteps  = 32   // of a colour map on either side of 0
@@ -116,6 +117,13 @@ func (s *textPage) draw() *chart.Page {
 	left, width, height := s.left(), 0.0, float64(border)
 	for i, b := range s.blocks {
 		width = max(width, b.flow.width)
+		if len(b.notes) > 0 {
+			heads := -float64(noteGap)
+			for _, part := range s.head(b) {
+				heads += part.font.Width(part.text) + noteGap
+			}
+			width = max(width, heads)
+		}
 		height += s.headHeight(i, left)
 		for _, t := range b.tiles {
 			height += s.bandHeight(b, t) + bandGap
@@ -168,19 +176,30 @@ func (s *textPage) drawHead(page *chart.Page, i int, left, y float64) (height fl
 	if len(b.notes) == 0 {
 		return height
 	}
-	first := chart.TitleFont.Wrap(b.notes[0], float64(s.Width)/2, 1)
-	rest := chart.TextFont.Wrap(strings.Join(b.notes[1:], " · "), float64(s.Width)/2, 1)
 	if page != nil {
 		x := left
-		for _, text := range first {
-			page.Text(x, y+height+lineHeight, chart.TitleFont, chart.Ink, chart.Left, text)
-			x += chart.TitleFont.Width(text) + 8
-		}
-		for _, text := range rest {
-			page.Text(x, y+height+lineHeight, chart.TextFont, chart.Soft, chart.Left, text)
+		for _, part := range s.head(b) {
+			page.Text(x, y+height+lineHeight, part.font, part.col, chart.Left, part.text)
+			x += part.font.Width(part.text) + noteGap
 		}
 	}
 	return height + lineHeight + rowGap
+}
+
+// head returns the notes above a text, the first one bold.
+func (s *textPage) head(b *textBlock) (parts []line) {
+	room := s.room()
+	for i, note := range []string{b.notes[0], strings.Join(b.notes[1:], " · ")} {
+		part := line{font: chart.TitleFont, col: chart.Ink}
+		if i > 0 {
+			part = line{font: chart.TextFont, col: chart.Soft}
+		}
+		for _, part.text = range part.font.Wrap(note, max(room, 10), 1) {
+			parts = append(parts, part)
+			room -= part.font.Width(part.text) + noteGap
+		}
+	}
+	return parts
 }
 
 // ground returns the colour behind a span, and that of its text. ok is false for the paper's own.
@@ -289,12 +308,18 @@ func (s *textPage) textKey(page *chart.Page, x, y float64) float64 {
 	if page == nil {
 		return keyHeight
 	}
-	var colours []color.NRGBA
-	for k := -textSteps; k <= textSteps; k++ {
-		if c := chart.Highlight().At(float64(k) / textSteps); signed || k >= 0 {
-			colours = append(colours, color.NRGBA{c.R, c.G, c.B, 255})
-		}
+	least := 0
+	if signed {
+		least = -textSteps
 	}
+	bar := chart.Rect{X: x, Y: y + 3, W: barWidth, H: barHeight}
+	for k := least; k <= textSteps; k++ { // each up to the right end, below the next one: no edge is blended
+		part := bar
+		part.X += barWidth * float64(k-least) / float64(textSteps-least+1)
+		part.W = bar.X + barWidth - part.X
+		page.Fill(part, chart.Highlight().At(float64(k)/textSteps))
+	}
+	page.Outline(bar, hairline, chart.Rule)
 	text := "against and for the class, to ± the number on the left"
 	switch {
 	case s.Scale == "figure":
@@ -302,6 +327,6 @@ func (s *textPage) textKey(page *chart.Page, x, y float64) float64 {
 	case !signed:
 		text = "from 0 to the number on the left"
 	}
-	drawKey(page, x, y, colours, text)
+	page.Text(x+barWidth+5, y+3+barHeight-0.5, chart.SmallFont, chart.Soft, chart.Left, text)
 	return keyHeight
 }

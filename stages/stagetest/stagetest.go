@@ -1,6 +1,6 @@
 // Package stagetest runs a single stage on payloads in memory, for tests: stagetest.go has the harness,
 // needs.go skips tests that this machine can't run, arrays.go reads NumPy's files, passes.go computes
-// formulas of passes, and latex.go compiles LaTeX.
+// formulas of passes, latex.go compiles LaTeX, and texts.go makes hostile texts.
 package stagetest
 
 import (

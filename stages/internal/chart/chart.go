@@ -1,11 +1,11 @@
 // Package chart draws figures. Plots have axes, boxes, error bars and legends of gonum.org/v1/plot: layout.go
 // has their arrangement, ticks.go round numbers, simplify.go lines of fewer points, and curves.go,
 // heatmap.go, boxes.go, intervals.go and ranks.go a kind each. Photographs and maps are placed on a page
-// (page.go), with colour maps (colour.go), as images that keep their own pixels (raster.go). A figure
-// (figure.go) has one drawing and three files: svg.go is the SVG, pdf.go the PDF with fonts of pdf_font.go,
-// pen.go what both have in common, and png.go the PNG. Figures are byte-identical on all machines of an
-// architecture: fonts are embedded, shapes are drawn in a fixed order, and colours and coordinates are
-// rounded.
+// (page.go), with colour maps (colour.go), as images that keep their own pixels (raster.go), and words of any
+// script (run.go). A figure (figure.go) has one drawing and three files: svg.go is the SVG, pdf.go the PDF
+// with fonts of pdf_font.go, pen.go what both have in common, and png.go the PNG. Figures are byte-identical
+// on all machines of an architecture: fonts are embedded, shapes are drawn in a fixed order, and colours and
+// coordinates are rounded.
 package chart
 
 import (

@@ -288,7 +288,7 @@ func TestHeatMapColours(t *testing.T) {
 	}
 	for v := 0.0; v <= 1; v += 0.05 {
 		for _, c := range []color.RGBA{Blues(v), Diverging().At(v), Diverging().At(-v)} {
-			if r := contrastRatio(c, contrast(c)); r < 3.5 {
+			if r := contrastRatio(c, On(c)); r < 3.5 {
 				t.Errorf("numbers on %v have a contrast of %.1f", c, r)
 			}
 		}

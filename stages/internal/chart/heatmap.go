@@ -154,14 +154,14 @@ func (h heatCells) Plot(c draw.Canvas, p *plot.Plot) {
 			}
 			col := colour(v)
 			c.FillPolygon(col, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})
-			h.number.Color = contrast(col)
+			h.number.Color = On(col)
 			c.FillText(h.number, vg.Point{X: (x0 + x1) / 2, Y: (y0 + y1) / 2}, h.m.number(v))
 		}
 	}
 }
 
-// contrast returns the colour of text that is readable on col.
-func contrast(col color.RGBA) color.RGBA {
+// On returns the colour of text that is readable on col.
+func On(col color.RGBA) color.RGBA {
 	if 0.299*float64(col.R)+0.587*float64(col.G)+0.114*float64(col.B) < 130 {
 		return White
 	}

@@ -22,15 +22,6 @@ func Highlight() ColourMap {
 	return ColourMap{Signed: true, stops: all[1 : len(all)-1]}
 }
 
-// On returns the colour of a text on a ground, whichever contrasts more.
-func On(ground color.RGBA) color.RGBA {
-	luma := 299*int(ground.R) + 587*int(ground.G) + 114*int(ground.B)
-	if luma < 130_000 {
-		return White
-	}
-	return Ink
-}
-
 // Lacks returns the number of characters that the embedded font has no glyph for. A reader of an SVG file
 // sees them in another font; PNG and PDF files have a box in their place.
 func (f Font) Lacks(line string) (n int) {
