@@ -161,15 +161,15 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 
 func isTokens(p stages.Port) bool { return p.Type.Name == stages.Tokens.Name }
 
-// ofTexts returns the stage that does for texts what a stage does for images, "" if there is none: another one
-// of its family, with the same outputs, that takes words.
+// ofTexts returns the stage that does for texts what a stage does for images, "" if there is none: another
+// one of its family, with the same outputs, that takes words.
 func (x *expander) ofTexts(stage *stages.Stage) string {
 	family, _, _ := strings.Cut(stage.Name, "/")
 	for _, name := range x.catalog.Names() {
 		other, _ := x.catalog.Lookup(name)
-		if of, _, _ := strings.Cut(name, "/"); of == family && portOfType(other.Inputs, stages.WordsType) >= 0 &&
-			portOfType(stage.Inputs, stages.WordsType) < 0 && len(stage.Outputs) > 0 &&
-			stage.Outputs[0].Type == other.Outputs[0].Type {
+		reads := func(s *stages.Stage) bool { return portOfType(s.Inputs, stages.WordsType) >= 0 }
+		if of, _, _ := strings.Cut(name, "/"); of == family && reads(other) && !reads(stage) &&
+			len(stage.Outputs) > 0 && stage.Outputs[0].Type == other.Outputs[0].Type {
 			return name
 		}
 	}

@@ -739,7 +739,8 @@ func TestKindsOfFigure(t *testing.T) {
 	for name := range got {
 		if stem, ok := strings.CutSuffix(name, ".svg"); ok && strings.Contains(readme, "]("+stem+".svg)\n") {
 			if got[stem+".png"] == "" || strings.Contains(readme, "!["+"All]("+stem+".png)") ||
-				!strings.Contains(readme, "*All* ([PNG]("+stem+".png), [PDF]("+stem+".pdf), [TEX]("+stem+".tex))") {
+				!strings.Contains(readme,
+					"*All* ([PNG]("+stem+".png), [PDF]("+stem+".pdf), [TEX]("+stem+".tex))") {
 				t.Errorf("%s isn't linked once:\n%s", stem, readme)
 			}
 			return

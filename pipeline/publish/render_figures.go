@@ -33,8 +33,8 @@ var figuresRenderer = renderer{
 }
 
 // A mark is the caption in a figure's file, and proves that runexp wrote it. A PNG has it in an iTXt chunk
-// with the keyword "runexp", after the chunk of the header; an SVG and LaTeX in a comment at their ends; a PDF
-// in a comment before startxref.
+// with the keyword "runexp", after the chunk of the header; an SVG and LaTeX in a comment at their ends; a
+// PDF in a comment before startxref.
 type mark struct {
 	Caption string `json:"caption"`
 }

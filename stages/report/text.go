@@ -79,7 +79,8 @@ document's font.`,
 		{Name: "labels", Type: stages.Labels, Doc: "labels, and the names of classes", Optional: true},
 		{Name: "targets", Type: stages.Targets, Doc: "the explained classes", Optional: true},
 		{Name: "probability", Type: stages.Scores, Doc: "their probabilities", Optional: true},
-		{Name: "scores", Type: stages.Scores, Doc: "scores of the maps, shown below the names", Optional: true},
+		{Name: "scores", Type: stages.Scores, Doc: "scores of the maps, shown below the names",
+			Optional: true},
 		{Name: "by", Type: stages.Scores, Doc: "scores that select the best and worst", Optional: true},
 		{Name: "masks", Type: stages.Masks, Doc: "tokens to underline", Optional: true},
 	},
@@ -254,7 +255,8 @@ func (p TextParams) read(ctx context.Context, e *stages.Env) (*textPage, error) 
 }
 
 // fill reads a text and its maps. found is false if there are none.
-func (s *textPage) fill(e *stages.Env, b *textBlock, place []stages.Coord, row string) (found bool, err error) {
+func (s *textPage) fill(e *stages.Env, b *textBlock, place []stages.Coord, row string) (bool, error) {
+	found := false
 	id := b.choice.id
 	payloads, err := payloadAt(e.Ports["words"], id, place)
 	if err != nil || payloads == nil {
@@ -296,7 +298,8 @@ func (s *textPage) fill(e *stages.Env, b *textBlock, place []stages.Coord, row s
 	if s.Order == "score" {
 		for _, t := range b.tiles {
 			if t != nil && len(t.scores) > 0 && t.scores[0].direction == stages.None {
-				return false, errors.New("port scores: some have no better end, so maps can't be sorted by them")
+				return false,
+					errors.New("port scores: some have no better end, so maps can't be sorted by them")
 			}
 		}
 		slices.SortStableFunc(b.tiles, compareTiles)

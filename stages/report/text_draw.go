@@ -135,7 +135,8 @@ func (s *textPage) draw() *chart.Page {
 	y := float64(border)
 	for i, b := range s.blocks {
 		if i > 0 {
-			page.Fill(chart.Rect{X: border, Y: y - blockSpace/2, W: page.Width - 2*border, H: hairline}, chart.Rule)
+			page.Fill(chart.Rect{X: border, Y: y - blockSpace/2, W: page.Width - 2*border, H: hairline},
+				chart.Rule)
 		}
 		y += s.drawHead(page, i, left, y)
 		for k, t := range b.tiles {
@@ -144,7 +145,8 @@ func (s *textPage) draw() *chart.Page {
 				lines = s.side(t)
 			}
 			for j, line := range lines {
-				page.Text(border, y+lineHeight*float64(j)+s.Size-1, line.font, line.col, chart.Left, line.text)
+				page.Text(border, y+lineHeight*float64(j)+s.Size-1, line.font, line.col, chart.Left,
+					line.text)
 			}
 			if t == nil {
 				page.Text(left, y+s.Size, chart.TextFont, chart.Soft, chart.Left, "missing")
@@ -164,8 +166,8 @@ func (s *textPage) headHeight(i int, left float64) (height float64) {
 	return s.drawHead(nil, i, left, 0)
 }
 
-// drawHead writes the notes above a text, next to each other, and returns their height. Without a page it only
-// measures.
+// drawHead writes the notes above a text, next to each other, and returns their height. Without a page it
+// only measures.
 func (s *textPage) drawHead(page *chart.Page, i int, left, y float64) (height float64) {
 	b := s.blocks[i]
 	if end := b.choice.end; end != "" && (i == 0 || end != s.blocks[i-1].choice.end) {

@@ -412,8 +412,8 @@ func leftToRight(line []atom) []atom {
 	return line
 }
 
-// joiners returns a piece of a word between two others, so that Arabic letters at its ends have the forms that
-// they have in the word: an invisible joiner takes the neighbour's place.
+// joiners returns a piece of a word between two others, so that Arabic letters at its ends have the forms
+// that they have in the word: an invisible joiner takes the neighbour's place.
 func joiners(before, text, after string) string {
 	first, last := []rune(before), []rune(after)
 	inner := []rune(text)

@@ -9,14 +9,18 @@ import (
 	"github.com/runexp/runexp/stages/spans"
 )
 
+// latexHead begins the file, with the caption.
+const latexHead = `%% Made by runexp. Needs \usepackage{xcolor}; letters beyond Latin need XeLaTeX or LuaLaTeX,
+%% and texts from right to left babel with bidi=basic.
+%% %s
+\providecommand{\tokenbox}[2]{{\setlength{\fboxsep}{1pt}\colorbox[HTML]{#1}{\strut #2}}}
+{\sloppy\setlength{\parindent}{0pt}
+`
+
 // latex returns the figure in LaTeX: a paragraph for each map, whose tokens are boxes of colour.
 func (s *textPage) latex(caption string) string {
 	var b strings.Builder
-	b.WriteString("% Made by runexp. Needs \\usepackage{xcolor}; letters beyond Latin need XeLaTeX or LuaLaTeX, and\n" +
-		"% texts from right to left babel with bidi=basic.\n")
-	b.WriteString("% " + strings.Join(strings.Fields(caption), " ") + "\n")
-	b.WriteString("\\providecommand{\\tokenbox}[2]{{\\setlength{\\fboxsep}{1pt}\\colorbox[HTML]{#1}{\\strut #2}}}\n" +
-		"{\\sloppy\\setlength{\\parindent}{0pt}\n")
+	fmt.Fprintf(&b, latexHead, strings.Join(strings.Fields(caption), " "))
 	for _, block := range s.blocks {
 		if len(block.notes) > 0 {
 			b.WriteString("\\textbf{" + latexText(block.notes[0]) + "}")
@@ -57,7 +61,7 @@ func (s *textPage) latexWords(b *strings.Builder, block *textBlock, t *tile) {
 		ground, ink, coloured := s.ground(block, t, i)
 		text := span.Text
 		if span.Kind == spans.Between || span.Kind == spans.Beyond {
-			text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\t' }), " ")
+			text = oneSpace(text)
 		}
 		text = latexText(spans.Visible(text))
 		if block.marked[i] {

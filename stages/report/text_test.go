@@ -19,8 +19,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// textOf returns a text with [CLS] and [SEP] around tokens that are found in it one after another: ## begins a
-// piece within a word.
+// textOf returns a text with [CLS] and [SEP] around tokens that are found in it one after another: ##
+// begins a piece within a word.
 func textOf(text string, tokens ...string) stages.Words {
 	w := stages.Words{Text: text, Tokens: []string{"[CLS]"}, Offsets: [][2]int{{}}, Special: []bool{true}}
 	at := 0
@@ -44,10 +44,12 @@ func textOf(text string, tokens ...string) stages.Words {
 // reviews are those of figure 9 of absLRP's paper, with the pieces of a tokeniser, and a Hebrew one.
 func reviews() []stages.Words {
 	return []stages.Words{
-		textOf("I hate this movie and I never want to see it again! However, I loved the leading actor so much!",
+		textOf("I hate this movie and I never want to see it again! "+
+			"However, I loved the leading actor so much!",
 			strings.Fields("i hate this movie and i never want to see it again ! however , i loved the "+
 				"leading actor so much !")...),
-		textOf("30% good, 10% too predictable, 60% terrible. I guess Davies won't be saving Dr. Feh after all.",
+		textOf("30% good, 10% too predictable, 60% terrible. "+
+			"I guess Davies won't be saving Dr. Feh after all.",
 			strings.Fields("30 % good , 10 % too predictable , 60 % terrible . i guess da ##vies won ' t be "+
 				"saving dr . fe ##h after all .")...),
 		textOf("Pros: The actor performance was admiring.\nCons: The script was embarrassing",
@@ -135,7 +137,8 @@ func TestTextFigure(t *testing.T) {
 	keep(t, "text.tex", r.Payloads["tex"][0])
 	for file, port := range map[string]string{"testdata/text.svg": "figure", "testdata/text.tex": "tex"} {
 		if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, r.Payloads[port][0]) {
-			t.Errorf("%s isn't what is drawn: look at it in $RUNEXP_LOOK, and copy it from there (%v)", file, err)
+			t.Errorf("%s isn't what is drawn: look at it in $RUNEXP_LOOK, and copy it from there (%v)", file,
+				err)
 		}
 	}
 	again := stagetest.Run(t, Text, nil, in)
@@ -148,9 +151,9 @@ func TestTextFigure(t *testing.T) {
 		!slices.Equal(got.Items, []string{"item-0", "item-1"}) {
 		t.Errorf("the figure says that it shows %+v", got)
 	}
-	want := "Tokens of the first 2 texts: red is evidence for the class, blue against it. The number on the left " +
-		"is at the ends of the colours. Below a name stands the score of its map. Special tokens aren't shown; " +
-		"they have up to 2.7 % of the magnitude of a map."
+	want := "Tokens of the first 2 texts: red is evidence for the class, blue against it. " +
+		"The number on the left is at the ends of the colours. Below a name stands the score of its map. " +
+		"Special tokens aren't shown; they have up to 2.7 % of the magnitude of a map."
 	if got := r.Facts["figure"]["caption"]; got != want {
 		t.Errorf("the caption is %s", got)
 	}
@@ -178,7 +181,7 @@ func TestTextTokens(t *testing.T) {
 		w := stagetest.HostileWords(r)
 		in := textInputs([]stages.Words{w}, "a", "b")
 		got, err := stagetest.Try(Text, textParams(func(p *TextParams) {
-			p.Special, p.Lines, p.Values, p.Words = "show", 400, k%3 == 0, k%4 == 0
+			p.Special, p.Lines, p.Values, p.Words, p.DPI = "show", 400, k%3 == 0, k%4 == 0, 72
 		}), in)
 		if err != nil {
 			t.Fatalf("%q: %v", w.Text, err)
@@ -235,8 +238,9 @@ func balanced(t *testing.T, tex string) {
 	if depth != 0 {
 		t.Errorf("braces aren't balanced:\n%s", tex)
 	}
-	allowed := strings.Fields("providecommand tokenbox setlength fboxsep colorbox strut sloppy parindent textbf " +
-		"quad par textit medskip textcolor textbackslash textasciitilde textasciicircum textless textgreater " +
+	allowed := strings.Fields("providecommand tokenbox setlength fboxsep colorbox strut sloppy parindent " +
+		"textbf quad par textit medskip textcolor textbackslash textasciitilde textasciicircum textless " +
+		"textgreater " +
 		"textbar char textasciigrave ensuremath pm dots allowbreak underline mathrm")
 	for _, m := range regexp.MustCompile(`\\([A-Za-z]+)`).FindAllStringSubmatch(rest, -1) {
 		if !slices.Contains(allowed, m[1]) {
@@ -265,8 +269,8 @@ func TestTextLaTeX(t *testing.T) {
 	}
 }
 
-// TestTextColours checks that colours are monotone in the value and symmetric in its sign, that special tokens
-// don't count for the scale, and that a value which is no number has none.
+// TestTextColours checks that colours are monotone in the value and symmetric in its sign, that special
+// tokens don't count for the scale, and that a value which is no number has none.
 func TestTextColours(t *testing.T) {
 	w := textOf("a b c d e f g", strings.Fields("a b c d e f g")...)
 	values := []float64{50, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, -80}
@@ -298,7 +302,8 @@ func TestTextColours(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the colours are %v, want %v", got, want)
 	}
-	if ends := endsOfText(s.blocks[0].tiles[0].scale); ends != "±1" || math.Abs(s.special-130./133.5) > 1e-12 {
+	if ends := endsOfText(s.blocks[0].tiles[0].scale); ends != "±1" ||
+		math.Abs(s.special-130./133.5) > 1e-12 {
 		t.Errorf("the scale is %s, special tokens have %v", ends, s.special)
 	}
 	for v := -1.0; v < 1; v += 0.01 {
@@ -309,13 +314,15 @@ func TestTextColours(t *testing.T) {
 	}
 	values[3], values[4] = math.NaN(), math.Inf(1)
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(values, 9).Encode())}
-	if got, s = colours(func(*TextParams) {}); got[3] != hex(blank) || got[4] != hex(blank) || s.undefined != 2 ||
+	if got, s = colours(func(*TextParams) {}); got[3] != hex(blank) || got[4] != hex(blank) ||
+		s.undefined != 2 ||
 		got[1] != hex(m.At(-1)) {
 		t.Errorf("with undefined values the colours are %v, %d of them", got, s.undefined)
 	}
 	clear(values)
 	in["maps"] = []stages.Data{stagetest.Items(nil, stages.NewTensor(values, 9).Encode())}
-	if got, s = colours(func(*TextParams) {}); slices.ContainsFunc(got, func(c string) bool { return c != "none" }) ||
+	if got, s = colours(func(*TextParams) {}); slices.ContainsFunc(got,
+		func(c string) bool { return c != "none" }) ||
 		endsOfText(s.blocks[0].tiles[0].scale) != "0" {
 		t.Errorf("zeros have the colours %v", got)
 	}
@@ -396,7 +403,8 @@ func TestTextDirections(t *testing.T) {
 		}
 		in := textInputs([]stages.Words{w}, "m")
 		in["maps"][0].Coord = nil
-		svg := stagetest.Run(t, Text, textParams(func(p *TextParams) { p.Caption = "none" }), in).Payloads["figure"][0]
+		svg := stagetest.Run(t, Text, textParams(func(p *TextParams) { p.Caption = "none" }),
+			in).Payloads["figure"][0]
 		var line []textElement
 		for _, e := range seenIn(t, svg)[1:] { // without the end of the colours
 			if e.Direction == "rtl" {
@@ -433,14 +441,16 @@ func TestTextDirections(t *testing.T) {
 // wider than a line is broken.
 func TestTextLong(t *testing.T) {
 	long := stages.Words{Text: strings.Repeat("W", 10_000) + strings.Repeat(" word", 1_000_000),
-		Tokens: []string{"W", "word"}, Offsets: [][2]int{{0, 10_000}, {10_001, 10_005}}, Special: make([]bool, 2)}
+		Tokens: []string{"W", "word"}, Offsets: [][2]int{{0, 10_000}, {10_001, 10_005}},
+		Special: make([]bool, 2)}
 	in := textInputs([]stages.Words{long}, "m")
 	r := stagetest.Run(t, Text, textParams(func(p *TextParams) { p.Lines = 5 }), in)
 	m := lookAt(t, "text-long", r)
 	if b := m.Bounds(); b.Dx() > 2*480 || b.Dy() > 400 {
 		t.Errorf("the figure has %v", b.Max)
 	}
-	if c := r.Facts["figure"]["caption"]; !strings.HasSuffix(c, " The texts end after 5 lines; 1 token is not shown.") {
+	if c := r.Facts["figure"]["caption"]; !strings.HasSuffix(c,
+		" The texts end after 5 lines; 1 token is not shown.") {
 		t.Errorf("the caption is %s", c)
 	}
 	r = stagetest.Run(t, Text, textParams(func(p *TextParams) { p.Lines = 400 }), in)
@@ -462,15 +472,20 @@ func TestTextScripts(t *testing.T) {
 		t.Errorf("the SVG's caption is %s", c)
 	}
 	lookAt(t, "text-scripts", stagetest.Run(t, Text, nil, textInputs([]stages.Words{
-		textOf("הסרט הזה היה נהדר (ממש!) והשחקן BERT Smith שיחק 2026 פעמים.", "הסרט", "הזה", "היה", "נהד", "##ר",
+		textOf("הסרט הזה היה נהדר (ממש!) והשחקן BERT Smith שיחק 2026 פעמים.", "הסרט", "הזה", "היה", "נהד",
+			"##ר",
 			"(", "ממש", "!", ")", "והשחקן", "BE", "##RT", "Smith", "שיחק", "2026", "פעמים", "."),
-		textOf("هذا الفيلم رائع جدا، والممثل ممتاز.", "هذا", "الفي", "##لم", "رائع", "جدا", "،", "وال", "##مم", "##ثل",
+		textOf("هذا الفيلم رائع جدا، والممثل ممتاز.", "هذا", "الفي", "##لم", "رائع", "جدا", "،", "وال",
+			"##مم", "##ثل",
 			"ممتاز", "."),
 		chinese,
-		textOf("यह फिल्म बहुत अच्छी है 👍🏽 cafe\u0301 naïve", "यह", "फ", "##िल्म", "बहुत", "अच्छी", "है", "👍", "🏽", "cafe",
+		textOf("यह फिल्म बहुत अच्छी है 👍🏽 cafe\u0301 naïve", "यह", "फ", "##िल्म", "बहुत", "अच्छी", "है", "👍",
+			"🏽", "cafe",
 			"na", "##ïve"),
-		textOf("</text><script>alert(1)</script> & \u202eevil\u202c zero\u200bwidth \x00\x07 tab\there", "</", "text", "><",
-			"script", ">", "alert", "(", "1", ")", "</", "script", ">", "&", "\u202eevil", "zero", "width", "tab", "here"),
+		textOf("</text><script>alert(1)</script> & \u202eevil\u202c zero\u200bwidth \x00\x07 tab\there", "</",
+			"text", "><",
+			"script", ">", "alert", "(", "1", ")", "</", "script", ">", "&", "\u202eevil", "zero", "width",
+			"tab", "here"),
 	}, "ig", "lrp")))
 }
 
@@ -509,7 +524,8 @@ func TestTextRefuses(t *testing.T) {
 	in = textInputs(reviews(), "m")
 	refuses(t, Text, textParams(func(p *TextParams) { p.Items = Selection{IDs: []string{"x"}} }), in,
 		`no text has the id "x"`)
-	refuses(t, Text, textParams(func(p *TextParams) { p.Rows = "model" }), in, `the axis "model" isn't collapsed`)
+	refuses(t, Text, textParams(func(p *TextParams) { p.Rows = "model" }), in,
+		`the axis "model" isn't collapsed`)
 	in["words"] = []stages.Data{stagetest.Items(nil, []byte("{}"), []byte("{"), []byte("{}"))}
 	refuses(t, Text, textParams(func(p *TextParams) { p.Items = Selection{IDs: []string{"item-1"}} }), in,
 		`text "item-1": words that are damaged`)

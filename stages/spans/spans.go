@@ -125,7 +125,8 @@ func (d *divider) finish() {
 // Joined returns spans in which the pieces of a word are one.
 func Joined(list []Span) (out []Span) {
 	for _, s := range list {
-		if n := len(out) - 1; n >= 0 && s.Kind == Token && out[n].Kind == Token && touch(out[n].Text, s.Text) {
+		if n := len(out) - 1; n >= 0 && s.Kind == Token && out[n].Kind == Token && touch(out[n].Text,
+			s.Text) {
 			out[n].Text += s.Text
 			out[n].Tokens = append(append([]int(nil), out[n].Tokens...), s.Tokens...)
 			continue

@@ -40,7 +40,8 @@ func TestOf(t *testing.T) {
 			Offsets: [][2]int{{0, 1}, {2, 3}, {2, 3}, {4, 5}}, Special: make([]bool, 4)},
 			"t‹a›0 b‹ › t‹👍›12 b‹ › t‹b›3"},
 		{"a letter with its mark, which has a token or none", stages.Words{Text: "e\u0301e\u0301",
-			Tokens: []string{"e", "\u0301", "e"}, Offsets: [][2]int{{0, 1}, {1, 2}, {2, 3}}, Special: make([]bool, 3)},
+			Tokens: []string{"e", "\u0301", "e"}, Offsets: [][2]int{{0, 1}, {1, 2}, {2, 3}},
+			Special: make([]bool, 3)},
 			"t‹e\u0301›01 t‹e\u0301›2"},
 		{"a token that isn't in the text", stages.Words{Text: "a", Tokens: []string{"▁", "a", "\n"},
 			Offsets: [][2]int{{0, 0}, {0, 1}, {1, 1}}, Special: make([]bool, 3)},
@@ -111,7 +112,8 @@ func TestVisible(t *testing.T) {
 	for range 3000 {
 		text := stagetest.HostileWords(r).Text
 		seen := Visible(text)
-		if Visible(seen) != seen || !utf8.ValidString(seen) || utf8.RuneCountInString(seen) < utf8.RuneCountInString(text) {
+		if Visible(seen) != seen || !utf8.ValidString(seen) ||
+			utf8.RuneCountInString(seen) < utf8.RuneCountInString(text) {
 			t.Fatalf("%q is shown as %q", text, seen)
 		}
 		for _, c := range seen {

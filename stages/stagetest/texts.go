@@ -8,12 +8,16 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// fragments are what a text may have that is markup elsewhere, can't be seen, runs from right to left, or is a
-// character of several code points.
-var fragments = []string{"good", "The", "film", " ", " ", " ", "\n", "\t", ",", "42", "naïve", "e\u0301", "\u0301",
-	"שלום", "(ב)", "שָׁ", "مرحبا", "بالعالم", "汉字", "。", "हिन्दी", "👩\u200d👧", "👍🏽", "🇩🇪", "</text><script>alert(1)</script>",
-	"]]>", "<!--", "-->", "&amp;", "\"'`", "\\end{document}", "$x_1^2$", "%#~", "\u202e", "\u2066", "\u2069", "\u200f", "\u200b",
-	"\u200d", "\u200c", "\ufe0f", "\u00ad", "\u2028", "\x00", "\x1b[31m", "\x7f", "\u0085", "\ufeff", "\uffff", "\ue000",
+// fragments are what a text may have that is markup elsewhere, can't be seen, runs from right to left, or
+// is a character of several code points.
+var fragments = []string{"good", "The", "film", " ", " ", " ", "\n", "\t", ",", "42", "naïve", "e\u0301",
+	"\u0301",
+	"שלום", "(ב)", "שָׁ", "مرحبا", "بالعالم", "汉字", "。", "हिन्दी", "👩\u200d👧", "👍🏽", "🇩🇪",
+	"</text><script>alert(1)</script>",
+	"]]>", "<!--", "-->", "&amp;", "\"'`", "\\end{document}", "$x_1^2$", "%#~", "\u202e", "\u2066", "\u2069",
+	"\u200f", "\u200b",
+	"\u200d", "\u200c", "\ufe0f", "\u00ad", "\u2028", "\x00", "\x1b[31m", "\x7f", "\u0085", "\ufeff",
+	"\uffff", "\ue000",
 	"\U000e0041", "\u3000", "\u00a0", strings.Repeat("W", 300), "\ufffd"}
 
 // HostileWords returns a text of random fragments with random tokens: some have characters in common or none,

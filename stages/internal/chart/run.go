@@ -16,7 +16,7 @@ import (
 	"github.com/runexp/runexp/stages/spans"
 )
 
-// Highlight is the colour map of words: that of maps as far as a word is easily read on it.
+// Highlight is the colour map of words: that of maps without its darkest ends.
 func Highlight() ColourMap {
 	all := Diverging().stops
 	return ColourMap{Signed: true, stops: all[1 : len(all)-1]}
@@ -115,7 +115,8 @@ func (c *svg) fitString(f font.Face, p vg.Point, txt string, wide float64, right
 	if ink, _ := paint(c.state.colour); ink != inkHex {
 		more += ` fill="` + ink + `"`
 	}
-	fmt.Fprintf(&c.body, `<text x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
+	fmt.Fprintf(&c.body,
+		`<text x="%s" y="%s" textLength="%s" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
 		decimal(x), decimal(y), decimal(wide), more, html.EscapeString(txt))
 }
 

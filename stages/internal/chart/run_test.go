@@ -15,8 +15,8 @@ func runOf(line string, rightToLeft bool) Figure {
 	return f
 }
 
-// TestRun checks that an SVG has a text as it was written, with its direction, and a PDF in the order in which
-// it is seen, both in the width that the text has been given.
+// TestRun checks that an SVG has a text as it was written, with its direction, and a PDF in the order in
+// which it is seen, both in the width that the text has been given.
 func TestRun(t *testing.T) {
 	for _, tc := range []struct {
 		name, line, seen string
@@ -24,9 +24,11 @@ func TestRun(t *testing.T) {
 		svg              string
 	}{
 		{"Latin", "good", "good", false, `<text x="10" y="12" textLength="`},
-		{"Hebrew", "טוב (מ)", "(מ) בוט", true, ` direction="rtl" unicode-bidi="embed" font-size="8">טוב (מ)<`},
+		{"Hebrew", "טוב (מ)", "(מ) בוט", true,
+			` direction="rtl" unicode-bidi="embed" font-size="8">טוב (מ)<`},
 		{"points", "שָׁם", "םשָׁ", true, `>שָׁם<`},
-		{"Arabic", "جيد", "ديج", true, ` lengthAdjust="spacingAndGlyphs" direction="rtl" unicode-bidi="embed"`},
+		{"Arabic", "جيد", "ديج", true,
+			` lengthAdjust="spacingAndGlyphs" direction="rtl" unicode-bidi="embed"`},
 		{"Chinese", "电影", "电影", false, ` lengthAdjust="spacingAndGlyphs" font-size="8">电影<`},
 	} {
 		f := runOf(tc.line, tc.rightToLeft)
@@ -55,7 +57,8 @@ func TestHighlight(t *testing.T) {
 			c := Highlight().At(sign * float64(k) / 100)
 			l := 0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B)
 			if k == 0 && c != White || k > 0 && l >= before[side] {
-				t.Errorf("%g has the colour %v of luminance %g after %g", sign*float64(k)/100, c, l, before[side])
+				t.Errorf("%g has the colour %v of luminance %g after %g", sign*float64(k)/100, c, l,
+					before[side])
 			}
 			before[side] = l
 			if got := contrastRatio(c, On(c)); got < 3.5 {
