@@ -138,7 +138,8 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 	if len(all) == 0 {
 		hint = from.Name + " has no outputs"
 	}
-	if other := x.ofTexts(m.stage); other != "" && slices.ContainsFunc(from.Outputs, isTokens) {
+	if other := x.ofTexts(m.stage); other != "" && takes == stages.Images.Name &&
+		slices.ContainsFunc(from.Outputs, isTokens) {
 		hint += "; " + other + " takes texts"
 	}
 	switch {

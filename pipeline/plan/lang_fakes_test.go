@@ -44,7 +44,7 @@ var typesByName = func() map[string]stages.Type {
 	for _, t := range []stages.Type{
 		stages.Boxes, stages.Curves, stages.Figure, stages.Images, stages.Labels, stages.Maps, stages.Masks,
 		stages.Model, stages.Ranks, stages.Removals, stages.Scores,
-		stages.TableType, stages.Targets, stages.Text, stages.Tokens,
+		stages.TableType, stages.Targets, stages.Text, stages.Tokens, stages.WordsType,
 	} {
 		m[t.Name] = t
 	}

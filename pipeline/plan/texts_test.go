@@ -50,3 +50,26 @@ func TestTextsWhereImagesAre(t *testing.T) {
 		}
 	}
 }
+// to them.
+func TestTextsInAFigureOfImages(t *testing.T) {
+	c := paperCatalog()
+	fake(c, "dataset/tokens", stages.Each, "", "tokens, words", noParams{})
+	fake(c, "attribute/words", stages.Each, "tokens", "maps", noParams{})
+	fake(c, "report/text", stages.Whole, "maps, words", "figure", axisParams{})
+	const text = "name: x\nstages:\n  reviews: {uses: dataset/tokens}\n" +
+		"  maps: {uses: attribute/words, in: {tokens: reviews}}\n"
+	for _, wired := range []string{"reviews", "reviews.tokens"} {
+		ds := diagsOf(t, c, text+"  sheet: {uses: report/sheet, in: {maps: maps, images: "+wired+"}}\n"+
+			"publish: [sheet]\n", Overrides{})
+		if len(ds) != 1 || !strings.Contains(ds[0].Msg+ds[0].Hint, "report/text takes texts") {
+			t.Errorf("%s: got %v", wired, ds)
+		}
+	}
+	mustParse(t, c, text+"  text: {uses: report/text, in: {maps: maps, words: reviews}}\npublish: [text]\n",
+		Overrides{})
+	ds := diagsOf(t, c, text+"  curves: {uses: report/curves, in: {curves: reviews}}\npublish: [curves]\n",
+		Overrides{})
+	if len(ds) != 1 || strings.Contains(ds[0].Hint, "takes texts") {
+		t.Errorf("got %v", ds)
+	}
+}
