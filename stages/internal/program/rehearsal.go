@@ -166,7 +166,7 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 				if s.Relation == stages.Whole {
 					items = slices.Repeat(items, rehearsedWhole)
 				}
-				e.Ports[port.Name] = []stages.Data{{Items: items,
+				e.Ports[port.Name] = []stages.Data{{Items: items, Facts: on.facts(port.Type),
 					Load: func(int) ([]byte, error) { return payload, nil }}}
 			}
 		}
@@ -179,6 +179,14 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 		return nil, ErrNoPart
 	}
 	return e, nil
+}
+
+// facts returns the facts of blank items: those of texts name a token that fills up and one that hides.
+func (on Subject) facts(of stages.Type) stages.Facts {
+	if on.Spec.Text == nil || of != stages.Images {
+		return nil
+	}
+	return stages.Facts{"pad": "0", "mask": "0"}
 }
 
 // blank returns the payload of a blank item.
