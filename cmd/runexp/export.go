@@ -37,6 +37,9 @@ func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error)
 	if port.Type.Form == stages.FormTensor {
 		return exportTensors(to, port.Name, d)
 	}
+	if port.Type.Items {
+		return exportFiles(to, port.Name, d)
+	}
 	b, err := d.Load(0)
 	if err != nil {
 		return nil, err
@@ -49,6 +52,36 @@ func exportPort(to *os.Root, port *stages.Port, d stages.Data) ([]string, error)
 		_, err := w.Write(b)
 		return err
 	})
+}
+
+// exportFiles writes each item to a file of its own in a folder, and the items' ids to a .csv.
+func exportFiles(to *os.Root, base string, d stages.Data) ([]string, error) {
+	if err := makeFolder(to, base); err != nil {
+		return nil, err
+	}
+	names := []string{base + ".csv"}
+	err := writeCSV(to, names[0], []string{"item", "origin"}, d.Items.Len(), func(i int) ([]string, error) {
+		it, err := d.Items.At(i)
+		return []string{typeset.Field(it.ID), typeset.Field(it.Origin)}, err
+	})
+	for i := 0; i < d.Items.Len() && err == nil; i++ {
+		var b []byte
+		if b, err = d.Load(i); err == nil {
+			names = append(names, filepath.Join(base, fmt.Sprintf("%06d.%s", i, cmp.Or(d.Facts["ext"], "bin"))))
+			err = writeFile(to, names[i+1], func(w io.Writer) error {
+				_, err := w.Write(b)
+				return err
+			})
+		}
+	}
+	return names, err
+}
+
+func makeFolder(to *os.Root, name string) error {
+	if err := available(to, name, fs.ModeDir, "folder"); err != nil {
+		return err
+	}
+	return to.MkdirAll(name, 0o777)
 }
 
 // exportTensors writes all items to one .npy, or each item to its own in a folder if their shapes differ. A
@@ -77,11 +110,7 @@ func exportTensors(to *os.Root, base string, d stages.Data) ([]string, error) {
 		}
 	}
 	if !alike {
-		err := available(to, base, fs.ModeDir, "folder")
-		if err == nil {
-			err = to.MkdirAll(base, 0o777)
-		}
-		if err != nil {
+		if err := makeFolder(to, base); err != nil {
 			return nil, err
 		}
 	}

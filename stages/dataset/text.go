@@ -16,6 +16,7 @@ import (
 
 // TextParams are the parameters of [Text].
 type TextParams struct {
+	Path      string `yaml:"path" doc:"the file of the texts, CSV or JSON lines" file:"read"`
 	Tokenizer string `yaml:"tokenizer" doc:"the model's tokenizer.json or vocab.txt, of WordPiece; default: the one next to the texts" file:"read"`
 	Length    int    `yaml:"length" doc:"the most tokens of a text, special ones included; a longer text loses its end; 0: all" min:"0" max:"1000000000"`
 	Text      string `yaml:"text" doc:"the column, or the field of JSON lines, of the texts" key:"-"`
@@ -34,7 +35,10 @@ func (p *TextParams) Validate() error {
 			return stages.BadField(name, "%s is empty: it names a column", name)
 		}
 	}
-	return p.check("the file of the texts, CSV or JSON lines")
+	if p.Path == "" {
+		return stages.BadField("path", "path is required: the file of the texts, CSV or JSON lines")
+	}
+	return p.choice().check()
 }
 
 // Text reads raw texts and tokenises them as Hugging Face's tokenizers does for BERT. An item's id is the text's
@@ -48,10 +52,9 @@ var Text = stages.New(stages.Def[TextParams]{
 
 CSV, whose first line names its columns, or JSON lines, an object a line, with text and
 perhaps label, rationale and id. Labels are numbers or names as in dataset/folder, and
-all texts have one or none has. Of what is around quotes, CSV is RFC 4180; columns are
-separated by commas, semicolons or tabs. A text without an id has the number of its
-line, as 000012. A file may be larger than memory, and a line that changes affects its
-item alone.
+all texts have one or none has. CSV is that of RFC 4180, with commas, semicolons or tabs
+between columns. A text without an id has the number of its line, as 000012. A file may
+be larger than memory, and a line that changes affects its item alone.
 
 The tokeniser is the model's: tokenizer.json, or vocab.txt with tokenizer_config.json
 next to it if that exists. Ids and offsets are those of Hugging Face's tokenizers 0.23.
@@ -101,7 +104,8 @@ func (p TextParams) remarks() (told []string) {
 		told = s.remarks()
 		if p.Tokenizer == "" {
 			if file, err := p.tokenizer(); err == nil {
-				told = append(told, fmt.Sprintf("tokens by %s next to %s", filepath.Base(file),
+				told = append(told, fmt.Sprintf("tokens are by %s, which is next to %s: "+
+					"tokenizer names another, or the same without this warning", filepath.Base(file),
 					filepath.Base(p.Path)))
 			}
 		}
@@ -113,7 +117,7 @@ func (p TextParams) remarks() (told []string) {
 // opened calls f with the index of the texts and the tokeniser. Files may be in archives.
 func (p TextParams) opened(f func(*textSet, *wordpiece.Tokenizer) error) error {
 	return unpacked([]*string{&p.Path, &p.Tokenizer, &p.Names}, func() error {
-		s, err := p.open(textfile.Fields{ID: p.ID, Label: p.Label, Text: p.Text, Rationale: p.Rationale}, false)
+		s, err := p.open(p.Path, textfile.Fields{ID: p.ID, Label: p.Label, Text: p.Text, Rationale: p.Rationale}, false)
 		if err != nil {
 			return err
 		}

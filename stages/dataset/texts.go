@@ -17,7 +17,6 @@ import (
 // TextChoice are the parameters that data sets of texts have in common: which texts, and what their labels
 // mean.
 type TextChoice struct {
-	Path    string `yaml:"path" doc:"the file of the texts" file:"read"`
 	Names   string `yaml:"names" doc:"a text file with one class name per line; line i, from 0, names class i; default: the labels in sorted order" file:"read"`
 	First   int    `yaml:"first" doc:"the number of the first class in the file: 1 for stars from 1 to 5" key:"-" min:"0" max:"1"`
 	Corrupt string `yaml:"corrupt" doc:"records that can't be read: fail reports an error that names them, skip leaves them out with a warning" key:"-" choices:"fail|skip"`
@@ -29,13 +28,6 @@ type TextChoice struct {
 }
 
 func (p *TextChoice) choice() Choice { return Choice{p.Count, p.Sample, p.SampleSeed, p.PerClass} }
-
-func (p *TextChoice) check(what string) error {
-	if p.Path == "" {
-		return stages.BadField("path", "path is required: %s", what)
-	}
-	return p.choice().check()
-}
 
 // textOutputs are the output ports of data sets of texts.
 var textOutputs = []stages.Port{
@@ -53,9 +45,9 @@ type textSet struct {
 	numbers map[string]int // of labels
 }
 
-// open makes the index of the texts.
-func (p *TextChoice) open(fields textfile.Fields, tokens bool) (*textSet, error) {
-	x, err := textfile.Open(p.Path, fields, tokens)
+// open makes the index of a file of texts.
+func (p *TextChoice) open(path string, fields textfile.Fields, tokens bool) (*textSet, error) {
+	x, err := textfile.Open(path, fields, tokens)
 	if err != nil {
 		return nil, err
 	}

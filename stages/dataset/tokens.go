@@ -5,14 +5,22 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/textfile"
+	"github.com/runexp/runexp/stages/internal/wordpiece"
 )
 
 // TokensParams are the parameters of [Tokens].
-type TokensParams struct{ TextChoice }
+type TokensParams struct {
+	Path string `yaml:"path" doc:"the file of the tokens, JSON lines" file:"read"`
+
+	TextChoice
+}
 
 // Validate rejects a missing path, and parameters that exclude each other.
 func (p *TokensParams) Validate() error {
-	return p.check("JSON lines that python -m runexp_xai tokens writes")
+	if p.Path == "" {
+		return stages.BadField("path", "path is required: JSON lines that %s writes", wordpiece.TokensCommand)
+	}
+	return p.choice().check()
 }
 
 // Tokens reads texts whose tokens another program has made. An item's id is the text's own, or the number of its
@@ -45,7 +53,7 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 	Version:  1,
 	Relation: stages.Expand,
 	Outputs:  textOutputs,
-	Defaults: TokensParams{TextChoice{Corrupt: "fail"}},
+	Defaults: TokensParams{TextChoice: TextChoice{Corrupt: "fail"}},
 	Sources: func(p TokensParams, _ []string) (sources []stages.Source, err error) {
 		err = p.opened(func(s *textSet) (err error) {
 			sources, err = s.sources(stages.Digest{})
@@ -98,7 +106,7 @@ func (p TokensParams) remarks() (told []string) {
 // opened calls f with the index of the texts. Files may be in archives.
 func (p TokensParams) opened(f func(*textSet) error) error {
 	return unpacked([]*string{&p.Path, &p.Names}, func() error {
-		s, err := p.open(textfile.Usual, true)
+		s, err := p.open(p.Path, textfile.Usual, true)
 		if err != nil {
 			return err
 		}

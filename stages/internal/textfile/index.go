@@ -90,7 +90,7 @@ func Open(file string, fields Fields, tokens bool) (*Index, error) {
 	if p := new(fs.PathError); errors.As(err, &p) {
 		err = fmt.Errorf("%q: %w", file, p.Err)
 	}
-	if err == nil && settled {
+	if now, _, failed := stages.StampOf(abs); err == nil && settled && failed == nil && now == stamp {
 		indexed.list = append(indexed.list[max(0, len(indexed.list)-mostIndexed+1):], known{key, x})
 	}
 	return x, err
