@@ -12,7 +12,9 @@ import sys
 import sysconfig
 import tempfile
 
-__all__ = ["Review", "command", "read", "run", "save_maps"]
+from .tokens import write_tokens
+
+__all__ = ["Review", "command", "read", "run", "save_maps", "write_tokens"]
 
 
 def command():

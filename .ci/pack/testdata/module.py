@@ -59,4 +59,45 @@ try:
     raise AssertionError("an experiment that isn't there ran")
 except subprocess.CalledProcessError as e:
     assert "none.yaml" in str(e), e
+
+# A tokeniser of words; what it writes, dataset/tokens reads.
+import types
+
+
+class Words:
+    pad_token_id, mask_token_id = 0, None
+
+    def get_vocab(self):
+        return {"[PAD]": 0, "good": 1, "film": 5}
+
+    def __call__(self, text, truncation, max_length, return_special_tokens_mask):
+        words = text.split(" ")[:max_length]
+        starts = [sum(len(w) + 1 for w in words[:i]) for i in range(len(words))]
+        return types.SimpleNamespace(encodings=[types.SimpleNamespace(
+            ids=[self.get_vocab()[w] for w in words], tokens=words, offsets=[[s, s + len(w)] for s, w in zip(starts, words)],
+            special_tokens_mask=[0] * len(words), type_ids=[0] * len(words), overflowing=text.split(" ")[len(words):])])
+
+
+with open("try/texts.csv", "w") as f:
+    f.write('id;text;stars;rationale\na;good film;4;"[[5, 9]]"\nb;film;0;\n')
+with open("try/tokens.jsonl", "w") as f:
+    assert runexp_xai.write_tokens(Words(), "try/texts.csv", f, length=2, label="stars") == 0
+    assert runexp_xai.write_tokens(Words(), [{"text": "good film"}], open("try/cut.jsonl", "w"), length=1) == 1
+with open("try/tokens.jsonl") as f:
+    header, first, last = f.read().splitlines()
+assert header == '{"pad": 0, "vocabulary": 6}', header
+assert '"ids": [1, 5]' in first and '"label": "4", "rationale": [[5, 9]]' in first and "rationale" not in last, first
+with open("try/texts.yaml", "w") as f:
+    f.write("""name: texts
+stages:
+  texts: {uses: dataset/tokens, with: {path: tokens.jsonl}}
+publish: [texts]
+""")
+tokens = runexp_xai.read(runexp_xai.run("try/texts.yaml").folder, "try/texts.yaml").maps("texts")
+assert [t[0].tolist() for t in tokens] == [[1, 5], [5]], tokens
+try:
+    runexp_xai.write_tokens("none", [], None)
+    raise AssertionError("there is transformers")
+except ImportError as e:
+    assert "pip install transformers" in str(e), e
 print("all is well")
