@@ -19,6 +19,8 @@ var unreferenced = map[string]string{
 	"dataset/folder":     "the data set is known by its files' names alone",
 	"dataset/mean":       "a mean",
 	"dataset/shapes":     "runexp's own",
+	"dataset/text":       "the tokeniser is the library's, which its text names",
+	"dataset/tokens":     "the tokens are another program's",
 	"perturb/noise":      "the metric that reads it has the definition",
 	"perturb/response":   "an output of the model",
 	"perturb/segments":   "a preparation",

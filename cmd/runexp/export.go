@@ -67,7 +67,8 @@ func exportFiles(to *os.Root, base string, d stages.Data) ([]string, error) {
 	for i := 0; i < d.Items.Len() && err == nil; i++ {
 		var b []byte
 		if b, err = d.Load(i); err == nil {
-			names = append(names, filepath.Join(base, fmt.Sprintf("%06d.%s", i, cmp.Or(d.Facts["ext"], "bin"))))
+			names = append(names, filepath.Join(base, fmt.Sprintf("%06d.%s", i, cmp.Or(d.Facts["ext"],
+				"bin"))))
 			err = writeFile(to, names[i+1], func(w io.Writer) error {
 				_, err := w.Write(b)
 				return err

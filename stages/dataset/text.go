@@ -41,8 +41,8 @@ func (p *TextParams) Validate() error {
 	return p.choice().check()
 }
 
-// Text reads raw texts and tokenises them as Hugging Face's tokenizers does for BERT. An item's id is the text's
-// own, or the number of its line.
+// Text reads raw texts and tokenises them as Hugging Face's tokenizers does for BERT. An item's id is the
+// text's own, or the number of its line.
 //
 // Facts: pad, mask and vocabulary on tokens; classes and labels (newline-separated names) on labels if labels
 // are names.
@@ -117,7 +117,8 @@ func (p TextParams) remarks() (told []string) {
 // opened calls f with the index of the texts and the tokeniser. Files may be in archives.
 func (p TextParams) opened(f func(*textSet, *wordpiece.Tokenizer) error) error {
 	return unpacked([]*string{&p.Path, &p.Tokenizer, &p.Names}, func() error {
-		s, err := p.open(p.Path, textfile.Fields{ID: p.ID, Label: p.Label, Text: p.Text, Rationale: p.Rationale}, false)
+		s, err := p.open(p.Path, textfile.Fields{ID: p.ID, Label: p.Label, Text: p.Text,
+			Rationale: p.Rationale}, false)
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,8 @@ func (p TextParams) opened(f func(*textSet, *wordpiece.Tokenizer) error) error {
 			return err
 		}
 		if p.Length > 0 && p.Length < t.Least() {
-			return stages.BadField("length", "length is %d, and a text has at least %s: %d of them special", p.Length,
+			return stages.BadField("length", "length is %d, and a text has at least %s: %d of them special",
+				p.Length,
 				english.Count(t.Least(), "token"), t.Least()-1)
 		}
 		return f(s, t)
@@ -183,7 +185,8 @@ func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 			list := &textfile.Tokens{}
 			for _, k := range tokens {
 				list.IDs, list.Types = append(list.IDs, k.ID), append(list.Types, k.Type)
-				list.Texts, list.Special = append(list.Texts, k.Text), append(list.Special, textfile.Flag(k.Special))
+				list.Texts, list.Special = append(list.Texts, k.Text), append(list.Special,
+					textfile.Flag(k.Special))
 				list.Offsets = append(list.Offsets, [2]int{k.From, k.To})
 			}
 			return s.put(e, i, r, list)

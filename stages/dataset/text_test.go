@@ -100,7 +100,8 @@ func TestTextOfCSV(t *testing.T) {
 		t.Error(ids)
 	}
 	told := Text.HooksOf(p).Remarks()
-	if len(told) != 1 || !strings.HasPrefix(told[0], "tokens are by vocab.txt, which is next to reviews.csv: ") {
+	if len(told) != 1 || !strings.HasPrefix(told[0],
+		"tokens are by vocab.txt, which is next to reviews.csv: ") {
 		t.Error(told)
 	}
 	p.Tokenizer = filepath.Join(filepath.Dir(p.Path), "vocab.txt")
@@ -121,7 +122,8 @@ func TestTextOfJSON(t *testing.T) {
 	if got := rows(t, r.Payloads["labels"][0]) + rows(t, r.Payloads["labels"][1]); got != "[1] [4][1] [0]" {
 		t.Error(got)
 	}
-	if len(r.Warnings) != 1 || r.Warnings[0] != `item "000001": of its 6 tokens, length leaves out 2 at the end` {
+	if len(r.Warnings) != 1 ||
+		r.Warnings[0] != `item "000001": of its 6 tokens, length leaves out 2 at the end` {
 		t.Error(r.Warnings)
 	}
 	if ids, _ := sourcesOf(t, Text, p); !slices.Equal(ids, []string{"000001", "000003"}) {
@@ -192,46 +194,65 @@ func TestTextErrors(t *testing.T) {
 		file, content, want string
 		set                 func(*TextParams)
 	}{
-		"empty file":       {"a.csv", "", "is empty", nil},
-		"no texts":         {"a.csv", "text,label\n", "has no texts", nil},
-		"no column":        {"a.csv", "txt,label\na,b\n", `a.csv:1: no column "text", only txt, label`, nil},
-		"two columns":      {"a.csv", "text,x,x\na,b,c\n", `a.csv:1: two columns are called "x"`, nil},
-		"fields":           {"a.csv", "text,label\na,b\nc\n", "a.csv:3: 1 fields, and the first line has 2", nil},
-		"quote":            {"a.csv", "text\n\"a\nb\nc", "a.csv:2: to line 4, column 2: extraneous", nil},
-		"bare quote":       {"a.csv", "text\na\"b\n", `a.csv:2: column 2: bare "`, nil},
-		"empty text":       {"a.csv", "text,label\n\"\n\",b\n", "a.csv:2: the text is empty", nil},
-		"empty label":      {"a.csv", "text,label\na,\n", `a.csv:2: the column "label" is empty`, nil},
-		"bytes":            {"a.csv", "text\ngood\nb\xffd\n", "a.csv:3: not UTF-8 text", nil},
-		"UTF-16":           {"a.csv", "\xff\xfet\x00e\x00x\x00t\x00", "a.csv:1: ", nil},
-		"zip":              {"a.csv", "PK\x03\x04" + strings.Repeat("\x00", 40), "a .zip archive", nil},
-		"spans":            {"a.csv", "text,rationale\ngood,0-3\n", "a.csv:2: the rationale isn't a list", nil},
-		"span of one":      {"a.csv", "text,rationale\ngood,[[0]]\n", "a.csv:2: the rationale has a span of 1", nil},
-		"span outside":     {"a.jsonl", `{"text": "é", "rationale": [[0, 2]]}`, "from 0 to 2, and the text has 1", nil},
-		"span backwards":   {"a.jsonl", `{"text": "abc", "rationale": [[2, 2]]}`, "from 2 to 2", nil},
-		"span of null":     {"a.jsonl", `{"text": "abc", "rationale": [[null, 2]]}`, "isn't a list of pairs", nil},
-		"ids":              {"a.jsonl", "{\"text\": \"a\", \"id\": 7}\n{\"text\": \"b\", \"id\": \"7\"}", `a.jsonl:2: a second record with the id "7", first on line 1`, nil},
-		"id":               {"a.jsonl", `{"text": "a", "id": "a\nb"}`, "control characters", nil},
-		"not JSON":         {"a.jsonl", "{\"text\": \"a\"}\n{\"text\"\n", "a.jsonl:2: not an object of JSON", nil},
-		"a list":           {"a.json", "[{\"text\": \"a\"}]", "a.json:1: a list of JSON: JSON lines have an object", nil},
-		"null":             {"a.jsonl", "{\"text\": \"a\"}\nnull", "a.jsonl:2: null", nil},
-		"no text":          {"a.jsonl", `{"label": 1}`, `a.jsonl:1: no "text"`, nil},
-		"a number":         {"a.jsonl", `{"text": 5}`, "text: 5 isn't a text", nil},
-		"half a pair":      {"a.jsonl", `{"text": "\ud83d good"}`, "half of a surrogate pair", nil},
-		"labels":           {"a.jsonl", "{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": null}", "a.jsonl:3: no label, and line 1 has one", nil},
-		"label true":       {"a.jsonl", `{"text": "a", "label": true}`, "label: true isn't a number or a name", nil},
-		"mixed labels":     {"a.csv", "text,label\na,1\nb,pos\n", "labels are all numbers or all names", nil},
-		"fraction":         {"a.csv", "text,label\na,1.5\n", `a.csv:2: the label "1.5" isn't a whole number`, nil},
-		"before the first": {"a.csv", "text,label\na,0\n", "label 0 isn't between 1", func(p *TextParams) { p.First = 1 }},
-		"many":             {"a.csv", "text\n\" \"\n\" \"\ngood\n", "2 of 3 texts in ", nil},
-		"per class":        {"a.csv", "text\ngood\n", "have no labels", func(p *TextParams) { p.PerClass = 1 }},
-		"length":           {"a.csv", "text\ngood\n", "length is 2, and a text has at least 3 tokens", func(p *TextParams) { p.Length = 2 }},
-		"no tokens":        {"a.csv", "text\n\u0001\n", `item "000002": the tokeniser finds no token`, nil},
-		"no tokeniser":     {"a.csv", "text\ngood\n", "there is no tokenizer.json or vocab.txt next to", func(p *TextParams) { os.Remove(filepath.Join(filepath.Dir(p.Path), "vocab.txt")) }},
-		"no file":          {"a.csv", "text\ngood\n", "no such file", func(p *TextParams) { p.Path += "x" }},
-		"a folder":         {"a.csv", "text\ngood\n", "a folder", func(p *TextParams) { p.Path = filepath.Dir(p.Path) }},
-		"tokens":           {"a.jsonl", "{\"pad\": 0}\n", "dataset/tokens reads it", nil},
-		"no such label":    {"a.csv", "text\ngood\n", `no column "stars"`, func(p *TextParams) { p.Label = "stars" }},
-		"none has stars":   {"a.jsonl", `{"text": "a"}`, `no record has "stars"`, func(p *TextParams) { p.Label = "stars" }},
+		"empty file":  {"a.csv", "", "is empty", nil},
+		"no texts":    {"a.csv", "text,label\n", "has no texts", nil},
+		"no column":   {"a.csv", "txt,label\na,b\n", `a.csv:1: no column "text", only txt, label`, nil},
+		"two columns": {"a.csv", "text,x,x\na,b,c\n", `a.csv:1: two columns are called "x"`, nil},
+		"fields": {"a.csv", "text,label\na,b\nc\n", "a.csv:3: 1 fields, and the first line has 2",
+			nil},
+		"quote":       {"a.csv", "text\n\"a\nb\nc", "a.csv:2: to line 4, column 2: extraneous", nil},
+		"bare quote":  {"a.csv", "text\na\"b\n", `a.csv:2: column 2: bare "`, nil},
+		"empty text":  {"a.csv", "text,label\n\"\n\",b\n", "a.csv:2: the text is empty", nil},
+		"empty label": {"a.csv", "text,label\na,\n", `a.csv:2: the column "label" is empty`, nil},
+		"bytes":       {"a.csv", "text\ngood\nb\xffd\n", "a.csv:3: not UTF-8 text", nil},
+		"UTF-16":      {"a.csv", "\xff\xfet\x00e\x00x\x00t\x00", "a.csv:1: ", nil},
+		"zip":         {"a.csv", "PK\x03\x04" + strings.Repeat("\x00", 40), "a .zip archive", nil},
+		"spans": {"a.csv", "text,rationale\ngood,0-3\n", "a.csv:2: the rationale isn't a list",
+			nil},
+		"span of one": {"a.csv", "text,rationale\ngood,[[0]]\n",
+			"a.csv:2: the rationale has a span of 1", nil},
+		"span outside": {"a.jsonl", `{"text": "é", "rationale": [[0, 2]]}`,
+			"from 0 to 2, and the text has 1", nil},
+		"span backwards": {"a.jsonl", `{"text": "abc", "rationale": [[2, 2]]}`, "from 2 to 2", nil},
+		"span of null": {"a.jsonl", `{"text": "abc", "rationale": [[null, 2]]}`, "isn't a list of pairs",
+			nil},
+		"ids": {"a.jsonl", "{\"text\": \"a\", \"id\": 7}\n{\"text\": \"b\", \"id\": \"7\"}",
+			`a.jsonl:2: a second record with the id "7", first on line 1`, nil},
+		"id": {"a.jsonl", `{"text": "a", "id": "a\nb"}`, "control characters", nil},
+		"not JSON": {"a.jsonl", "{\"text\": \"a\"}\n{\"text\"\n", "a.jsonl:2: not an object of JSON",
+			nil},
+		"a list": {"a.json", "[{\"text\": \"a\"}]",
+			"a.json:1: a list of JSON: JSON lines have an object", nil},
+		"null":        {"a.jsonl", "{\"text\": \"a\"}\nnull", "a.jsonl:2: null", nil},
+		"no text":     {"a.jsonl", `{"label": 1}`, `a.jsonl:1: no "text"`, nil},
+		"a number":    {"a.jsonl", `{"text": 5}`, "text: 5 isn't a text", nil},
+		"half a pair": {"a.jsonl", `{"text": "\ud83d good"}`, "half of a surrogate pair", nil},
+		"labels": {"a.jsonl",
+			"{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": null}",
+			"a.jsonl:3: no label, and line 1 has one", nil},
+		"label true": {"a.jsonl", `{"text": "a", "label": true}`,
+			"label: true isn't a number or a name", nil},
+		"mixed labels": {"a.csv", "text,label\na,1\nb,pos\n", "labels are all numbers or all names", nil},
+		"fraction": {"a.csv", "text,label\na,1.5\n", `a.csv:2: the label "1.5" isn't a whole number`,
+			nil},
+		"before the first": {"a.csv", "text,label\na,0\n", "label 0 isn't between 1",
+			func(p *TextParams) { p.First = 1 }},
+		"many": {"a.csv", "text\n\" \"\n\" \"\ngood\n", "2 of 3 texts in ", nil},
+		"per class": {"a.csv", "text\ngood\n", "have no labels",
+			func(p *TextParams) { p.PerClass = 1 }},
+		"length": {"a.csv", "text\ngood\n", "length is 2, and a text has at least 3 tokens",
+			func(p *TextParams) { p.Length = 2 }},
+		"no tokens": {"a.csv", "text\n\u0001\n", `item "000002": the tokeniser finds no token`, nil},
+		"no tokeniser": {"a.csv", "text\ngood\n", "there is no tokenizer.json or vocab.txt next to",
+			func(p *TextParams) { os.Remove(filepath.Join(filepath.Dir(p.Path), "vocab.txt")) }},
+		"no file": {"a.csv", "text\ngood\n", "no such file", func(p *TextParams) { p.Path += "x" }},
+		"a folder": {"a.csv", "text\ngood\n", "a folder",
+			func(p *TextParams) { p.Path = filepath.Dir(p.Path) }},
+		"tokens": {"a.jsonl", "{\"pad\": 0}\n", "dataset/tokens reads it", nil},
+		"no such label": {"a.csv", "text\ngood\n", `no column "stars"`,
+			func(p *TextParams) { p.Label = "stars" }},
+		"none has stars": {"a.jsonl", `{"text": "a"}`, `no record has "stars"`,
+			func(p *TextParams) { p.Label = "stars" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := textFile(t, c.file, c.content)
@@ -247,14 +268,16 @@ func TestTextErrors(t *testing.T) {
 
 // TestCorruptTexts: skip leaves out what can't be read, and tells how much.
 func TestCorruptTexts(t *testing.T) {
-	p := textFile(t, "a.jsonl", "{\"text\": \"good\"}\n{\n{\"text\": \"\"}\n{\"text\": \"\\u0001\"}\n{\"text\": \"bad\"}")
+	p := textFile(t, "a.jsonl",
+		"{\"text\": \"good\"}\n{\n{\"text\": \"\"}\n{\"text\": \"\\u0001\"}\n{\"text\": \"bad\"}")
 	p.Corrupt = "skip"
 	r := stagetest.Run(t, Text, p, nil)
 	if len(r.Payloads["tokens"]) != 2 || len(r.Warnings) != 1 {
 		t.Errorf("%d texts, %q", len(r.Payloads["tokens"]), r.Warnings)
 	}
 	told := Text.HooksOf(p).Remarks()
-	if !strings.HasPrefix(told[0], "left out, as they can't be read: 2 of 5 texts in a.jsonl, first a.jsonl:2: ") {
+	if !strings.HasPrefix(told[0],
+		"left out, as they can't be read: 2 of 5 texts in a.jsonl, first a.jsonl:2: ") {
 		t.Error(told)
 	}
 }
@@ -272,10 +295,12 @@ func TestChosenTexts(t *testing.T) {
 		ids, _ := sourcesOf(t, Text, p)
 		return ids
 	}
-	if got := chosen(a.String(), func(p *TextParams) { p.Count = 2 }); !slices.Equal(got, []string{"t0", "t1"}) {
+	if got := chosen(a.String(), func(p *TextParams) { p.Count = 2 }); !slices.Equal(got, []string{"t0",
+		"t1"}) {
 		t.Error(got)
 	}
-	if got := chosen(a.String(), func(p *TextParams) { p.PerClass = 1 }); !slices.Equal(got, []string{"t0", "t1"}) {
+	if got := chosen(a.String(), func(p *TextParams) { p.PerClass = 1 }); !slices.Equal(got, []string{"t0",
+		"t1"}) {
 		t.Error(got)
 	}
 	first := chosen(a.String(), func(p *TextParams) { p.Sample = 5 })

@@ -144,8 +144,8 @@ func (s *textSet) facts(tokens stages.Facts) map[string]stages.Facts {
 func (s *textSet) lacks(port string) error {
 	switch {
 	case port == "masks" && !s.HasRationales():
-		return fmt.Errorf("%s has no rationales: masks are made of a column, or a field of JSON lines, called "+
-			"rationale, with pairs of characters as [[0, 5], [9, 12]]", s.File)
+		return fmt.Errorf("%s has no rationales: masks are made of a column, or a field of JSON lines, "+
+			"called rationale, with pairs of characters as [[0, 5], [9, 12]]", s.File)
 	case port == "labels" && !s.HasLabels():
 		return fmt.Errorf("%s has no labels: a column, or a field of JSON lines, called label", s.File)
 	}
@@ -223,7 +223,8 @@ func (s *textSet) read(ctx context.Context, e *stages.Env, shared stages.Digest,
 		}
 		source := e.Source(i)
 		r, d, err := file.Read(source.ID)
-		if err == nil && !strings.HasSuffix(source.Note, noteText+stages.Sum(append(d[:], shared[:]...)).String()) {
+		if err == nil && !strings.HasSuffix(source.Note, noteText+stages.Sum(append(d[:],
+			shared[:]...)).String()) {
 			err = fmt.Errorf("%s has changed while it was read", s.File)
 		}
 		if err == nil {

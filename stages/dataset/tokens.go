@@ -23,10 +23,10 @@ func (p *TokensParams) Validate() error {
 	return p.choice().check()
 }
 
-// Tokens reads texts whose tokens another program has made. An item's id is the text's own, or the number of its
-// line.
+// Tokens reads texts whose tokens another program has made. An item's id is the text's own, or the number of
+// its line.
 //
-// Facts: pad, mask and vocabulary on tokens, as far as the first line has them; classes and labels
+// Facts: of pad, mask and vocabulary on tokens those that the first line has; classes and labels
 // (newline-separated names) on labels if labels are names.
 var Tokens = stages.New(stages.Def[TokensParams]{
 	Name: "dataset/tokens",
@@ -78,7 +78,8 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 		return p.opened(func(s *textSet) error {
 			return s.read(ctx, e, stages.Digest{}, func(i int, r *textfile.Record) error {
 				if n := r.Tokens.Padding; n > 0 {
-					e.WarnItem(i, "%d of its %d tokens are left out: its mask hides them", n, n+len(r.Tokens.IDs))
+					e.WarnItem(i, "%d of its %d tokens are left out: its mask hides them", n,
+						n+len(r.Tokens.IDs))
 				}
 				return s.put(e, i, r, r.Tokens)
 			})

@@ -107,7 +107,8 @@ func ofColumns(fields, columns []string, n Fields) (r *Record, err error) {
 		}
 		return ""
 	}
-	r = &Record{ID: strings.TrimSpace(field(n.ID)), Label: strings.TrimSpace(field(n.Label)), Text: field(n.Text)}
+	r = &Record{ID: strings.TrimSpace(field(n.ID)), Label: strings.TrimSpace(field(n.Label)),
+		Text: field(n.Text)}
 	for _, required := range []struct{ name, value string }{{n.ID, r.ID}, {n.Label, r.Label}} {
 		if slices.Contains(columns, required.name) && required.value == "" {
 			return nil, fmt.Errorf("the column %q is empty", required.name)

@@ -225,8 +225,8 @@ func (x *Index) readTable(r io.Reader, offset int64, head string) error {
 		{"rationale", x.fields.Rationale, Usual.Rationale}, {"id", x.fields.ID, Usual.ID},
 	} {
 		if c.name != c.usual && !slices.Contains(x.columns, c.name) {
-			return stages.BadName(c.parameter, c.name, x.columns, "%s:1: no column %q, only %s", x.File, c.name,
-				strings.Join(x.columns, ", "))
+			return stages.BadName(c.parameter, c.name, x.columns, "%s:1: no column %q, only %s", x.File,
+				c.name, strings.Join(x.columns, ", "))
 		}
 	}
 	for {
@@ -329,7 +329,8 @@ func (x *Index) Reader() (*Reader, error) {
 // Close closes the file.
 func (r *Reader) Close() error { return r.f.Close() }
 
-// Read returns the record with an id, and its digest. It returns an error if the file has changed since it was indexed.
+// Read returns the record with an id, and its digest. It returns an error if the file has changed since it
+// was indexed.
 func (r *Reader) Read(id string) (record *Record, d stages.Digest, err error) {
 	i, ok := r.x.byID[id]
 	if !ok {

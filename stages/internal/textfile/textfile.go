@@ -69,8 +69,9 @@ func spans(b []byte) ([][2]int, error) {
 	out := make([][2]int, len(list))
 	for i, pair := range list {
 		if len(pair) != 2 {
-			return nil, fmt.Errorf("the rationale has a span of %d numbers: it needs its first character and "+
-				"the one after its last", len(pair))
+			return nil,
+				fmt.Errorf("the rationale has a span of %d numbers: it needs its first character and "+
+					"the one after its last", len(pair))
 		}
 		out[i] = [2]int(pair)
 	}

@@ -20,8 +20,8 @@ type Tokens struct {
 	Padding int
 }
 
-// A Header is the first line of a file of tokens: ids of the tokens that fill up and that hide, and the number
-// of ids, nil where the file doesn't say.
+// A Header is the first line of a file of tokens: ids of the tokens that fill up and that hide, and the
+// number of ids, nil where the file doesn't say.
 type Header struct{ Pad, Mask, Vocabulary *int }
 
 // maxID limits ids and types.
@@ -73,8 +73,33 @@ func header(fields map[string]json.RawMessage) (h *Header, err error) {
 
 // readTokens reads the tokens of a record, without those that its mask hides.
 func readTokens(fields map[string]json.RawMessage, h *Header) (*Tokens, error) {
-	t := &Tokens{}
-	var shown []Flag
+	t, shown, err := readLists(fields)
+	if err != nil {
+		return nil, err
+	}
+	n := len(t.IDs)
+	if n == 0 {
+		return nil, errors.New("ids is empty: a text has tokens")
+	}
+	for name, have := range map[string]int{"tokens": len(t.Texts), "offsets": len(t.Offsets),
+		"special": len(t.Special), "types": len(t.Types), "mask": len(shown)} {
+		if have != n && (have > 0 || fields[name] != nil && string(fields[name]) != "null") {
+			return nil, fmt.Errorf("there are %d ids and %d %s", n, have, name)
+		}
+	}
+	if h != nil && h.Vocabulary != nil {
+		if i := slices.IndexFunc(t.IDs, func(id int) bool { return id >= *h.Vocabulary }); i >= 0 {
+			return nil, fmt.Errorf("the token %d has the id %d, and by line 1 there are %d", i, t.IDs[i],
+				*h.Vocabulary)
+		}
+	}
+	t.dropHidden(shown)
+	return t, nil
+}
+
+// readLists reads the lists of a record; shown is its mask.
+func readLists(fields map[string]json.RawMessage) (t *Tokens, shown []Flag, err error) {
+	t = &Tokens{}
 	var texts []*string
 	var offsets [][]int
 	for _, list := range []struct {
@@ -95,13 +120,15 @@ func readTokens(fields map[string]json.RawMessage, h *Header) (*Tokens, error) {
 			if list.optional {
 				continue
 			}
-			return nil, fmt.Errorf("there are no %s: a line needs text, ids, tokens, offsets and special",
-				list.name)
+			return nil, nil,
+				fmt.Errorf("there are no %s: a line needs text, ids, tokens, offsets and special",
+					list.name)
 		}
 		// Go reads null as 0.
 		err := json.Unmarshal(b, list.to)
-		if err != nil || list.name != "tokens" && bytes.Contains(b, []byte("null")) || slices.Contains(texts, nil) {
-			return nil, fmt.Errorf("%s isn't a list of %s: %.40s", list.name, list.is, b)
+		if err != nil || list.name != "tokens" && bytes.Contains(b, []byte("null")) || slices.Contains(texts,
+			nil) {
+			return nil, nil, fmt.Errorf("%s isn't a list of %s: %.40s", list.name, list.is, b)
 		}
 	}
 	for _, text := range texts {
@@ -109,29 +136,13 @@ func readTokens(fields map[string]json.RawMessage, h *Header) (*Tokens, error) {
 	}
 	for i, pair := range offsets {
 		if len(pair) != 2 {
-			return nil, fmt.Errorf("the token %d has %d offsets: it needs its first character and the one "+
-				"after its last", i, len(pair))
+			return nil, nil,
+				fmt.Errorf("the token %d has %d offsets: it needs its first character and the one "+
+					"after its last", i, len(pair))
 		}
 		t.Offsets = append(t.Offsets, [2]int(pair))
 	}
-	n := len(t.IDs)
-	if n == 0 {
-		return nil, errors.New("ids is empty: a text has tokens")
-	}
-	for name, have := range map[string]int{"tokens": len(t.Texts), "offsets": len(t.Offsets),
-		"special": len(t.Special), "types": len(t.Types), "mask": len(shown)} {
-		if have != n && (have > 0 || fields[name] != nil && string(fields[name]) != "null") {
-			return nil, fmt.Errorf("there are %d ids and %d %s", n, have, name)
-		}
-	}
-	if h != nil && h.Vocabulary != nil {
-		if i := slices.IndexFunc(t.IDs, func(id int) bool { return id >= *h.Vocabulary }); i >= 0 {
-			return nil, fmt.Errorf("the token %d has the id %d, and by line 1 there are %d", i, t.IDs[i],
-				*h.Vocabulary)
-		}
-	}
-	t.dropHidden(shown)
-	return t, nil
+	return t, shown, nil
 }
 
 // dropHidden leaves out the tokens that an attention mask hides.

@@ -33,8 +33,8 @@ func other(format string, args ...any) error {
 // Names are the usual names of a tokeniser's file, the more telling first.
 var Names = []string{"tokenizer.json", "vocab.txt"}
 
-// Load reads a tokeniser from tokenizer.json, or from a vocabulary with a piece a line, whichever file is. What
-// these don't say, tokenizer_config.json in the same folder does, if it exists.
+// Load reads a tokeniser from tokenizer.json, or from a vocabulary with a piece a line, whichever file is.
+// What these don't say, tokenizer_config.json in the same folder does, if it exists.
 func Load(file string) (*Tokenizer, error) {
 	b, err := read(file)
 	if err != nil {
@@ -169,7 +169,8 @@ func parse(b []byte, c config) (t *Tokenizer, ids map[string]int, err error) {
 		return nil, nil, fmt.Errorf("its model: %w", err)
 	}
 	if m.Vocab == nil || m.Prefix == nil || m.MostChars == nil {
-		return nil, nil, other("a model that lacks vocab, continuing_subword_prefix or max_input_chars_per_word")
+		return nil, nil,
+			other("a model that lacks vocab, continuing_subword_prefix or max_input_chars_per_word")
 	}
 	if t, err = fromPieces(m.Vocab, m.Unknown, *m.Prefix, *m.MostChars); err != nil {
 		return nil, nil, err
@@ -215,8 +216,8 @@ func fromPieces(vocab map[string]int, unknown, prefix string, mostChars int) (*T
 	return t, nil
 }
 
-// addTokens adds tokens to those of a vocabulary, and returns the ids of all. One that the vocabulary has keeps
-// its id, whatever the file says; others are numbered after the vocabulary: so does the library.
+// addTokens adds tokens to those of a vocabulary, and returns the ids of all. One that the vocabulary has
+// keeps its id, whatever the file says; others are numbered after the vocabulary: so does the library.
 func (t *Tokenizer) addTokens(vocab map[string]int, list []addition) (map[string]int, error) {
 	ids, next := maps.Clone(vocab), len(vocab)
 	byID := map[int]addition{}
@@ -317,7 +318,8 @@ func (t *Tokenizer) readTemplate(part json.RawMessage) error {
 				list = &t.after
 			}
 			for i, id := range special.IDs {
-				*list = append(*list, Token{ID: id, Text: special.Tokens[i], Type: p.Special.Type, Special: true})
+				*list = append(*list, Token{ID: id, Text: special.Tokens[i], Type: p.Special.Type,
+					Special: true})
 			}
 		default:
 			return other("a post_processor that doesn't make one text of special tokens and a text")

@@ -72,8 +72,8 @@ func readConfig(file string) (c config, err error) {
 	return c, err
 }
 
-// agrees returns an error if tokenizer.json normalises otherwise than the config says. Which of the two counts
-// depends on the library's version.
+// agrees returns an error if tokenizer.json normalises otherwise than the config says. Which of the two
+// counts depends on the library's version.
 func (c config) agrees(n bertNormaliser) error {
 	strip := n.normaliser().strip
 	for _, both := range []struct {
@@ -83,7 +83,8 @@ func (c config) agrees(n bertNormaliser) error {
 	}{{"do_lower_case", c.Lower, n.Lower}, {"strip_accents", c.Strip, strip},
 		{"tokenize_chinese_chars", c.Ideographs, n.Ideographs}} {
 		if both.says != nil && *both.says != both.has {
-			return fmt.Errorf("its normalizer has it %t, and tokenizer_config.json says %s: %t: make them agree",
+			return fmt.Errorf("its normalizer has it %t, and tokenizer_config.json says %s: %t: "+
+				"make them agree",
 				both.has, both.name, *both.says)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package wordpiece tokenises texts as Hugging Face's tokenizers 0.23 does for BERT and its kin, to the id and
-// to the character. A [Tokenizer] is read from tokenizer.json (load.go) or vocab.txt (vocabulary.go). Encode
-// finds the tokens that were added to the vocabulary (added.go), normalises what is between them (normalise.go,
-// by the tables of that library's crates, tables.go), splits it into words, and these into the longest pieces
-// of the vocabulary (wordpiece.go).
+// Package wordpiece tokenises texts as Hugging Face's tokenizers 0.23 does for BERT and its kin, to the id
+// and to the character. A [Tokenizer] is read from tokenizer.json (load.go) or vocab.txt (vocabulary.go).
+// Encode finds the tokens that were added to the vocabulary (added.go), normalises what is between them
+// (normalise.go, by the tables of that library's crates, tables.go), splits it into words, and these into the
+// longest pieces of the vocabulary (wordpiece.go).
 package wordpiece
 
 import (
@@ -149,7 +149,8 @@ const spaceMark = 'Ġ'
 func (t *Tokenizer) trimSpaces(k *Token, first bool) {
 	isSpace := func(r rune) bool { return r == spaceMark || is(r, space) }
 	leading := utf8.RuneCountInString(k.Text) - utf8.RuneCountInString(strings.TrimLeftFunc(k.Text, isSpace))
-	trailing := utf8.RuneCountInString(k.Text) - utf8.RuneCountInString(strings.TrimRightFunc(k.Text, isSpace))
+	trailing := utf8.RuneCountInString(k.Text) - utf8.RuneCountInString(strings.TrimRightFunc(k.Text,
+		isSpace))
 	if t.spaced && leading == 1 && (first || k.From == 0) {
 		leading = 0
 	}

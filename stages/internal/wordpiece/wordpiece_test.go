@@ -104,8 +104,10 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := write(t, "tokenizer.json", `{"version": "1.0", "added_tokens": [
-  {"id": 4, "content": "[MASK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
- "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+  {"id": 4, "content": "[MASK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+	"special": true}],
+ "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+	"strip_accents": null,
   "lowercase": true},
  "pre_tokenizer": {"type": "BertPreTokenizer"},
  "post_processor": {"type": "TemplateProcessing",
@@ -147,7 +149,8 @@ func TestLength(t *testing.T) {
 			t.Errorf("%d tokens and %d cut of %d with at most %d", len(some), cut, len(all), most)
 		}
 		last := len(some) - 1
-		if some[last].Text != "[SEP]" || !some[0].Special || some[1] != all[1] || some[last-1] != all[last-1] {
+		if some[last].Text != "[SEP]" || !some[0].Special || some[1] != all[1] ||
+			some[last-1] != all[last-1] {
 			t.Errorf("%+v", some)
 		}
 	}
@@ -168,27 +171,40 @@ const whole = `{"pre_tokenizer": {"type": "BertPreTokenizer"}, "model": {"type":
 
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"BPE":           {`{"model": {"type": "BPE", "vocab": {}, "merges": []}}`, "by BPE; only BERT's WordPiece"},
-		"Unigram":       {`{"model": {"type": "Unigram", "vocab": [["a", 0]]}}`, "python -m runexp_xai tokens MODEL"},
-		"no model":      {`{}`, "has no model"},
-		"no JSON":       {`{"model": `, "isn't a tokenizer.json"},
-		"empty":         {"\n", "it is empty"},
-		"binary":        {"\x89HDF\r\n\x1a\n\xff", "HDF5"},
-		"not UTF-8":     {"[PAD]\n\xff\n", "isn't UTF-8 text"},
-		"vocabulary":    {"a\nb\n", `lacks "[UNK]"`},
-		"no [CLS]":      {"[UNK]\n[SEP]\n", `lacks "[CLS]"`},
-		"words":         {`{"model": {"type": "WordPiece"}, "pre_tokenizer": {"type": "Whitespace"}}`, `"Whitespace"`},
-		"normaliser":    {whole + `, "normalizer": {"type": "NFC"}}`, `the normalizer "NFC"`},
-		"sequence":      {whole + `, "post_processor": {"type": "Sequence"}}`, `the post_processor "Sequence"`},
-		"word":          {whole + `, "added_tokens": [{"content": "x", "single_word": true}]}`, "single word"},
-		"nothing":       {whole + `, "normalizer": {"type": "BertNormalizer", "clean_text": true}, "added_tokens": [{"content": "\u0000", "normalized": true}]}`, "id 2 is empty"},
-		"no id":         {whole + `, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}]}}`, `no ids of "x"`},
-		"no text":       {whole + `, "post_processor": {"type": "TemplateProcessing", "single": []}}`, "a text 0 times"},
-		"negative":      {strings.Replace(whole, `"x": 1`, `"x": -1`, 1) + "}", "the id -1"},
-		"fraction":      {strings.Replace(whole, `"x": 1`, `"x": 1.5`, 1) + "}", "1.5"},
-		"huge":          {strings.Replace(whole, `"x": 1`, `"x": 99999999999`, 1) + "}", "99999999999"},
-		"special":       {whole + `, "post_processor": {"type": "BertProcessing", "cls": ["x", -3], "sep": ["x", 1]}}`, "the id -3"},
-		"without limit": {strings.Replace(whole, `"max_input_chars_per_word": 100,`, "", 1) + "}", "max_input_chars"},
+		"BPE": {`{"model": {"type": "BPE", "vocab": {}, "merges": []}}`,
+			"by BPE; only BERT's WordPiece"},
+		"Unigram": {`{"model": {"type": "Unigram", "vocab": [["a", 0]]}}`,
+			"python -m runexp_xai tokens MODEL"},
+		"no model":   {`{}`, "has no model"},
+		"no JSON":    {`{"model": `, "isn't a tokenizer.json"},
+		"empty":      {"\n", "it is empty"},
+		"binary":     {"\x89HDF\r\n\x1a\n\xff", "HDF5"},
+		"not UTF-8":  {"[PAD]\n\xff\n", "isn't UTF-8 text"},
+		"vocabulary": {"a\nb\n", `lacks "[UNK]"`},
+		"no [CLS]":   {"[UNK]\n[SEP]\n", `lacks "[CLS]"`},
+		"words": {`{"model": {"type": "WordPiece"}, "pre_tokenizer": {"type": "Whitespace"}}`,
+			`"Whitespace"`},
+		"normaliser": {whole + `, "normalizer": {"type": "NFC"}}`, `the normalizer "NFC"`},
+		"sequence": {whole + `, "post_processor": {"type": "Sequence"}}`,
+			`the post_processor "Sequence"`},
+		"word": {whole + `, "added_tokens": [{"content": "x", "single_word": true}]}`,
+			"single word"},
+		"nothing": {whole +
+			`, "normalizer": {"type": "BertNormalizer", "clean_text": true},` +
+			` "added_tokens": [{"content": "\u0000", "normalized": true}]}`, "id 2 is empty"},
+		"no id": {whole +
+			`, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}]}}`,
+			`no ids of "x"`},
+		"no text": {whole + `, "post_processor": {"type": "TemplateProcessing", "single": []}}`,
+			"a text 0 times"},
+		"negative": {strings.Replace(whole, `"x": 1`, `"x": -1`, 1) + "}", "the id -1"},
+		"fraction": {strings.Replace(whole, `"x": 1`, `"x": 1.5`, 1) + "}", "1.5"},
+		"huge":     {strings.Replace(whole, `"x": 1`, `"x": 99999999999`, 1) + "}", "99999999999"},
+		"special": {whole +
+			`, "post_processor": {"type": "BertProcessing", "cls": ["x", -3], "sep": ["x", 1]}}`,
+			"the id -3"},
+		"without limit": {strings.Replace(whole, `"max_input_chars_per_word": 100,`, "", 1) + "}",
+			"max_input_chars"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(write(t, "tokenizer", c.text))
@@ -254,12 +270,13 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestTimeIsLinear: a text of 10 MB takes seconds, with words, marks, one long word, ideographs and beginnings
-// of added tokens.
+// TestTimeIsLinear: a text of 10 MB takes seconds, with words, marks, one long word, ideographs and
+// beginnings of added tokens.
 func TestTimeIsLinear(t *testing.T) {
 	k := load(t, "uncased/vocab.txt")
 	var text strings.Builder
-	for _, unit := range []string{"wonderful film, ", "e\u0323\u0301\u0300", "aaaaaaaaaaaaaaaa", "漢字", "[MASK",
+	for _, unit := range []string{"wonderful film, ", "e\u0323\u0301\u0300", "aaaaaaaaaaaaaaaa", "漢字",
+		"[MASK",
 		"안녕"} {
 		text.WriteString(strings.Repeat(unit, 10<<20/6/len(unit)))
 	}
@@ -276,7 +293,8 @@ func TestTimeIsLinear(t *testing.T) {
 // normalised text.
 func FuzzEncode(f *testing.F) {
 	uncased, cased := load(f, "uncased/vocab.txt"), load(f, "cased/tokenizer.json")
-	for _, s := range []string{"", "The [MASK] film's", "e\u0323\u0301", "İ\u0334字\xff", "<new> Ωδ", "안녕\u1d15e"} {
+	for _, s := range []string{"", "The [MASK] film's", "e\u0323\u0301", "İ\u0334字\xff", "<new> Ωδ",
+		"안녕\u1d15e"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
