@@ -26,7 +26,8 @@ lxt 2.1. An array is called NETWORK.WHAT. Its rows are the texts, or the tokens 
     tau.S                  Kendall's of ixg.words and loo.S.p
     auprc, ap, f1, iou     of the positive part of ixg.words and the rationale; f1 and iou of the five largest; the
                            area is of trapezoids, ap is the average precision
-    attnlrp                lxt's, of BERT alone, at the words' embeddings
+    attnlrp                lxt's, of BERT alone, at the words' embeddings; where an embedding and its type's sum to
+                           exactly 0, as in one place of text 7, it has no share of that sum: 0/0 is 0 in LRP
 
 ferret 0.4.2 defines comp to iou so, except that it decodes the ids that remain and tokenises that text anew, which
 makes other tokens ([UNK] and pieces that start with ## become other ones), that it takes the separator of a pair for
@@ -354,7 +355,8 @@ def attnlrp(out):
         inputs = net.feeds([(row["ids"], row["types"])])
         assert np.abs(net(*inputs).numpy() - out["bert.logits"][k]).max() < 1e-9
         x, g = net.tapped(inputs, int(out["bert.target"][k]))["words"]
-        values.append((x * g).sum(-1).numpy())
+        both = x + bert.bert.embeddings.token_type_embeddings(torch.tensor(row["types"]))
+        values.append((x * g * (both != 0)).sum(-1).numpy())
     out["bert.attnlrp"] = np.concatenate(values)
 
 
