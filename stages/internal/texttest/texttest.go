@@ -19,7 +19,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -35,11 +34,6 @@ type Text struct {
 	Text      string   `json:"text"`
 	Label     int      `json:"label"`
 	Rationale [][2]int `json:"rationale"` // the characters that a person would mark
-}
-
-// Tensor returns the text as a payload of type [stages.Tokens] has it.
-func (x Text) Tensor() stages.Tensor {
-	return stages.NewTensor(slices.Concat(x.IDs, x.Types, x.Special), 3, len(x.IDs))
 }
 
 // Folder returns the folder of the networks, their texts and goldens.
