@@ -37,7 +37,8 @@ func TestPapersNets(t *testing.T) {
 			}
 			_, texts := settled(c.Params)
 			path := texts["path"]
-			if !strings.Contains(path, "quickstart/") && !strings.Contains(path, "toy/") {
+			if !strings.Contains(path, "quickstart/") && !strings.Contains(path, "toy/") &&
+				!strings.Contains(path, "text/") && !strings.HasPrefix(path, "hf:/") {
 				named[path] = true
 			}
 		}

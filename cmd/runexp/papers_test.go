@@ -23,8 +23,9 @@ import (
 // papers are the experiments of experiments/papers.
 var papers = []string{
 	"abslrp-ablation", "abslrp-explained", "abslrp-gae-resnet", "abslrp-gae-vgg", "abslrp-gae-vit",
-	"abslrp-metrics", "abslrp-sheets", "abslrp-toy", "difull-aggatt", "difull-kernels", "difull-layers",
-	"difull-quantitative", "difull-sheets", "difull-smoothing", "mas-baseline-invariance", "mas-consistency",
+	"abslrp-metrics", "abslrp-sheets", "abslrp-text", "abslrp-toy", "difull-aggatt", "difull-kernels",
+	"difull-layers", "difull-quantitative", "difull-sheets", "difull-smoothing", "mas-baseline-invariance",
+	"mas-consistency",
 	"mas-curves", "mas-ranking", "mas-sensitivity", "metarank-cases", "metarank-checkpoints",
 	"metarank-consistency", "metarank-fusion", "metarank-leaderboard", "metarank-road",
 }

@@ -50,15 +50,15 @@ STRONG, TELLING = 2.0, 1.5  # reviews that get a rationale, and its words, are r
 
 NEGATIONS = {"no", "not", "never", "without", "hardly", "neither", "nor", "cannot", "lacks", "less"}
 
-# The reviews of absLRP's Figure 9, which has no labels: a class each by our reading, and the words that the
-# figure highlights.
+# The reviews of absLRP's Figure 9, which has no labels: a class each by our reading; the words that the figure
+# highlights, and those of them that speak for a positive sentiment.
 FIGURE9 = [
     ("I hate this movie and i never want to see it again ! However , I loved the leading actor so much !",
-     "negative", ["hate", "never", "loved"]),
+     "negative", ["hate", "never", "loved"], ["loved"]),
     ("30 % good , 10 % too predictable , 60 % terrible . I guess davies won ' t be saving dr . feh after all .",
-     "negative", ["good", "terrible", "t"]),
+     "negative", ["good", "terrible", "t"], ["good"]),
     ("Pros : The actor performance was admiring . Cons : The script was embarrassing",
-     "negative", ["admiring", "embarrassing"]),
+     "negative", ["admiring", "embarrassing"], ["admiring"]),
 ]
 
 
@@ -319,12 +319,15 @@ def write_texts(out, held, lexicon):
         csv.writer(file, lineterminator="\n").writerows(rows)
     found = [(*row[:3], rationale(row[1], row[2], lexicon)) for row in shown if abs(row[3]) >= STRONG]
     found = [row for row in found if row[3]]
-    figure = [(f"figure9-{k + 1}", text, label, [list(re.search(rf"\b{w}\b", text).span()) for w in words])
-              for k, (text, label, words) in enumerate(FIGURE9)]
+    figure = []
+    for k, (text, label, words, positive) in enumerate(FIGURE9):
+        spans = {w: list(re.search(rf"\b{w}\b", text).span()) for w in words}
+        figure.append((f"figure9-{k + 1}", text, label, list(spans.values()), [spans[w] for w in positive],
+                       [spans[w] for w in words if w not in positive]))
     for name, rows in (("rationales", found), ("figure9", figure)):
         with open(out / f"{name}.jsonl", "w") as file:
             for row in rows:
-                line = dict(zip(("id", "text", "label", "rationale"), row))
+                line = dict(zip(("id", "text", "label", "rationale", "positive", "negative"), row))
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
     (out / "classes.txt").write_text("negative\npositive\n")
     print(f"{len(shown)} reviews, {len(found)} of them with a rationale")
@@ -377,7 +380,7 @@ def main():
     tokenizer.save(str(args.out / "tokenizer.json"), pretty=False)
     write_texts(args.out, held, lexicon)
     print(f"{path.stat().st_size} bytes, {time.time() - began:.0f} s")
-    for text, _, _ in FIGURE9:
+    for text, *_ in FIGURE9:
         p = logits_of(net, [tokenizer.encode(text).ids]).softmax(1)[0, 1].item()
         print(f"positive: {p:.3f}  {text}")
 
