@@ -39,6 +39,8 @@ type indexedCell struct {
 	Prediction                         *indexedPrediction `json:",omitempty"`
 	Small                              *indexedSmall      `json:",omitempty"`
 	Wire                               string             `json:",omitempty"`
+	Words                              *int               `json:",omitempty"` // of maps of texts
+	Curves                             []indexedCurve     `json:",omitempty"`
 }
 
 type indexedSmall struct{ Maps, Ends int }
@@ -87,6 +89,11 @@ func (x *mapIndexer) add(c *plan.Cell) error {
 	if makesThumbnails(c.Step) {
 		return x.addSmall(c)
 	}
+	if port := slices.IndexFunc(c.Stage.Outputs, isType(stages.Curves)); port >= 0 {
+		if err := x.addCurve(c, port); err != nil {
+			return err
+		}
+	}
 	port := slices.IndexFunc(c.Stage.Outputs, isType(stages.Maps))
 	if port < 0 {
 		return nil
@@ -97,7 +104,12 @@ func (x *mapIndexer) add(c *plan.Cell) error {
 		return err
 	}
 	if e, ok := upstream(c, stages.Images); ok {
-		if p.Images, err = x.port(e.From, e.Port); err != nil {
+		if e.From.Stage.Outputs[e.Port].Type == stages.Tokens {
+			p.Words, err = x.words(e)
+		} else {
+			p.Images, err = x.port(e.From, e.Port)
+		}
+		if err != nil {
 			return err
 		}
 		if k := slices.IndexFunc(e.From.Stage.Outputs, isType(stages.Labels)); k >= 0 {

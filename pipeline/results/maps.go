@@ -24,6 +24,9 @@ type CellMaps struct {
 	Prediction *Prediction // nil unless the experiment has a stage that predicts
 	Small      *Small      // nil without thumbnails
 	Wire       string      // the experiment's name for the maps, if it keeps neither them nor thumbnails
+
+	Words  *Payloads // of maps of texts, nil for images
+	Curves []Curve   // of maps of texts
 }
 
 // A Small is the thumbnails of a cell's maps: levels of grey, and the values of the lowest and the highest.
@@ -73,6 +76,16 @@ func FindMaps(s *store.Store, v *publish.Version) (list []*CellMaps, known bool)
 		}
 		if q := c.Prediction; q != nil && of(q.Targets) != nil {
 			p.Prediction = &Prediction{of(q.Targets), of(q.Probability)}
+		}
+		if c.Words != nil {
+			p.Words = of(*c.Words)
+		}
+		for _, curve := range c.Curves {
+			if of(curve.Curves) != nil && of(curve.Ranks) != nil {
+				p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order,
+					Responses: curve.Responses,
+					Ranks:     of(curve.Ranks), Values: of(curve.Curves)})
+			}
 		}
 		list = append(list, p)
 	}

@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// scripts are the files of the page's script, in their order.
+// scripts are the files of the page's script, in their order. A page of texts has texts.js behind them.
 var scripts = []string{"dom", "state", "scores", "maps", "compare", "curves", "tables", "changes", "main"}
 
 // head begins the page. Its policy lets a browser run only the script whose digest it names, and load
@@ -40,7 +41,11 @@ const head = `<!DOCTYPE html>
 func writeHTML(w io.Writer, m *model) error {
 	var script strings.Builder
 	script.WriteString("\"use strict\";\n(() => {\n")
-	for _, name := range scripts {
+	parts, styles := scripts, []string{"page"}
+	if m.Texts != nil {
+		parts, styles = append(slices.Clone(scripts), "texts"), append(styles, "texts")
+	}
+	for _, name := range parts {
 		b, err := assets.ReadFile("assets/" + name + ".js")
 		if err != nil {
 			return err
@@ -48,9 +53,13 @@ func writeHTML(w io.Writer, m *model) error {
 		script.Write(b)
 	}
 	script.WriteString("})();\n")
-	style, err := assets.ReadFile("assets/page.css")
-	if err != nil {
-		return err
+	var style []byte
+	for _, name := range styles {
+		b, err := assets.ReadFile("assets/" + name + ".css")
+		if err != nil {
+			return err
+		}
+		style = append(style, b...)
 	}
 	title := m.Title
 	if title == "" {

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/runexp/runexp/pipeline/publish"
+	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -48,6 +49,7 @@ type model struct {
 	Maps    []*mapStage `json:"maps"`
 	Images  []imageList `json:"images"`
 	Classes []classList `json:"classes"`
+	Texts   *textPart   `json:"texts,omitempty"`
 	Changes *changes    `json:"changes,omitempty"`
 
 	blobs [][]byte       // compressed levels, to which Maps refer
@@ -137,11 +139,17 @@ func newModel(now Source, before *Source) (*model, error) {
 		m.Changes.Was, _, _ = m.scoresOf(linesOf(old, changed), old.Items)
 		maps = slices.Concat(maps, changed)
 	}
-	if err := m.addMaps(maps); err != nil {
+	images := slices.DeleteFunc(slices.Clone(maps), func(p *results.CellMaps) bool { return !isOfImages(p) })
+	if err := m.addMaps(images); err != nil {
+		return nil, err
+	}
+	if err := m.addTexts(slices.DeleteFunc(slices.Clone(maps), isOfImages)); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
+
+func isOfImages(p *results.CellMaps) bool { return p.Words == nil }
 
 // listOf returns a list that isn't null in JSON even if it is empty.
 func listOf(list []string) []string { return append([]string{}, list...) }

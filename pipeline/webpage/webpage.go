@@ -5,6 +5,7 @@
 //   - model.go: what the page shows, as JSON, made from the folder (package publish).
 //   - maps.go, thumbnail.go: the maps of the folder that the store still has, with their images, made
 //     small.
+//   - texts.go: the maps of texts, with their words and the curves over them.
 //   - scores.go: the leaderboard's means with their intervals, and which of them are as good as the best.
 //   - changes.go: what changed since another version of the folder.
 //   - html.go: the page around the model; assets/ has its styles and scripts.

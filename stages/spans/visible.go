@@ -65,6 +65,15 @@ func Visible(text string) string {
 	return b.String()
 }
 
+// VisibleLines is [Visible] for text between tokens, whose lines are kept.
+func VisibleLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = Visible(strings.ReplaceAll(lines[i], "\t", " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // seen reports whether a character has a form.
 func seen(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.Is(unicode.Variation_Selector, r)
