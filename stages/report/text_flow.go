@@ -45,8 +45,9 @@ func (s *textPage) setFlow(b *textBlock) {
 		}
 		f.addSpan(i, span)
 	}
-	setLevels(f.atoms)
-	b.flow.rightToLeft = len(f.atoms) > 0 && base(f.atoms) == 1
+	whole := base(b.spans)
+	setLevels(f.atoms, whole)
+	b.flow.rightToLeft = whole == 1
 	lines := f.lines(s.room())
 	shown := map[int]bool{}
 	for i, line := range lines {
@@ -309,10 +310,10 @@ func directions(text string) (parts []string) {
 	return parts
 }
 
-// strong returns the direction of an atom: that of its first letter or, if it has none, of its first digit.
-func strong(a atom) int {
+// strong returns the direction of a text: that of its first letter or, if it has none, of its first digit.
+func strong(text string) int {
 	found := neutral
-	for _, r := range a.text {
+	for _, r := range text {
 		switch d := runsTo(r); {
 		case d == toRight || d == toLeft:
 			return d
@@ -324,9 +325,12 @@ func strong(a atom) int {
 }
 
 // base returns the level of a text: 1 if its first letter is of a script from right to left.
-func base(atoms []atom) int {
-	for _, a := range atoms {
-		switch strong(a) {
+func base(list []spans.Span) int {
+	for _, s := range list {
+		if s.Kind == spans.Spelled || s.Kind == spans.Special {
+			continue
+		}
+		switch strong(s.Text) {
 		case toRight:
 			return 0
 		case toLeft:
@@ -336,17 +340,17 @@ func base(atoms []atom) int {
 	return 0
 }
 
-// setLevels gives atoms their levels. What has no direction has that of its neighbours if these agree, and
-// otherwise that of the text; numbers run to the right in either.
-func setLevels(atoms []atom) {
+// setLevels gives atoms their levels in a text of a level. What has no direction has that of its neighbours
+// if these agree, and otherwise that of the text; numbers run to the right in either.
+func setLevels(atoms []atom, whole int) {
 	kinds := make([]int, len(atoms))
 	for i, a := range atoms {
-		kinds[i] = strong(a)
+		kinds[i] = strong(a.text)
 	}
-	if !slices.Contains(kinds, toLeft) {
+	if !slices.Contains(kinds, toLeft) && whole == 0 {
 		return
 	}
-	whole := base(atoms)
+	joinNumbers(atoms, kinds)
 	around := []int{toRight, toLeft}[whole]
 	before := around
 	for i, k := range kinds {
@@ -390,6 +394,53 @@ func setLevels(atoms []atom) {
 		}
 		i++
 	}
+}
+
+// joinNumbers makes signs parts of the numbers that they belong to, by rules W2, W4 and W5 of Unicode's annex
+// 9: a comma between digits, and a percent sign next to them unless they follow Arabic letters.
+func joinNumbers(atoms []atom, kinds []int) {
+	arabic, after := make([]bool, len(atoms)), false
+	for i, a := range atoms {
+		if kinds[i] == toRight || kinds[i] == toLeft {
+			after = hasClass(a.text, bidi.AL)
+		}
+		arabic[i] = after
+	}
+	for i := 1; i+1 < len(atoms); i++ {
+		if kinds[i] == neutral && kinds[i-1] == number && kinds[i+1] == number &&
+			len([]rune(atoms[i].text)) == 1 &&
+			(hasClass(atoms[i].text, bidi.CS) || hasClass(atoms[i].text, bidi.ES) && !arabic[i]) {
+			kinds[i] = number
+		}
+	}
+	join := func(i, neighbour int) {
+		if kinds[i] == neutral && kinds[neighbour] == number && !arabic[i] && hasClass(atoms[i].text,
+			bidi.ET) {
+			kinds[i] = number
+		}
+	}
+	for i := 1; i < len(atoms); i++ {
+		join(i, i-1)
+	}
+	for i := len(atoms) - 2; i >= 0; i-- {
+		join(i, i+1)
+	}
+}
+
+// hasClass reports whether the first character of a text that isn't neutral, or else its first one, has a
+// class of direction.
+func hasClass(text string, class bidi.Class) bool {
+	first := true
+	for _, r := range text {
+		p, _ := bidi.LookupRune(r)
+		if first && p.Class() == class {
+			return true
+		}
+		if first = false; runsTo(r) != neutral {
+			return p.Class() == class
+		}
+	}
+	return false
 }
 
 // leftToRight returns a line in the order in which it is seen, by rule L2 of Unicode's annex 9.

@@ -379,6 +379,10 @@ func TestTextDirections(t *testing.T) {
 			"The|word|12|,|טוב|אבא|means|3|fathers|.", false},
 		{"a number after Hebrew", "שלום 3 4", "4|3|שלום", true},
 		{"punctuation first", "« שלום »", "»|שלום|«", true},
+		{"per cent in Hebrew", "מחיר 50% הנחה", "הנחה|50|%|מחיר", true},
+		{"per cent in Arabic", "خصم 50% هنا", "هنا|%|50|خصم", true},
+		{"decimals in Hebrew", "רק 3.5 או 1,000 (ב)", ")|ב|(|1|,|000|או|3|.|5|רק", true},
+		{"a range in Hebrew", "בין 3-5 ו", "ו|3|-|5|בין", true},
 		{"English", "one (two) 3.", "one|(|two|)|3|.", false},
 	} {
 		// Tokens are words and single signs.

@@ -35,8 +35,9 @@ function mapsShown() {
   const {stage, across} = reading;
   const at = stage.axes.indexOf(across);
   if (at < 0) return stage.cells.map((c) => [c, c.ids.join(" ") || stage.stage]);
-  const ids = bestOf(across, present(stage.cells, stage.axes, across));
-  return ids
+  const ids = present(stage.cells, stage.axes, across);
+  const best = bestOf(across, ids);
+  return [...new Set([...best, ...ids])]
     .map((id) => [stage.cells.find((c) => c.ids[at] === id && readable(c, across)), id])
     .filter(([c]) => c && positionOf(c.items, reading.item) >= 0);
 }
@@ -111,9 +112,27 @@ function stateAt(cell, spans) {
     gone: spans.map((_, i) => counted[i] && goes(i)),
     changed: k,
     inserted: curve.order === "insertion",
+    step,
+    row,
     response: row && row[step],
-    first: row && row[0],
   };
+}
+
+// A small curve of the responses, with the step that is shown.
+function sparkline({row, step}) {
+  const known = row.filter((y) => y !== null);
+  if (known.length < 2) return null;
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const x = (i) => 3 + (114 * i) / (row.length - 1);
+  const y = (v) => 25 - (22 * (v - low)) / (high - low || 1);
+  const points = row.map((v, i) => (v === null ? "" : `${x(i).toFixed(1)},${y(v).toFixed(1)}`)).filter(Boolean);
+  const dot = row[step] !== null && svg("circle", {cx: x(step), cy: y(row[step]), r: 3});
+  return svg(
+    "svg",
+    {class: "spark", viewBox: "0 0 120 28", width: 120, height: 28, "aria-hidden": "true"},
+    svg("polyline", {points: points.join(" "), fill: "none"}),
+    dot,
+  );
 }
 
 // The largest magnitude of a token that isn't special.
@@ -123,7 +142,11 @@ const endOf = (cell) =>
     0,
   );
 
-const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b < 130 ? "#fff" : "#262626");
+// The colour of text with the larger contrast, as WCAG defines it: at least 4.5 on any ground.
+function inkOn(colour) {
+  const [r, g, b] = colour.map((v) => (v <= 10 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179 ? "#fff" : "#000";
+}
 
 function paintToken(e, x, end, gone) {
   e.classList.toggle("gone", gone);
@@ -141,8 +164,9 @@ function textFigure(cell, name, end) {
   const words = spans.map((s, i) => {
     if (s.k === kinds.special && reading.special === "hide") return null;
     if (!s.n) return s.k === kinds.beyond ? h("span", {class: "beyond"}, s.t) : s.t;
-    const e = h("span", {class: "token", "data-span": String(i)}, s.t);
-    if (s.k !== kinds.token) e.classList.add("spelled");
+    const inText = s.k === kinds.token; // others don't decide the direction of the text
+    const e = h(inText ? "span" : "bdi", {class: "token", "data-span": String(i)}, s.t);
+    e.classList.toggle("spelled", !inText);
     paintToken(e, values[i], end, state.gone[i]);
     return e;
   });
@@ -165,9 +189,9 @@ function textFigure(cell, name, end) {
   const has = state.response !== undefined && state.response !== null;
   const left = state.inserted ? "with" : "without";
   const response =
-    (reading.step > 0 || state.inserted) &&
+    (has || reading.step > 0) &&
     `${left} ${state.changed} of ${state.total} tokens` +
-      (has ? `: ${reading.response} ${brief(state.response, 3)}, at first ${brief(state.first, 3)}` : "");
+      (has ? `: ${reading.response} ${brief(state.response, 3)}` : "");
   const figure = h(
     "figure",
     {class: "text-figure"},
@@ -177,6 +201,7 @@ function textFigure(cell, name, end) {
       h("strong", {}, name),
       score && h("span", {class: "score"}, score),
       h("span", {class: "ends"}, end ? "±" + brief(end, 3) : "0"),
+      has && sparkline(state),
       response && h("span", {class: "score response"}, response),
     ),
     h("div", {}, text, about),
@@ -266,6 +291,14 @@ const responseNames = () => {
   return curve ? curve.responses.filter((r) => r !== "correct") : [];
 };
 
+function stepText(by) {
+  const ids = textsShown();
+  reading.item = ids[(ids.indexOf(reading.item) + by + ids.length) % ids.length];
+  drawTextControls();
+  drawTexts();
+  say(`text ${reading.item}`);
+}
+
 function drawTextControls() {
   const {stage} = reading;
   const redraw = () => {
@@ -297,13 +330,8 @@ function drawTextControls() {
     );
   }
   parts.push(choice("text", pairs(textsShown()), reading.item, set("item")));
-  const step = (by) => {
-    const ids = textsShown();
-    reading.item = ids[(ids.indexOf(reading.item) + by + ids.length) % ids.length];
-    redraw();
-    say(`text ${reading.item}`);
-  };
-  const stepper = (by, text) => h("button", {type: "button", "data-key": text, onclick: () => step(by)}, text);
+  const stepper = (by, text) =>
+    h("button", {type: "button", "data-key": text, onclick: () => stepText(by)}, text);
   parts.push(h("span", {class: "control"}, stepper(-1, "previous text"), stepper(1, "next text")));
   const scores = scoresOf(stage);
   if (scores.length)
@@ -325,11 +353,12 @@ function drawTextControls() {
     ["show", "special tokens"],
   ]);
   const names = curveNames();
+  const insertion = stage.cells.some((c) => (curveOf(c) || {}).order === "insertion");
   if (names.length > 1) parts.push(choice("curve", pairs(names), reading.curve, set("curve", true)));
   if (responseNames().length > 1)
     parts.push(choice("response", pairs(responseNames()), reading.response, set("response")));
   parts.push(
-    range(names.length ? `steps of ${reading.curve}` : "tokens removed", reading.step, (v) => {
+    range(insertion ? "tokens inserted" : "tokens removed", reading.step, (v) => {
       reading.step = v;
       drawTexts();
     }),
@@ -347,10 +376,17 @@ function addTextsPart() {
   const link = document.querySelector('nav a[href="#maps"]');
   maps.after(e);
   link.after(h("a", {href: "#texts"}, "Texts"));
-  if (!model.maps.length) {
-    maps.remove();
-    link.remove();
-  }
+  if (model.maps.length) return;
+  maps.remove();
+  link.remove();
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    const by = {n: 1, p: -1}[event.key];
+    if (!by) return;
+    stepText(by);
+    event.preventDefault();
+  });
+  document.querySelector("footer .keys").textContent = "Keys: n and p show the next and previous text.";
 }
 
 addTextsPart();
