@@ -174,11 +174,11 @@ function textFigure(cell, name, end) {
   const tell = () => {
     const i = reading.span;
     const s = spans[i];
-    if (!s || !s.n) return (about.textContent = "\u00a0");
+    if (!s || !s.n) return fill(about, "\u00a0");
     const value = values[i] === null ? "undefined" : signed(values[i]);
     const place = state.places[i] ? `, rank ${state.places[i]} of ${state.total}` : "";
     const several = s.n.length > 1 ? `, the sum of ${s.n.length} tokens` : "";
-    about.textContent = `${s.t}: ${value}${place}${several}`;
+    return fill(about, h("bdi", {}, s.t), `: ${value}${place}${several}`);
   };
   tell();
   const text = h("p", {class: "tokens", dir: "auto", tabindex: "0", "aria-label": `tokens by ${name}`}, words);
