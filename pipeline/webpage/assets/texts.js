@@ -280,7 +280,11 @@ function setTexts(name) {
   reading.curve = names.find((n) => n.includes("deletion")) || names[0] || "";
   reading.response = responseNames()[0] || "";
   const usual = scoresOf(stage);
-  reading.score = (usual.find((s) => model.ranked.includes(s.name)) || usual[0] || {name: ""}).name;
+  reading.score = (
+    usual.find((s) => model.ranked.includes(s.name)) ||
+    usual.find((s) => competing().includes(s)) ||
+    usual[0] || {name: ""}
+  ).name;
 }
 
 const curveNames = () => [
