@@ -21,7 +21,7 @@ type SmoothGradParams struct {
 type Copies struct {
 	Samples int     `yaml:"samples" doc:"how many noisy copies of the image" min:"1" max:"100000"`
 	Noise   float64 `yaml:"noise" doc:"the standard deviation of the noise" min:"0" max:"1000"`
-	Scale   string  `yaml:"scale" doc:"what noise is measured in: the range of the normalised image's values, or absolutely" choices:"range|absolute"`
+	Scale   string  `yaml:"scale" doc:"what noise is measured in: the range of the values of the normalised image, or of a text's embedding, or absolutely" choices:"range|absolute"`
 }
 
 // SmoothGrad averages the derivative over noise.
@@ -29,9 +29,9 @@ var SmoothGrad = method(stages.Def[SmoothGradParams]{
 	Name: "attribute/smoothgrad",
 	Doc: `the mean gradient of noisy copies of the image
 
-1/n·Σₖ ∂f/∂x at x + εₖ, where the εₖ are Gaussian noise on the normalised image. Every
-image has noise of its own, which depends on the experiment's seed and the image alone.
-The derivatives are added up inside the model's graph, so memory doesn't grow with the
+1/n·Σₖ ∂f/∂x at x + εₖ, where the εₖ are Gaussian noise on the normalised image, or on the
+explained layer of a text. Every image has noise of its own, which depends on the
+experiment's seed and the image alone. The derivatives are added up inside the model's graph, so memory doesn't grow with the
 samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
 workshop.`,
 	Version:   2,
@@ -58,7 +58,8 @@ func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net
 	return p.runNoise(ctx, e, n, p.draw(e))
 }
 
-// A draw returns, for an item and its normalised image, a function that writes the noise of the next copy.
+// A draw returns, for an item and what gets noise, its normalised image or a text's embedding, a function that
+// writes the noise of the next copy.
 type draw func(i int, x []float32) func(noise []float32)
 
 // draw draws Gaussian noise that depends on the seed and the image alone.
@@ -73,7 +74,23 @@ func (p Copies) draw(e *stages.Env) draw {
 	}
 }
 
-// deviation returns the standard deviation of the noise on a normalised image.
+// noiseless returns what returns, for an item, what gets noise: the normalised image, or the value of a layer
+// for a text, and the image. The next call may overwrite them.
+func (p Tapped) noiseless(ctx context.Context, e *stages.Env, n *program.Net,
+	layer string) (func(i int) (x, of []float32, err error), error) {
+	if n.Text == nil {
+		x := make([]float32, n.Size())
+		return func(i int) ([]float32, []float32, error) { return x, x, image(e, i, n, x) }, nil
+	}
+	texts, err := normalised("images", e, n)
+	if err != nil {
+		return nil, err
+	}
+	values, _, err := n.Values(ctx, e.Slot, layer, texts, n.Fit(len(texts), e.Batch))
+	return func(i int) ([]float32, []float32, error) { return values[i], texts[i], nil }, err
+}
+
+// deviation returns the standard deviation of the noise on a normalised image, or on a text's embedding.
 func (p Copies) deviation(x []float32) float64 {
 	if p.Scale == "absolute" {
 		return p.Noise
@@ -92,21 +109,25 @@ func (p SmoothGradParams) runNoise(ctx context.Context, e *stages.Env, n *progra
 		return err
 	}
 	weights := slices.Repeat([]float64{1 / float64(p.Samples)}, g.Batch)
-	x := make([]float32, n.Size())
+	noiseless, err := p.noiseless(ctx, e, n, q.Layer)
+	if err != nil {
+		return err
+	}
 	for i := range e.Len() {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		if err := image(e, i, n, x); err != nil {
+		x, of, err := noiseless(i)
+		if err != nil {
 			return err
 		}
-		g.Set(t, x)
-		next := noise(i, x)
+		g.Set(t, x, of)
+		next := noise(i, ownTokens(e, i, n, x))
 		for k := 0; k < p.Samples; k += g.Batch {
 			rows := min(g.Batch, p.Samples-k)
 			for row := range rows {
-				next(g.Noise(row))
+				next(ownTokens(e, i, n, g.Noise(row)))
 			}
 			if err := g.Run(ctx, weights[:rows]); err != nil {
 				return err

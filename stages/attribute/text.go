@@ -50,6 +50,18 @@ func withoutWords(e *stages.Env, n *program.Net, embeddings [][]float32) (baseli
 	return out, nil
 }
 
+// ownTokens returns the part of a layer's value for item i that isn't padding, all of it for an image.
+func ownTokens(e *stages.Env, i int, n *program.Net, value []float32) []float32 {
+	if n.Text == nil {
+		return value
+	}
+	t, err := program.TokensOf(e, i)
+	if err != nil {
+		return value
+	}
+	return value[:len(value)/n.Width*t.Len()]
+}
+
 // columns returns the first columns of a map.
 func columns(m stages.Tensor, n int) stages.Tensor {
 	width := m.Shape[len(m.Shape)-1]

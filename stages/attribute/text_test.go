@@ -1,6 +1,8 @@
 package attribute
 
 import (
+	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/texttest"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -119,5 +122,108 @@ func TestCancelledText(t *testing.T) {
 	}
 	if w := stagetest.Run(t, InputXGradient, nil, c.in).Warnings; len(w) > 0 {
 		t.Errorf("input times gradient: %q", w)
+	}
+}
+
+// only returns the inputs of one of the texts.
+func (c textCase) only(t *testing.T, i int) map[string][]stages.Data {
+	t.Helper()
+	out := map[string][]stages.Data{"model": c.in["model"]}
+	for _, port := range []string{"images", "targets"} {
+		d := c.in[port][0]
+		b, err := d.Load(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[port] = []stages.Data{stagetest.Items(d.Facts, b)}
+	}
+	return out
+}
+
+// TestNoisyText checks that noise is added to a text's embedding: without noise the map is that of the
+// derivative, with noise the mean and the variance are those of derivatives at the noisy embedding.
+func TestNoisyText(t *testing.T) {
+	const samples = 7
+	kept := tapped()
+	kept.Reduce = metric.None
+	for _, file := range []string{"bert.dynamo", "fixed.own", "bag.own"} {
+		c := readText(t, file)
+		in := c.only(t, 3)
+		still := &SmoothGradParams{kept, Copies{samples, 0, "range"}, "derivative"}
+		near(t, file+" without noise", singles(mapsOf(t, SmoothGrad, still, in)[0]),
+			singles(mapsOf(t, Saliency, &SaliencyParams{kept, false}, in)[0]), 1e-6)
+
+		drawn := func(int, []float32) func([]float32) {
+			r := rand.New(rand.NewPCG(1, 2))
+			return func(noise []float32) {
+				for k := range noise {
+					noise[k] = float32(r.NormFloat64()) / 4
+				}
+			}
+		}
+		run := func(s *stages.Stage, run func(context.Context, *stages.Env, *program.Net) error) []float32 {
+			e, err := stagetest.Env(s, in)
+			if err == nil {
+				err = loaded(t.Context(), e, run)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tensor(t, e.Outputs[0].Data)
+		}
+		smooth := SmoothGradParams{kept, Copies{Samples: samples}, "derivative"}
+		mean := run(&SmoothGrad, func(ctx context.Context, e *stages.Env, n *program.Net) error {
+			return smooth.runNoise(ctx, e, n, drawn)
+		})
+		variance := run(&VarGrad, func(ctx context.Context, e *stages.Env, n *program.Net) error {
+			return VarGradParams{kept, Copies{Samples: samples}}.runNoise(ctx, e, n, drawn)
+		})
+		var m moments
+		size := 0
+		run(&Saliency, func(ctx context.Context, e *stages.Env, n *program.Net) error {
+			w, err := kept.walk(ctx, e, n, 1)
+			if err != nil {
+				return err
+			}
+			x, err := kept.ends(ctx, e, n, "zero")
+			if err != nil {
+				return err
+			}
+			target, err := kept.target(e, 0, n)
+			if err != nil {
+				return err
+			}
+			size = n.Width
+			next := drawn(0, nil)
+			write := func(_ int, dst []float32) {
+				copy(dst, x.to[0])
+				own := ownTokens(e, 0, n, dst)
+				noise := make([]float32, len(own))
+				next(noise)
+				for k, v := range noise {
+					own[k] += v
+				}
+			}
+			for range samples {
+				if err := w.along(ctx, target, x.images[0], 1, write,
+					func(v visit) { m.add(v.gradient) }); err != nil {
+					return err
+				}
+			}
+			e.Put("maps", 0, stages.NewTensor([]float32{0}, 1).Encode())
+			return nil
+		})
+		turned := func(values []float64) []float32 { // from tokens of components to components of tokens
+			n, d := len(c.texts[3].IDs), len(values)/size
+			out := make([]float32, n*d)
+			for k := range n {
+				for j := range d {
+					out[j*n+k] = float32(values[k*d+j])
+				}
+			}
+			return out
+		}
+		near(t, file+" mean", mean, turned(m.mean), 2e-6)
+		near(t, file+" variance", variance, turned(m.variance()), 2e-6)
 	}
 }

@@ -2,8 +2,10 @@ package attribute
 
 import (
 	"context"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
@@ -45,37 +47,44 @@ func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.N
 	if err != nil {
 		return err
 	}
-	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(p.Samples, e.Batch))
+	g, err := p.copiesOf(ctx, e, n, q)
+	if err != nil {
+		return err
+	}
+	noiseless, err := p.noiseless(ctx, e, n, q.Layer)
 	if err != nil {
 		return err
 	}
 	shape := g.Shape()
-	x, copied := make([]float32, n.Size()), make([]float32, n.Size())
+	var copied []float32
 	for i := range e.Len() {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return err
 		}
-		if err := image(e, i, n, x); err != nil {
+		x, of, err := noiseless(i)
+		if err != nil {
 			return err
 		}
-		next := noise(i, x)
+		copied = slices.Grow(copied[:0], len(x))[:len(x)]
+		clear(copied)
+		next := noise(i, ownTokens(e, i, n, x))
 		var m moments
 		for k := 0; k < p.Samples; k += g.Batch {
 			rows := min(g.Batch, p.Samples-k)
 			for row := range rows {
-				g.Explain(row, t)
-				next(copied)
-				to := g.Image(row)
+				g.set(row, t, of)
+				next(ownTokens(e, i, n, copied))
+				to := g.value(row)
 				for j, v := range copied {
 					to[j] = x[j] + v
 				}
 			}
-			if err := g.Run(ctx); err != nil {
+			if err := g.run(ctx); err != nil {
 				return err
 			}
 			for row := range rows {
-				m.add(g.Gradient(row))
+				m.add(g.gradient(row))
 			}
 		}
 		if err := p.put(e, i, n, m.variance(), shape); err != nil {
@@ -83,6 +92,28 @@ func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.N
 		}
 	}
 	return nil
+}
+
+// copies are the rows of a program that takes derivatives at noisy copies of an image, or of the value of a
+// layer for a text.
+type copies struct {
+	*program.Program
+	set      func(row int, t program.Target, image []float32)
+	value    func(row int) []float32 // with noise
+	run      func(ctx context.Context) error
+	gradient func(row int) []float32
+}
+
+func (p VarGradParams) copiesOf(ctx context.Context, e *stages.Env, n *program.Net,
+	q lower.Question) (copies, error) {
+	batch := n.Fit(p.Samples, e.Batch)
+	if n.Text != nil {
+		s, err := n.Slope(ctx, e.Slot, q, batch)
+		return copies{s.Program, s.Set, s.Value, s.Run, s.Gradient}, err
+	}
+	g, err := n.Gradient(ctx, e.Slot, q, batch)
+	set := func(row int, t program.Target, _ []float32) { g.Explain(row, t) }
+	return copies{g.Program, set, g.Image, g.Run, g.Gradient}, err
 }
 
 // moments are the mean of values and their squared distance from it, updated sample by sample (Welford),

@@ -215,11 +215,31 @@ func embeddingOf(m *onnx.Model, ids string) modelfile.Text {
 		case "MatMul":
 			if table := constants[n.In(1)]; at[n.In(0)] && len(table) == 2 {
 				out.Embedding, out.Vocabulary, out.Dimension = n.Output[0], table[0], table[1]
+				if sum := onlyReader(m, n.Output[0]); sum.NodeProto != nil && sum.OpType == "Add" {
+					// Simplification merges the two.
+					if constants[sum.In(0)] != nil || constants[sum.In(1)] != nil {
+						out.Embedding = sum.Output[0]
+					}
+				}
 				return out
 			}
 		}
 	}
 	return out
+}
+
+// onlyReader returns the only node that reads a value, none if there are several.
+func onlyReader(m *onnx.Model, v string) (reader onnx.Node) {
+	for _, n := range m.Proto.Graph.Node {
+		if !slices.Contains(onnx.Taken(n), v) {
+			continue
+		}
+		if reader.NodeProto != nil {
+			return onnx.Node{}
+		}
+		reader.NodeProto = n
+	}
+	return reader
 }
 
 // textFacts are the facts of a model of texts.

@@ -57,13 +57,16 @@ func (p Path) Run(ctx context.Context, at, weights []float64) error {
 }
 
 // A Noisy adds up the derivatives of the explained number at an image under noise, as [Path] does along a
-// line.
+// line. Of a text the value of the layer gets the noise.
 type Noisy struct{ *Program }
 
 // Noisy returns the program that answers q for up to batch noisy images at once, or for fewer: see
 // [Net.AtOnce]. It adds up the derivatives as sum says.
 func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q lower.Question, sum lower.Summand,
 	batch int) (Noisy, error) {
+	if n.Text != nil {
+		return n.noisyLayer(ctx, slot, q, sum, batch)
+	}
 	p, err := n.questioned(ctx, slot, "noisy "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
 		Kind:     lower.Backward,
 		Question: q,
@@ -80,10 +83,33 @@ func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q lower.Question, sum
 // noised emits image + noise.
 func noised(f *onnx.Fragment) string { return f.Op("Add", []string{"runexp_image", "runexp_noise"}) }
 
-// Set takes the target and the normalised image, and clears the sum.
-func (p Noisy) Set(t Target, image []float32) {
+// noisyLayer returns the program that adds noise to the value of the layer.
+func (n *Net) noisyLayer(ctx context.Context, slot stages.Slot, q lower.Question, sum lower.Summand,
+	batch int) (Noisy, error) {
+	p, err := n.questioned(ctx, slot, "noisy layer "+string(sum), n.AtOnce(ctx, slot, batch), lower.Request{
+		Kind:     lower.Backward,
+		Question: q,
+		Inputs: func(s lower.Shapes) []lower.IO {
+			return append(sumInputs(s, n.Classes), lower.In("value", s.LayerShape(1)...),
+				lower.In("noise", s.LayerShape(s.Batch)...), lower.In("image", s.ImageShape(1)...))
+		},
+		Images: lower.Read("image"),
+		Substitute: func(f *onnx.Fragment) string {
+			return f.Op("Add", []string{"runexp_value", "runexp_noise"})
+		},
+		Sum: sum,
+	})
+	return Noisy{p}, err
+}
+
+// Set takes the target, what gets noise, and the normalised image, which is the same unless it is a text. It
+// clears the sum.
+func (p Noisy) Set(t Target, value, image []float32) {
 	p.begin(t)
-	p.inputs[3].Set(image)
+	p.inputs[3].Set(value)
+	if len(p.inputs) > 5 {
+		p.inputs[5].Set(image)
+	}
 }
 
 // Noise returns the input of row i's noise.
