@@ -120,6 +120,9 @@ type Port struct {
 	// Texts marks an input of images that takes [Tokens] in their place, as an image of one row and a column a
 	// token. An experiment may call the input images then texts.
 	Texts bool
+	// NotTexts, of an input of images that takes no texts, is why, and what to use: "tokens can't be blurred:
+	// use …".
+	NotTexts string
 
 	// Base, of an output, names the input to whose payload this port's payload refers by its digest, as a
 	// rewritten model refers to the original model. A reader of the port finds that payload in [Data.Base].
@@ -130,7 +133,7 @@ type Port struct {
 	Accepts *Type
 }
 
-// TextsName is another name of the input images with [Port.Texts].
+// TextsName is another name of the input images with [Port.Texts] or [Port.NotTexts].
 const TextsName = "texts"
 
 // Takes reports whether an edge of a type may be wired to this input.
@@ -138,7 +141,7 @@ func (p *Port) Takes(t Type) bool { return t.Name == p.Wire().Name || p.Texts &&
 
 // Called reports whether an experiment may call this input so.
 func (p *Port) Called(name string) bool {
-	return name == p.Name || p.Texts && p.Name == "images" && name == TextsName
+	return name == p.Name || (p.Texts || p.NotTexts != "") && p.Name == "images" && name == TextsName
 }
 
 // TypeText names what the input takes, for people.

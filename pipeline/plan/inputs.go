@@ -142,6 +142,10 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 		slices.ContainsFunc(from.Outputs, isTokens) {
 		hint += "; " + other + " takes texts"
 	}
+	if at >= 0 && from.Outputs[at].Type.Name == stages.Tokens.Name && in.NotTexts != "" {
+		x.report(w.node, "", "%s takes no texts: %s", m.stage.Name, in.NotTexts)
+		return -1
+	}
 	switch {
 	case at >= 0:
 		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",

@@ -44,6 +44,8 @@ Integration", IJCAI 2021.`,
 	Declares: func(p AGIParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, "")
 	},
+	Inputs: imageInputs("its steps change the values of pixels, which ids of tokens aren't: " +
+		"use attribute/integrated-gradients"),
 	Defaults: AGIParams{Common: probable().Common, Variant: "paper", Classes: 15, Steps: 15, Step: 0.05},
 })
 

@@ -33,6 +33,11 @@ type baselines [][]float32
 // baselinesOf returns the images on the port baselines, or the image that the parameter baseline names.
 func baselinesOf(e *stages.Env, n *program.Net, baseline string) (baselines, error) {
 	if e.Wired("baselines") {
+		if n.Text != nil {
+			if err := checkLengths("baselines", e); err != nil {
+				return nil, err
+			}
+		}
 		return normalised("baselines", e, n)
 	}
 	if n.Text != nil {

@@ -43,6 +43,7 @@ code.`,
 	Declares: func(p BlurIGParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, "")
 	},
+	Inputs:   imageInputs("tokens can't be blurred: use attribute/integrated-gradients"),
 	Defaults: BlurIGParams{Common: common(), Steps: 100, MaxSigma: 50, Spacing: "linear", GradStep: 0.01},
 })
 

@@ -12,7 +12,7 @@ import (
 type DeepLIFTParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"how pools and Softmax are treated" choices:"paper|official"`
-	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image. The port baselines overrides it" choices:"zero|black|mask|pad"`
+	Baseline string `yaml:"baseline" doc:"the reference: zero after normalisation, or a black image; at an inner layer its value for that image; of a text the mask or pad token. The port baselines overrides it" choices:"zero|black|mask|pad"`
 }
 
 // DeepLIFT is DeepLIFT with the Rescale rule.

@@ -36,7 +36,8 @@ Intelligence 2021.`,
 	Tolerance: kinks,
 	Passes:    stages.Passes{Forward: "≤ 2 × samples + 1", Backward: "samples"},
 	Seeded:    true,
-	Inputs: append(inputs(), stages.Port{
+	Inputs: append(imageInputs("its background is images of one size: "+
+		"use attribute/integrated-gradients with baseline: mask"), stages.Port{
 		Name: "background", Type: stages.Background, Accepts: &stages.Images, Via: "dataset/background",
 		Optional: true, Else: "dataset/background", Own: true,
 		Doc: "the images of a data set with which each image is compared, of the model's size; by default " +

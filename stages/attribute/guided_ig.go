@@ -15,7 +15,7 @@ type GuidedIGParams struct {
 	Steps       int     `yaml:"steps" doc:"how many derivatives are taken along the path" min:"1" max:"100000"`
 	Fraction    float64 `yaml:"fraction" doc:"the share of values, those with the smallest derivatives, that move at once" min:"0" max:"1"`
 	MaxDistance float64 `yaml:"max_distance" doc:"how far any value may be from the straight path, as a share of its way: 0 is the straight path, 1 any path" min:"0" max:"1"`
-	Baseline    string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Baseline    string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
 }
 
 // GuidedIG is integrated gradients along a path that avoids large gradients.
@@ -85,7 +85,8 @@ func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 				return err
 			}
 			s.Set(row, t, x.images[i])
-			paths[row] = p.newPath(x.from.of(i), x.to[i])
+			copy(s.Value(row), x.to[i])
+			paths[row] = p.newPath(ownTokens(e, i, n, x.from.of(i)), ownTokens(e, i, n, x.to[i]))
 		}
 		for k := range p.Steps {
 			for row, w := range paths {
@@ -99,7 +100,9 @@ func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 			}
 		}
 		for row, w := range paths {
-			if err := p.put(e, first+row, n, w.attribution(), s.Shape()); err != nil {
+			values := make([]float64, len(x.to[first+row]))
+			copy(values, w.attribution())
+			if err := p.put(e, first+row, n, values, s.Shape()); err != nil {
 				return err
 			}
 		}

@@ -1,15 +1,13 @@
 package attribute
 
 import (
-	"fmt"
-
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // Hidden are the parameters of methods that hide pixels of the image: what replaces them.
 type Hidden struct {
-	Substrate string `yaml:"substrate" doc:"what replaces hidden pixels: the mean of the square around each pixel, zero after normalisation, black pixels, the mean of each channel of the image, or the images on the port substrates" choices:"box-blur|zero|black|channel-mean|images"`
+	Substrate string `yaml:"substrate" doc:"what replaces hidden pixels: the mean of the square around each pixel, zero after normalisation, black pixels, the mean of each channel of the image, or the images on the port substrates; of a text the mask or pad token" choices:"box-blur|zero|black|channel-mean|images|mask|pad"`
 	Kernel    int    `yaml:"kernel" doc:"box-blur: side in pixels of the square whose mean a pixel takes; the image is mirrored at its border" min:"1" max:"1023"`
 }
 
@@ -35,6 +33,9 @@ func (h Hidden) reference() string {
 // fill writes the substrate of item i, whose normalised image is x, to dst.
 func (h Hidden) fill(e *stages.Env, i int, n *program.Net, x, dst []float32) error {
 	pixels := n.Height * n.Width
+	if n.Text != nil {
+		return hideWords(e, i, n, "substrate", h.Substrate, x, dst)
+	}
 	switch h.Substrate {
 	case "box-blur":
 		for c := range n.Channels {
@@ -57,7 +58,8 @@ func (h Hidden) fill(e *stages.Env, i int, n *program.Net, x, dst []float32) err
 	case "images":
 		return imageOn("substrates", e, i, n, dst)
 	default:
-		return fmt.Errorf("there's no substrate %q", h.Substrate)
+		return stages.BadField("substrate", "substrate is %s, which hides the tokens of texts: an image has none",
+			h.Substrate)
 	}
 	return nil
 }

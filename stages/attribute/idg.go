@@ -16,7 +16,7 @@ type IDGParams struct {
 	Tapped
 	Variant  string `yaml:"variant" doc:"paper takes the samples of an interval within it, and the derivative along the path there; official places samples and takes slopes as the authors' code does" choices:"paper|official"`
 	Steps    int    `yaml:"steps" doc:"number of outputs from which the samples are placed, and of samples" min:"2" max:"100000"`
-	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
 }
 
 // IDG is integrated decision gradients.

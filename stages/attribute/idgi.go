@@ -11,7 +11,7 @@ import (
 type IDGIParams struct {
 	Tapped
 	Steps    int    `yaml:"steps" doc:"number of positions on the path, with both ends" min:"2" max:"100000"`
-	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image. The port baselines overrides it" choices:"zero|black"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token. The port baselines overrides it" choices:"zero|black|mask|pad"`
 }
 
 // IDGI is important direction gradient integration.

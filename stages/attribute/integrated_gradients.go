@@ -12,7 +12,7 @@ type IntegratedGradientsParams struct {
 	Tapped
 	Steps    int    `yaml:"steps" doc:"number of derivatives along the path" min:"1" max:"100000"`
 	Rule     string `yaml:"rule" doc:"where derivatives are taken, and their weights" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
-	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image. The port baselines overrides it" choices:"zero|black|mask|pad"`
+	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token. The port baselines overrides it" choices:"zero|black|mask|pad"`
 }
 
 // Validate refuses rules that need more steps.

@@ -13,7 +13,7 @@ type LeftIGParams struct {
 	Tapped
 	Steps    int     `yaml:"steps" doc:"number of positions on the path, with both ends" min:"1" max:"100000"`
 	Alpha    float64 `yaml:"alpha" doc:"the path ends where the output exceeds this share of its largest value; 1 takes the whole path" min:"0" max:"1"`
-	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image" choices:"zero|black"`
+	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
 }
 
 // LeftIG is integrated gradients up to the saturation of the output.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -182,6 +183,9 @@ func loaded(ctx context.Context, e *stages.Env,
 	if err != nil {
 		return err
 	}
+	if p := e.Stage.Input("images"); n.Text != nil && !p.Texts {
+		return fmt.Errorf("%s takes no texts: %s", e.Stage.Name, p.NotTexts)
+	}
 	return run(ctx, e, n)
 }
 
@@ -195,6 +199,18 @@ func inputs() []stages.Port {
 			"for the original images", Optional: true, Else: "model/predict"},
 		{Name: "labels", Type: stages.Labels, Doc: "explained if target is label", Optional: true},
 	}
+}
+
+// imageInputs returns the ports of methods that take no texts, and why.
+func imageInputs(why string) []stages.Port {
+	ports := inputs()
+	for i := range ports {
+		if ports[i].Texts {
+			ports[i].Texts, ports[i].NotTexts = false, why
+			ports[i].Doc = strings.TrimSuffix(ports[i].Doc, ", or texts")
+		}
+	}
+	return ports
 }
 
 // outputs returns the port of the maps.

@@ -12,9 +12,9 @@ import (
 type OcclusionParams struct {
 	Tapped
 	Variant  string       `yaml:"variant" doc:"paper averages over the windows that cover a pixel; official is the code of Rao et al., which sums" choices:"paper|official"`
-	Window   picture.Size `yaml:"window" doc:"height and width of the window in pixels, or in places of an inner layer: one number for both or [height, width]"`
+	Window   picture.Size `yaml:"window" doc:"height and width of the window in pixels, or in places of an inner layer: one number for both or [height, width]; of a text the width counts tokens"`
 	Stride   picture.Size `yaml:"stride" doc:"distance from one window to the next down and across, likewise"`
-	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image" choices:"zero|black|mask|pad"`
+	Baseline string       `yaml:"baseline" doc:"what fills the window: zero after normalisation, or black pixels; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
 }
 
 // Validate refuses windows without a size, and strides that leave gaps between windows.
@@ -42,7 +42,9 @@ var Occlusion = method(stages.Def[OcclusionParams]{
 
 A rectangular window slides over the image; a pixel's value is the mean fall of the
 explained output over the windows that cover it. Windows that reach beyond the
-border are cut off. At an inner layer the window hides places of its value. Zeiler
+border are cut off. At an inner layer the window hides places of its value. Of a text it
+slides over the tokens that aren't special, which get 0: window: 1 and stride: 1 leave
+one token out after the other. Zeiler
 and Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014, section
 4.2.`,
 	Version: 1,
@@ -82,15 +84,26 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 		if err != nil {
 			return err
 		}
+		at, err := m.places(e, i, n)
+		if err != nil {
+			return err
+		}
+		if n.Text != nil {
+			windows = p.windows(at.height, at.width)
+			if len(windows) == 1 && at.width > 1 {
+				e.WarnItem(i, "one window covers all %d tokens, so that they have equal values: window: 1 and "+
+					"stride: 1 leave one out after the other", at.width)
+			}
+		}
 		m.set(i)
 		responses := make([]float64, 0, len(windows)+1)
 		for len(responses) <= len(windows) {
 			for row := range m.Batch {
-				mask := m.mask(row)
-				fill(mask, 1)
+				fill(at.mask, 1)
 				if k := len(responses) + row; k > 0 && k <= len(windows) {
-					windows[k-1].hide(mask, m.width)
+					windows[k-1].hide(at.mask, at.width)
 				}
+				at.write(m.mask(row))
 			}
 			if err := m.run(ctx); err != nil {
 				return err
@@ -99,7 +112,8 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 				responses = append(responses, p.response(n, m.Row(row), t))
 			}
 		}
-		p.putView(e, i, n, p.meanFall(windows, responses[0], responses[1:], m.height, m.width), m)
+		falls := p.meanFall(windows, responses[0], responses[1:], at.height, at.width)
+		p.putView(e, i, n, at.spread(falls), m)
 	}
 	return nil
 }
@@ -123,6 +137,9 @@ func (p OcclusionParams) windows(height, width int) []window {
 	place := placePaper
 	if p.Variant == "official" {
 		place = placeOfficial
+	}
+	if height*width == 0 {
+		return nil
 	}
 	var out []window
 	across := place(width, p.Window.W, p.Stride.W)

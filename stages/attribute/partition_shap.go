@@ -26,7 +26,8 @@ halved along its longer side, and so are its halves. The effect of a rectangle i
 of the explained output when it is shown; its halves share it, each shown before the other
 and after. The rectangles of the largest effect are halved first, until all evaluations
 are used; the pixels of one that isn't halved have equal parts of its effect. A map sums
-to the output for the image minus that for the substrate. Lundberg and Lee, "A Unified
+to the output for the image minus that for the substrate. Of a text the tokens that aren't
+special are halved, and the special ones get 0. Lundberg and Lee, "A Unified
 Approach to Interpreting Model Predictions", NeurIPS 2017, in the library shap.`,
 	Version: 1,
 	Passes:  stages.Passes{Forward: "≤ evaluations + 2 × at_once"},
@@ -66,7 +67,9 @@ func (p PartitionSHAPParams) run(ctx context.Context, e *stages.Env, n *program.
 	if err != nil {
 		return err
 	}
-	whole := box{bottom: n.Height, right: n.Width, last: planes}
+	if n.Text != nil && p.Leaves == "values" {
+		return stages.BadField("leaves", "leaves is values, but a token has none: write leaves: pixels")
+	}
 	image, hidden := make([]float32, n.Size()), make([]float32, n.Size())
 	for i := range e.Len() {
 		t, err := p.target(e, i, n)
@@ -80,10 +83,25 @@ func (p PartitionSHAPParams) run(ctx context.Context, e *stages.Env, n *program.
 			return err
 		}
 		m.Set(image, hidden)
+		at, err := view{height: n.Height, width: n.Width}.places(e, i, n)
+		if err != nil {
+			return err
+		}
+		whole := box{bottom: at.height, right: at.width, last: planes}
+		if whole.size() == 0 {
+			putMap(e, i, p.reduced(make([]float64, n.Height*n.Width), 1, n.Height, n.Width))
+			continue
+		}
 		search := owen{whole: whole, evaluations: p.Evaluations, atOnce: p.AtOnce, batch: m.Batch}
 		search.respond = func(ctx context.Context, batch []*coalition) ([]float64, error) {
 			for row := range m.Batch { // rows without a coalition have that of the last one
-				batch[min(row, len(batch)-1)].render(whole, m.Mask(row))
+				c := batch[min(row, len(batch)-1)]
+				if at.words == nil {
+					c.render(whole, m.Mask(row))
+					continue
+				}
+				c.render(whole, at.mask)
+				at.write(m.Mask(row))
 			}
 			if err := m.Run(ctx); err != nil {
 				return nil, err
@@ -98,7 +116,7 @@ func (p PartitionSHAPParams) run(ctx context.Context, e *stages.Env, n *program.
 		if err != nil {
 			return err
 		}
-		putMap(e, i, p.reduced(values, planes, n.Height, n.Width))
+		putMap(e, i, p.reduced(at.spread(values), planes, n.Height, n.Width))
 	}
 	return nil
 }

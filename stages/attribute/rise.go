@@ -26,9 +26,11 @@ is the sum of masks times responses, divided by the number of masks and by p:
 Σₙ f(x·mₙ)·mₙ/(N·p). All images see the same masks. At an inner layer masks hide places of
 its value. Petsiuk, Das and Saenko, "RISE: Randomized Input Sampling for Explanation of
 Black-box Models", BMVC 2018, section 3.`,
-	Version:  1,
-	Passes:   stages.Passes{Forward: "masks"},
-	Seeded:   true,
+	Version: 1,
+	Passes:  stages.Passes{Forward: "masks"},
+	Seeded:  true,
+	Inputs: imageInputs("its masks show pixels in part, and a token is shown or not: " +
+		"use attribute/lime"),
 	Defaults: RISEParams{Tapped: probable(), Masks: 4000, Cells: 7, P: 0.5},
 })
 

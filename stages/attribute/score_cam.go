@@ -35,6 +35,8 @@ one pass through the model for every channel. The map isn't normalised. Wang et 
 			"probability itself, and a constant channel makes its map undefined",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
+	Inputs: imageInputs("its masks show pixels in part, and a token is shown or not: " +
+		"use attribute/ablation-cam"),
 	Defaults: ScoreCAMParams{CAM: defaultCAM(), Variant: "paper"},
 })
 

@@ -1,34 +1,68 @@
 package attribute
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // hiddenTexts returns each text with all its tokens hidden, except for the special ones.
 func hiddenTexts(e *stages.Env, n *program.Net, baseline string) (out baselines, err error) {
-	id, err := n.TextID("baseline", baseline)
-	if err != nil {
-		return nil, err
-	}
 	x := make([]float32, n.Size())
 	for i := range e.Len() {
 		if err := image(e, i, n, x); err != nil {
 			return nil, err
 		}
-		t, err := program.TokensOf(e, i)
-		if err != nil {
+		hidden := make([]float32, n.Size())
+		if err := hideWords(e, i, n, "baseline", baseline, x, hidden); err != nil {
 			return nil, err
 		}
-		hidden := make([]float32, n.Size())
-		t.Hidden(id, x, hidden)
 		out = append(out, hidden)
 	}
 	return out, nil
+}
+
+// hideWords writes the text x of item i into dst, with the tokens hidden that aren't special, as the parameter
+// field says.
+func hideWords(e *stages.Env, i int, n *program.Net, field, token string, x, dst []float32) error {
+	id, err := n.TextID(field, token)
+	if err != nil {
+		return err
+	}
+	t, err := program.TokensOf(e, i)
+	if err != nil {
+		return err
+	}
+	t.Hidden(id, x, dst)
+	return nil
+}
+
+// checkLengths returns an error for a text on a port that has other tokens than the one on the port images.
+func checkLengths(port string, e *stages.Env) error {
+	for i := range e.Len() {
+		own, err := program.TokensOf(e, i)
+		if err != nil {
+			return err
+		}
+		m, err := stages.DecodeTensor(e.In(port, i))
+		var other modelfile.Tokenised
+		if err == nil {
+			other, err = modelfile.TokensOf(m)
+		}
+		if err == nil && other.Len() != own.Len() {
+			err = fmt.Errorf("%d tokens, and the text that they are compared with has %d: give as many",
+				other.Len(), own.Len())
+		}
+		if err != nil {
+			return fmt.Errorf("item %q: port %s: %w", e.Calls[i].ID, port, err)
+		}
+	}
+	return nil
 }
 
 // withoutWords returns the embeddings of texts with zeros for their tokens, except for the special ones.

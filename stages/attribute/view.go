@@ -23,7 +23,7 @@ type view struct {
 // number of masks, given the number of places.
 func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baseline string,
 	masks func(height, width int) int) (view, error) {
-	if p.Layer == "input" { // of a text, too: hidden tokens are others
+	if p.Layer == "input" && (n.Text == nil || baseline != "zero") { // hidden tokens of a text are others
 		images, err := normalised("images", e, n)
 		if err != nil {
 			return view{}, err
@@ -58,6 +58,49 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		return all[others:]
 	}
 	return view{m.Program, at.height, at.width, set, mask, m.Run}, err
+}
+
+// viewed are the places of an item that may be hidden: those of the view, or the tokens of a text that aren't
+// special.
+type viewed struct {
+	height, width int
+	mask          []float32 // of these places
+	words         []int     // of a text: where they are in the view
+	all           int       // places of the view
+}
+
+// places returns the places of item i.
+func (v view) places(e *stages.Env, i int, n *program.Net) (viewed, error) {
+	if n.Text == nil {
+		return viewed{v.height, v.width, make([]float32, v.height*v.width), nil, v.height * v.width}, nil
+	}
+	t, err := program.TokensOf(e, i)
+	words := t.Words()
+	return viewed{1, len(words), make([]float32, len(words)), words, v.height * v.width}, err
+}
+
+// write writes the mask of the places to a view's.
+func (v viewed) write(mask []float32) {
+	if v.words == nil {
+		copy(mask, v.mask)
+		return
+	}
+	fill(mask, 1)
+	for k, place := range v.words {
+		mask[place] = v.mask[k]
+	}
+}
+
+// spread returns a value for each place of the view, given those of the places: 0 for the others.
+func (v viewed) spread(values []float64) []float64 {
+	if v.words == nil {
+		return values
+	}
+	out := make([]float64, v.all)
+	for k, place := range v.words {
+		out[place] = values[k]
+	}
+	return out
 }
 
 // placeMask returns the shape of a mask with one number per place, given the shape of a layer's value:

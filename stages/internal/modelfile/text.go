@@ -45,6 +45,17 @@ type Tokenised struct {
 // Len returns the number of tokens.
 func (t Tokenised) Len() int { return len(t.IDs) }
 
+// Words returns the indices of the tokens that aren't special; not nil.
+func (t Tokenised) Words() []int {
+	out := []int{}
+	for i, special := range t.Special {
+		if !special {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // IsTokens reports whether a payload's tensor is a text's.
 func IsTokens(t stages.Tensor) bool {
 	return t.DType == stages.I64 && len(t.Shape) == 2 && t.Shape[0] == 3
