@@ -37,6 +37,10 @@ func Metrics() []Metric {
 			"Quantus AvgSensitivity"},
 		{"completeness", "score/completeness", "Quantus Completeness"},
 		{"complexity (entropy)", "score/compactness.entropy", "Quantus Complexity, xplique Complexity"},
+		{"comprehensiveness",
+			"perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: removal, " +
+				"values: positive), score/eraser.comprehensiveness",
+			"ferret AOPC_Comprehensiveness_Evaluation"},
 		{"concept influence", "score/top-k.influence", ""},
 		{"consistency", "score/consistency", "Quantus Consistency"},
 		{"continuity", "perturb/translate, score/continuity", "Quantus Continuity"},
@@ -108,6 +112,12 @@ func Metrics() []Metric {
 			"Quantus SmoothMPRT"},
 		{"sparseness (Gini index)", "score/compactness.gini", "Quantus Sparseness, xplique Sparseness"},
 		{"sufficiency", "score/sufficiency", "Quantus Sufficiency, Quantus BatchSufficiency"},
+		{"sufficiency (ERASER)", "perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: removal, " +
+				"values: positive), score/eraser.sufficiency",
+			"ferret AOPC_Sufficiency_Evaluation"},
+		{"tau-LOO (τ-LOO)", "perturb/subset (draw: single, substrate: removal), score/tau-loo",
+			"ferret TauLOO_Evaluation"},
+		{"token F1", "score/token-f1", "ferret Tokenf1_PlausibilityEvaluation"},
 		{"top-k intersection", "score/top-k.scores", "Quantus TopKIntersection"},
 	}
 }

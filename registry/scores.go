@@ -83,6 +83,8 @@ func ordinary(port string) stages.Facts {
 		f["order"] = "deletion"
 	case "lerf":
 		f["order"], f["direction"] = "lerf", "higher"
+	case "removed", "kept":
+		f["order"], f["unit"] = map[string]string{"removed": "deletion", "kept": "insertion"}[port], "token"
 	case "masked":
 		f["order"] = "masked"
 	case "outputs":

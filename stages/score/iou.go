@@ -11,8 +11,9 @@ import (
 // IoUParams are the parameters of [IoU].
 type IoUParams struct {
 	LocalisationParams
-	Threshold string  `yaml:"threshold" doc:"which pixels of a map count as the object: area, as many of the most relevant ones as it has; quantile, the most relevant share 1 − quantile of the image; mean, those that reach the map's mean" choices:"area|quantile|mean"`
+	Threshold string  `yaml:"threshold" doc:"which pixels of a map count as the object: area, as many of the most relevant ones as it has; quantile, the most relevant share 1 − quantile of the image; mean, those that reach the map's mean; top, a number of those that have relevance" choices:"area|quantile|mean|top"`
 	Quantile  float64 `yaml:"quantile" doc:"with threshold: quantile, the share of the image's pixels that is less relevant" min:"0" max:"1"`
+	Top       int     `yaml:"top" key:"added" doc:"with threshold: top, the number of pixels, or of tokens" min:"1" max:"1000000"`
 }
 
 // IoU is the intersection of the object and a map's most relevant pixels, divided by their union: the Jaccard
@@ -27,14 +28,14 @@ chance is the mean over equally many pixels drawn at random; with thresholds are
 quantile it's the score of a constant map. Pixels that the mask ignores are left out.`,
 	Definition: located(stages.Definition{
 		Formula: "|T ∩ M| / |T ∪ M|, with the object M and the most relevant pixels T: as many as M " +
-			"has, a share of the image, or those that reach the mean",
+			"has, a share of the image, those that reach the mean, or a number of those with relevance",
 		Reference: "the object's mask or boxes",
 		Aggregation: "a quotient of counts; where equal pixels compete for the last places, its mean over " +
 			"all choices",
 	}),
 	Version:  2,
 	Inputs:   maskOrBoxes(),
-	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9},
+	Defaults: IoUParams{LocalisationParams{metric.Positive}, "area", 0.9, 5},
 	Check:    oneObject[IoUParams],
 }, stages.Measure{Unit: "share", Direction: stages.Higher, High: 1, Tolerance: 1e-3,
 	ItemTolerance: orderJump},
@@ -56,6 +57,8 @@ func (p IoUParams) top(v []float64, mask []uint8, area int) metric.Top {
 		// Rounding to even puts a half pixel on the same side everywhere.
 		n := int(math.RoundToEven((1 - p.Quantile) * float64(len(v))))
 		return metric.TopOf(v, mask, max(n, 1))
+	case "top":
+		return metric.TopOf(v, mask, min(p.Top, relevant(v)))
 	case "mean":
 		sum := 0.0
 		for _, x := range v {

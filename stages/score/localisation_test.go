@@ -19,8 +19,8 @@ var locators = []struct {
 }{
 	{RankAccuracy, nil, false},
 	{IoU, nil, false},
-	{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.75}, false},
-	{IoU, &IoUParams{LocalisationParams{"positive"}, "mean", 0}, true},
+	{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.75, 5}, false},
+	{IoU, &IoUParams{LocalisationParams{"positive"}, "mean", 0, 5}, true},
 	{PointingGame, nil, false},
 	{PointingGame, &PointingGameParams{LocalisationParams{"positive"}, 2}, false},
 	{EnergyPointing, nil, false},
@@ -84,13 +84,13 @@ func TestLocalisationByHand(t *testing.T) {
 		// Union 3. Two random pixels: 15, 12 and 1 of 28 pairs hit 0, 1 and 2 times.
 		{IoU, nil, 1. / 3, 12./28*1/3 + 1./28},
 		// Five of eight: 4, 3 and the three ones.
-		{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.375}, 2. / 5,
+		{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.375, 5}, 2. / 5,
 			20./56*2/5 + 30./56*1/6},
 		// Three of eight: 4, 3 and one of three ones, on the object once in three: 2/3 or 1/4.
-		{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.625}, 1./3*2/3 + 2./3*1/4,
+		{IoU, &IoUParams{LocalisationParams{"positive"}, "quantile", 0.625, 5}, 1./3*2/3 + 2./3*1/4,
 			6./56*2/3 + 30./56*1/4},
 		// 4 and 3 reach 10/8.
-		{IoU, &IoUParams{LocalisationParams{"positive"}, "mean", 0}, 1. / 3, 12./28*1/3 + 1./28},
+		{IoU, &IoUParams{LocalisationParams{"positive"}, "mean", 0, 5}, 1. / 3, 12./28*1/3 + 1./28},
 		{PointingGame, nil, 1, 2. / 8},
 		{PointingGame, &PointingGameParams{LocalisationParams{"magnitude"}, 0}, 0, 2. / 8},
 		// Grown by one pixel: 0, 1, 2 and 4, 5, of which 4 has magnitude 9.
