@@ -146,7 +146,7 @@ and the image. Sixt, Granz and Landgraf, "When Explanations Lie", ICML 2020.`,
 	Seeded:   true,
 	Inputs: []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the classifier, whose classes are drawn from"},
-		{Name: "images", Type: stages.Images, Doc: "the images"},
+		{Name: "images", Type: stages.Images, Texts: true, Doc: "the images, or texts"},
 		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
 			Doc: "the class that isn't drawn; default: the prediction for the original image"},
 	},

@@ -105,7 +105,8 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 	},
 	Declares: func(p SubsetParams, in map[string]stages.Declared) stages.Declared {
 		d := stages.Declared{}
-		if p.Substrate == "zero" || p.Substrate == "black" {
+		switch p.Substrate {
+		case "zero", "black", "mask", "pad":
 			d["reference"] = p.Substrate
 		}
 		if _, wired := in["targets"]; !wired {

@@ -12,7 +12,7 @@ import (
 
 // CompletenessParams are the parameters of [Completeness].
 type CompletenessParams struct {
-	Reference string `yaml:"reference" declared:"maps" doc:"the image without what the map explains: zero after normalisation, black, or the images on the port baselines; declared: what the method declares" choices:"declared|zero|black|images"`
+	Reference string `yaml:"reference" declared:"maps" doc:"the image without what the map explains: zero after normalisation, black, or the images on the port baselines; of a text, the token that masks or the one that pads in the place of all but special tokens; declared: what the method declares" choices:"declared|zero|black|images|mask|pad"`
 	Output    string `yaml:"output" declared:"maps" doc:"the explained output; declared: what the method declares" choices:"declared|logit|probability"`
 	Target    string `yaml:"target" declared:"maps,targets" doc:"the explained class, unless targets is wired, as model/predict has it; declared: what the method declares"`
 }
@@ -56,13 +56,13 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 	Passes:   stages.Passes{Forward: "≤ 1"},
 	Inputs: []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model"},
-		{Name: "images", Type: stages.Images, Doc: "the explained images"},
+		{Name: "images", Type: stages.Images, Texts: true, Doc: "the explained images, or texts"},
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps, with all channels or their sum"},
 		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
 			Doc: "the explained classes, those on the method's port of this name; by default those of its " +
 				"parameter target"},
 		{Name: "labels", Type: stages.Labels, Optional: true, Doc: "explained if target is label"},
-		{Name: "baselines", Type: stages.Images, Optional: true,
+		{Name: "baselines", Type: stages.Images, Texts: true, Optional: true,
 			Doc: "reference images: those on the method's port of this name"},
 		{Name: "whole", Type: stages.Curves, Optional: true, Else: "perturb/response", Own: true,
 			Doc: "the responses to the images, which all methods share"},
@@ -86,6 +86,9 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, section 3.`,
 		case !wired("targets") && x.Labelled() && !wired("labels"):
 			return stages.BadField("target", "target is %s, but the port labels isn't wired", p.Target)
 		}
+		if err := p.checkReference(wired(stages.TextsName)); err != nil {
+			return err
+		}
 		return stages.GoesWith("reference", p.Reference, "images", "baselines", wired("baselines"))
 	},
 	Facts: func(CompletenessParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
@@ -105,7 +108,10 @@ func (p CompletenessParams) run(ctx context.Context, e *stages.Env) error {
 	if p.Reference == stages.AsDeclared || p.Output == stages.AsDeclared {
 		return fmt.Errorf("reference is %s and output is %s: name them", p.Reference, p.Output)
 	}
-	constant, rows := p.Reference != "images", 1
+	if err := p.checkReference(n.Text != nil); err != nil {
+		return err
+	}
+	constant, rows := p.Reference == "zero" || p.Reference == "black", 1
 	if !constant {
 		rows = e.Len()
 	}
@@ -138,6 +144,21 @@ func (p CompletenessParams) run(ctx context.Context, e *stages.Env) error {
 	return nil
 }
 
+// checkReference refuses a reference that texts, or images, don't have.
+func (p CompletenessParams) checkReference(texts bool) error {
+	hides := p.Reference == "mask" || p.Reference == "pad"
+	switch {
+	case texts && (p.Reference == "zero" || p.Reference == "black"):
+		return &stages.FieldError{Field: "reference", Hint: "give the method baseline: mask or baseline: pad",
+			Err: fmt.Errorf("reference is %s, which is no text: the model's response to it isn't known",
+				p.Reference)}
+	case !texts && hides:
+		return stages.BadField("reference", "reference is %s, which hides the tokens of texts: images have "+
+			"pixels", p.Reference)
+	}
+	return nil
+}
+
 // reference writes the normalised reference of item i.
 func (p CompletenessParams) reference(e *stages.Env, i int, n *program.Net, dst []float32) error {
 	switch p.Reference {
@@ -149,6 +170,17 @@ func (p CompletenessParams) reference(e *stages.Env, i int, n *program.Net, dst 
 		if err != nil {
 			return fmt.Errorf("port baselines: %w", err)
 		}
+	case "mask", "pad":
+		id, err := n.TextID("reference", p.Reference)
+		if err != nil {
+			return err
+		}
+		text, err := program.TokensOf(e, i)
+		if err != nil {
+			return err
+		}
+		hidden := text.Replaced(func(token int) bool { return !text.Special[token] }, id)
+		return n.Normalise(hidden.Tensor(), dst)
 	case "black":
 		for k := range dst {
 			dst[k] = n.Black(k / (n.Height * n.Width))

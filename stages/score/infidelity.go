@@ -26,7 +26,8 @@ var Infidelity = subsetMetric(stages.Def[InfidelityParams]{
 A gradient predicts Σ a·(x − x′) over all values of the replaced image x′, channel by
 channel (reduce: none of the method); a contribution predicts its sum over the subset.
 Which of the two a map is, and of which output, methods declare, those on regions and
-segments with share: true alone; where one doesn't, write map and output. In Quantus
+segments with share: true alone; where one doesn't, write map and output. Of texts only a
+contribution predicts drops, since a token is there or not. In Quantus
 squares of 4×4 pixels are replaced by black, one after the other:
 
   subset:
@@ -75,6 +76,9 @@ map, and scale the factor. Yeh et al. 2019, definition 2.1.`,
 	Facts: func(p InfidelityParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		repeats, draws := in["subsets"]["repeats"], in["differences"]["draws"]
 		switch {
+		case p.Map == "gradient" && in["subsets"]["unit"] == "token":
+			return nil, stages.BadField("map", "map is gradient, which is per unit of a token's embedding, "+
+				"and what that loses isn't known: explain texts by contributions, as input × gradient is")
 		case p.Map == "gradient" && repeats != draws:
 			return nil, stages.BadField("map", "map is gradient, but the subsets are replaced by %s draws "+
 				"of noise, of which the differences have %s: set repeats: 1 of perturb/subset", repeats,
