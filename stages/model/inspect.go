@@ -94,7 +94,11 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	x.Notes = notes
 	x.Declared = declaredOf(m, p.Input)
 	x.Presets = presets()
-	if err := noImages(m.Inputs(), p.Input); err != nil {
+	texts, err := textInputs(m, p)
+	if err == nil && texts == nil {
+		err = noImages(m.Inputs(), p.Input)
+	}
+	if err != nil {
 		x.notClassifier(err)
 		return x, nil
 	}
@@ -113,7 +117,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		return x, err
 	}
 	switch {
-	case errors.Is(err, errNoClasses):
+	case errors.Is(err, errNoClasses), errors.Is(err, errNoTexts):
 		x.notClassifier(err)
 	case err != nil:
 		x.Problem = err.Error()
@@ -121,9 +125,9 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	return x, nil
 }
 
-// notClassifier records that the model isn't an image classifier.
+// notClassifier records that the model is no classifier.
 func (x *Inspection) notClassifier(err error) {
-	x.NoClassifier, x.Problem = true, "this isn't an image classifier: "+err.Error()
+	x.NoClassifier, x.Problem = true, "this is neither an image nor a text classifier: "+err.Error()
 }
 
 // noImages returns why none of a model's inputs takes images, or nil if one does. A requested input is

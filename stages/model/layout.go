@@ -58,8 +58,11 @@ func ambiguous(in onnx.Value, p ONNXParams) bool {
 // read reads a model and returns its interpretation. It runs the model for each interpretation of the axes
 // of its input until one succeeds.
 func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
-	if takesTexts(m, p) {
-		return readText(ctx, m, p)
+	if texts, err := textInputs(m, p); err != nil || texts != nil {
+		if err != nil {
+			return out, err
+		}
+		return readText(ctx, m, p, texts)
 	}
 	in, err := imageInput(m, p)
 	if err != nil {

@@ -3,7 +3,9 @@ package model
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,92 +14,51 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/picture"
+	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/rewrite"
+	"github.com/runexp/runexp/stages/internal/textnet"
 )
 
 const (
 	// longestText is the largest number of tokens of a text, if neither the file nor the parameters state it.
 	longestText = 512
 	// judgedLength is the number of tokens of the texts by which a model's answers are judged, where it takes
-	// any number.
-	judgedLength = 24
+	// any number, and shorterLength a second one.
+	judgedLength, shorterLength = 24, 17
+	// padTolerance is the largest difference that padding behind the attention mask may make to a model's
+	// answers, relative to the largest: that of other kernels for other lengths.
+	padTolerance = 2e-5
 )
 
-// takesTexts reports whether a model's inputs take texts: integers [N, n], and nothing else but a mask.
-func takesTexts(m *onnx.Model, p ONNXParams) bool {
-	ids := false
-	for _, in := range m.Inputs() {
-		if !in.Known || len(in.Shape) != 2 {
-			return false
-		}
-		whole := integers(in.Elem)
-		ids = ids || whole && (p.Input == "" || p.Input == in.Name)
-		if !whole && (channelNamed(in.Name) != modelfile.TextAttention || !floating(in.Elem)) {
-			return false
-		}
-	}
-	return ids
-}
-
-// channelNamed returns the channel of texts that an input with this name takes: the ids, unless the name
-// says otherwise; −1 for positions.
-func channelNamed(name string) int {
-	switch low := strings.ToLower(name); {
-	case strings.Contains(low, "position"):
-		return -1
-	case strings.Contains(low, "mask"):
-		return modelfile.TextAttention
-	case strings.Contains(low, "type") || strings.Contains(low, "segment"):
-		return modelfile.TextTypes
-	}
-	return modelfile.TextIDs
-}
-
-// textInputs returns the inputs of a model of texts, the one with the ids first.
+// textInputs returns the inputs of a model that takes texts, none for one that doesn't.
 func textInputs(m *onnx.Model, p ONNXParams) (out []rewrite.TextInput, err error) {
-	var names [modelfile.TextChannels]string
-	for _, in := range m.Inputs() {
-		channel := channelNamed(in.Name)
-		if p.Input != "" && channel <= modelfile.TextIDs {
-			channel = -1
-		}
-		if in.Name == p.Input {
-			channel = modelfile.TextIDs
-		}
-		switch {
-		case channel < 0:
-			return nil, fmt.Errorf("input %q isn't one of a text's ids, attention mask and token types: "+
-				"positions follow from these, so export the model without it", in.Name)
-		case names[channel] != "":
-			return nil, stages.BadField("input", "the inputs %q and %q may both be the text's %s: name the "+
-				"one with its ids by input", names[channel], in.Name, textChannels[channel])
-		}
-		names[channel] = in.Name
-		out = append(out, rewrite.TextInput{Value: in, Channel: channel})
+	defer onnx.Sound(&err)
+	all := m.Inputs()
+	if !slices.ContainsFunc(all, func(in onnx.Value) bool { return !in.Known || len(in.Shape) < 4 }) {
+		return nil, nil
 	}
-	slices.SortFunc(out, func(a, b rewrite.TextInput) int { return a.Channel - b.Channel })
-	if len(out) == 0 || out[0].Channel != modelfile.TextIDs {
-		return nil, stages.BadField("input", "none of the model's inputs takes the ids of tokens")
+	if err := rewrite.TopologicalOrder(m); err != nil {
+		return nil, nil // an error for images, too
 	}
-	return out, nil
+	return textnet.Inputs(m, p.Input)
 }
 
-var textChannels = [modelfile.TextChannels]string{"ids", "attention mask", "token types"}
-
-// readText reads a model of texts.
-func readText(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
+// readText reads a model of texts, whose inputs are these.
+func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite.TextInput) (out reading, err error) {
 	defer onnx.Sound(&err)
-	inputs, err := textInputs(m, p)
-	if err != nil {
-		return out, err
-	}
 	if v := m.Opset(); v < 7 {
 		return out, fmt.Errorf("the model uses opset %d: the oldest supported is 7", v)
 	}
 	if err := rewrite.TopologicalOrder(m); err != nil {
 		return out, err
 	}
-	text := embeddingOf(m, inputs[0].Name)
+	ids := inputs[0].Name
+	text := modelfile.Text{Pad: -1, Mask: -1}
+	found := textnet.Find(m, ids)
+	text.Vocabulary = found.Vocabulary
+	if most := textnet.Largest(inputs[0].Elem); most > 0 {
+		text.Vocabulary = min(most, cmp.Or(text.Vocabulary, most))
+	}
 	text.Attention = slices.ContainsFunc(inputs,
 		func(in rewrite.TextInput) bool { return in.Channel == modelfile.TextAttention })
 	in := rewrite.TextInputs(m, modelfile.TextChannels, inputs)
@@ -110,20 +71,250 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, er
 			p.Length, length)
 	}
 	q := p
-	q.Input, q.Preset, q.Size = "", "unit", picture.Size{H: 1, W: length}
+	q.Input, q.Preset, q.Size, q.Layout = "", "unit", picture.Size{H: 1, W: length}, "auto"
+	q.Order, q.Scale, q.Mean, q.Std = "auto", 0, nil, nil
 	as := way{layout: modelfile.NCHW, channels: modelfile.TextChannels, text: &text}
-	if out, err = readAs(ctx, m, q, as); err != nil {
+	var shapes textShapes
+	for _, text.Tried = range []int{cmp.Or(text.Vocabulary, found.Least, 128), 8, 2} {
+		shapes, err = shapesOf(ctx, m, q, as, found.Values)
+		if err == nil || text.Vocabulary > 0 || outOfMemory(ctx, err) {
+			break // the ids aren't the reason
+		}
+	}
+	if err != nil {
 		return out, err
 	}
+	if err := shapes.classifies(text, p.Output); err != nil {
+		return out, err
+	}
+	shapes.embed(m, found.Values, &text)
+	if out, err = readAs(ctx, m, q, as); err != nil {
+		return out, aboutTexts(err)
+	}
+	if err := embeds(out, p); err != nil {
+		return out, err
+	}
+	out.Spec.Text = &text
+	if text.Attention {
+		if err = hides(ctx, &out); err != nil {
+			return out, err
+		}
+	}
 	if !text.Fixed {
-		out.Spec.Width, err = longest(ctx, out.Model, p.Length)
+		out.Spec.Width, err = longest(ctx, m, out.Model, p.Length)
 	}
 	return out, err
 }
 
+// textShapes are the shapes of values of a model of texts, for texts of one or two lengths.
+type textShapes struct {
+	rows    int
+	lengths []int
+	outputs []output
+	shapes  []map[string][]int // by length, by value
+}
+
+// shapesOf runs a model on texts, and returns the shapes of its outputs and of other values.
+func shapesOf(ctx context.Context, m *onnx.Model, p ONNXParams, as way, values []string) (t textShapes, err error) {
+	s, err := specOf(m, p, as)
+	if err != nil {
+		return t, err
+	}
+	if t.outputs, err = outputsOf(m, p.Output); err != nil {
+		return t, err
+	}
+	model := modelfile.Model{Spec: s}
+	if model.ONNX, err = m.Encode(); err != nil {
+		return t, err
+	}
+	if t.rows = s.Batch; t.rows == 0 || t.rows > largeBatch {
+		t.rows = 1
+	}
+	t.lengths = []int{s.Width}
+	if !s.Text.Fixed && s.Width > 1 {
+		t.lengths = append(t.lengths, min(shorterLength, s.Width-1))
+	}
+	model.Spec.Output = t.outputs[0].value
+	for _, o := range t.outputs[1:] {
+		values = append(values, o.value)
+	}
+	for _, length := range t.lengths {
+		model.Spec.Width = length
+		shapes, err := shapesAt(ctx, model, t.rows, values)
+		if err != nil {
+			return t, err
+		}
+		t.shapes = append(t.shapes, shapes)
+	}
+	return t, nil
+}
+
+func shapesAt(ctx context.Context, m modelfile.Model, rows int, values []string) (map[string][]int, error) {
+	p, err := program.NewProbe(m, rows, append([]string{m.Spec.Output}, values...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	all, err := p.Look(ctx, sampleTexts(m.Spec, rows, 0))
+	if err != nil {
+		if outOfMemory(ctx, err) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("the model fails on texts of %d tokens: %w", m.Spec.Width, err)
+	}
+	out := map[string][]int{m.Spec.Output: all[0].Shape}
+	for i, v := range values {
+		out[v] = all[1+i].Shape
+	}
+	return out, nil
+}
+
+// perToken reports whether a value has something for each token: one of its axes is as long as the text.
+func (t textShapes) perToken(value string) bool {
+	first := t.shapes[0][value]
+	if len(t.lengths) == 1 {
+		return len(first) > 2 && slices.Contains(first[1:], t.lengths[0])
+	}
+	return slices.ContainsFunc(first, func(int) bool { return true }) && !slices.Equal(first, t.shapes[1][value])
+}
+
+// classifies returns an error for a model without an output that has classes of texts.
+func (t textShapes) classifies(text modelfile.Text, requested string) error {
+	var tokens []output
+	for _, o := range t.outputs {
+		if t.perToken(o.value) {
+			tokens = append(tokens, o)
+		}
+	}
+	if len(tokens) < len(t.outputs) {
+		return nil
+	}
+	o, shape := tokens[0], t.shapes[0][tokens[0].value]
+	what := fmt.Sprintf("output %q has numbers for each token, %v for %d tokens", o.declared, shape, t.lengths[0])
+	last := shape[max(0, len(shape)-1):]
+	switch {
+	case len(shape) < 3 && len(tokens) > 1:
+		what += ": it finds where an answer begins and ends"
+	case len(shape) < 3:
+		what += ", and no classes"
+	case text.Vocabulary > 0 && last[0] >= text.Vocabulary-1:
+		what += ": a language model, which tells tokens; explain a sequence classifier"
+	default:
+		what += ": a classifier of tokens, or an encoder without a head; only classes of whole texts are explained"
+	}
+	err := fmt.Errorf("%s: %w", what, errNoTexts)
+	if requested != "" {
+		return stages.BadField("output", "%w", err)
+	}
+	return err
+}
+
+// errNoTexts is the error of a model whose outputs have no classes for a text.
+var errNoTexts = errors.New("one number per text and class is needed")
+
+// embed finds the embedding among values: the first with a vector for each token. Rows that have the tokens
+// first are exchanged.
+func (t textShapes) embed(m *onnx.Model, values []string, text *modelfile.Text) {
+	length := t.lengths[0]
+	for _, v := range values {
+		if s := t.shapes[0][v]; len(s) == 3 && s[0] == t.rows && s[1] == length {
+			text.Embedding, text.Dimension = v, s[2]
+			return
+		}
+	}
+	for _, v := range values {
+		if s := t.shapes[0][v]; len(s) == 3 && s[0] == length && s[1] == t.rows {
+			if text.Embedding = rewrite.TextsFirst(m, v); text.Embedding != "" {
+				text.Dimension = s[2]
+			}
+			return
+		}
+	}
+}
+
+// embeds returns an error if a model's answers are vectors of texts, not classes, unless the user states that
+// they are.
+func embeds(out reading, p ONNXParams) error {
+	name := out.head.Output
+	low := strings.ToLower(name)
+	if p.Output != "" || !strings.Contains(low, "embed") && !strings.Contains(low, "hidden") &&
+		!strings.Contains(low, "pool") {
+		return nil
+	}
+	return stages.BadField("output", "output %q, of %d numbers a text, seems to be a vector of the text, not "+
+		"a number for each class: %w; output: %s has it read as such", name, out.Spec.Classes, errNoClasses, name)
+}
+
+// hides finds whether padding behind the attention mask changes a model's answers. If it does, texts run at
+// their own lengths.
+func hides(ctx context.Context, out *reading) error {
+	m := out.Model
+	rows := max(1, m.Spec.Batch)
+	width := m.Spec.Width
+	short := max(1, min(shorterLength, width-1))
+	padded := sampleTexts(m.Spec, rows, 0)
+	for k := range rows {
+		clear(padded[k*m.Spec.Size()+modelfile.TextAttention*width+short:][:width-short])
+	}
+	other := slices.Clone(padded)
+	for k := range rows { // other ids behind the mask
+		at := other[k*m.Spec.Size()+modelfile.TextIDs*width:][:width]
+		for i := short; i < width; i++ {
+			at[i] = at[i-short]
+		}
+	}
+	first, _, err := answer(ctx, m, padded, rows)
+	if err != nil {
+		return err
+	}
+	second, _, err := answer(ctx, m, other, rows)
+	if err != nil {
+		return err
+	}
+	same := unchanged(first, second)
+	if !m.Spec.Text.Fixed && same {
+		m.Spec.Width = short
+		alone, _, err := answer(ctx, m, cropped(padded, m.Spec, width), rows)
+		if err != nil {
+			return err
+		}
+		same = unchanged(first, alone)
+	}
+	switch {
+	case same:
+		return nil
+	case m.Spec.Text.Fixed:
+		out.notes = append(out.notes, fmt.Sprintf("the tokens that fill a text up to %d change the model's "+
+			"answers in spite of its attention mask", width))
+		return nil
+	}
+	out.Spec.Text.Attention = false
+	out.alone = cmp.Or(out.alone, "its attention mask doesn't hide padding entirely, so each text runs at its "+
+		"own length")
+	return nil
+}
+
+// cropped returns the beginnings of texts that are width tokens long.
+func cropped(texts []float32, s modelfile.Spec, width int) (out []float32) {
+	for row := range slices.Chunk(texts, width) {
+		out = append(out, row[:s.Width]...)
+	}
+	return out
+}
+
+// unchanged reports whether answers differ by no more than arithmetic of other lengths explains.
+func unchanged(a, b []float32) bool {
+	largest, apart := 0.0, 0.0
+	for i := range a {
+		largest = max(largest, math.Abs(float64(a[i])))
+		apart = max(apart, math.Abs(float64(a[i])-float64(b[i])))
+	}
+	return len(a) == len(b) && apart <= padTolerance*largest
+}
+
 // longest returns the largest number of tokens that a model runs with: the requested one, or else at most
 // longestText.
-func longest(ctx context.Context, m modelfile.Model, requested int) (int, error) {
+func longest(ctx context.Context, graph *onnx.Model, m modelfile.Model, requested int) (int, error) {
 	runs := func(length int) error {
 		m.Spec.Width = length
 		rows := max(1, m.Spec.Batch)
@@ -136,15 +327,19 @@ func longest(ctx context.Context, m modelfile.Model, requested int) (int, error)
 		return most, failed
 	}
 	good, bad := min(judgedLength, most), most // the model was read with texts of that many tokens
+	guesses := tableSizes(graph, good, bad)
 	for bad-good > 1 {
-		middle := (good + bad) / 2
-		switch err := runs(middle); {
+		try := (good + bad) / 2
+		if i := slices.IndexFunc(guesses, func(n int) bool { return n > good && n < bad }); i >= 0 {
+			try = guesses[i]
+		}
+		switch err := runs(try); {
 		case err == nil:
-			good = middle
+			good = try
 		case outOfMemory(ctx, err):
 			return 0, err
 		default:
-			bad = middle
+			bad = try
 		}
 	}
 	if requested != 0 {
@@ -154,11 +349,22 @@ func longest(ctx context.Context, m modelfile.Model, requested int) (int, error)
 	return good, nil
 }
 
+// tableSizes returns lengths of texts that the tables of a model suggest: a table of positions has a row for
+// each, and sometimes for two more.
+func tableSizes(m *onnx.Model, good, bad int) (out []int) {
+	for _, t := range m.Proto.Graph.Initializer {
+		if s := onnx.ShapeOf(t); len(s) == 2 && s[0] > good && s[0] <= bad+2 && !slices.Contains(out, s[0]) {
+			out = append(out, s[0], s[0]+1, s[0]-2, s[0]-1)
+		}
+	}
+	return out
+}
+
 // sampleTexts returns texts for trying a model, as many as rows. Their ids are from the middle of the
 // vocabulary, since special tokens come first or last.
 func sampleTexts(s modelfile.Spec, rows, from int) []float32 {
-	vocabulary := cmp.Or(s.Text.Vocabulary, 128)
-	first, span := vocabulary/4, max(1, vocabulary/2)
+	tried := cmp.Or(s.Text.Tried, s.Text.Vocabulary, 128)
+	first, span := tried/4, tried/2
 	out := make([]float32, rows*s.Size())
 	for k := range rows {
 		text := out[k*s.Size():]
@@ -166,81 +372,36 @@ func sampleTexts(s modelfile.Spec, rows, from int) []float32 {
 			v := uint64(i+1)*0x9E3779B97F4A7C15 ^ uint64(k+from+1)*0xD1B54A32D192ED03
 			v ^= v >> 29
 			v *= 0xBF58476D1CE4E5B9
-			text[modelfile.TextIDs*s.Width+i] = float32(first + int(v>>33)%span)
+			text[modelfile.TextIDs*s.Width+i] = float32(first + int(v>>33)%max(1, span))
 			text[modelfile.TextAttention*s.Width+i] = 1
 		}
 	}
 	return out
 }
 
-// embeddingOf finds the value that has a vector for each token: the rows of a table that the ids choose, or
-// what is made of the ids' one-hot code.
-func embeddingOf(m *onnx.Model, ids string) modelfile.Text {
-	out := modelfile.Text{Pad: -1, Mask: -1}
-	constants := map[string][]int{}
-	for _, t := range m.Proto.Graph.Initializer {
-		constants[t.Name] = onnx.ShapeOf(t)
+// aboutTexts returns an error about a model's answers in words for texts.
+func aboutTexts(err error) error {
+	if errors.Is(err, errIgnored) {
+		return judged("the model's answer is the same for texts that differ: it ignores their tokens, or its " +
+			"mask is 1 where tokens are to be ignored: export it with an attention mask that is 1 for tokens " +
+			"(output_kind has it read all the same)")
 	}
-	at := map[string]bool{ids: true} // values that are ids, in any form
-	for _, proto := range m.Proto.Graph.Node {
-		n := onnx.Node{NodeProto: proto}
-		if len(n.Output) == 0 {
-			continue
-		}
-		switch n.OpType {
-		case "Constant":
-			if t := onnx.ConstantOf(n); t != nil {
-				constants[n.Output[0]] = onnx.ShapeOf(t)
-			}
-			continue
-		case "Cast", "DequantizeLinear", "Identity": // tables in other forms
-			if shape := constants[n.In(0)]; shape != nil {
-				constants[n.Output[0]] = shape
-				continue
-			}
-		}
-		if n.OpType == "Gather" && at[n.In(1)] && len(constants[n.In(0)]) == 2 && n.Int("axis", 0) == 0 {
-			table := constants[n.In(0)]
-			out.Embedding, out.Vocabulary, out.Dimension = n.Output[0], table[0], table[1]
-			return out
-		}
-		if !slices.ContainsFunc(onnx.Taken(proto), func(v string) bool { return at[v] }) {
-			continue
-		}
-		switch n.OpType {
-		case "Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Equal", "OneHot", "Transpose",
-			"Expand", "Where", "Clip", "Min", "Max", "Add", "Sub":
-			at[n.Output[0]] = true
-			out.Embedding = n.Output[0]
-		case "MatMul":
-			if table := constants[n.In(1)]; at[n.In(0)] && len(table) == 2 {
-				out.Embedding, out.Vocabulary, out.Dimension = n.Output[0], table[0], table[1]
-				if sum := onlyReader(m, n.Output[0]); sum.NodeProto != nil && sum.OpType == "Add" {
-					// Simplification merges the two.
-					if constants[sum.In(0)] != nil || constants[sum.In(1)] != nil {
-						out.Embedding = sum.Output[0]
-					}
-				}
-				return out
-			}
-		}
+	if field := (*stages.FieldError)(nil); errors.As(err, &field) && field == err {
+		texts := *field
+		texts.Err = &textError{field.Err}
+		return &texts
 	}
-	return out
+	return &textError{err}
 }
 
-// onlyReader returns the only node that reads a value, none if there are several.
-func onlyReader(m *onnx.Model, v string) (reader onnx.Node) {
-	for _, n := range m.Proto.Graph.Node {
-		if !slices.Contains(onnx.Taken(n), v) {
-			continue
-		}
-		if reader.NodeProto != nil {
-			return onnx.Node{}
-		}
-		reader.NodeProto = n
-	}
-	return reader
-}
+// A textError is an error about a model's answers, which says text for image.
+type textError struct{ error }
+
+var imagesToTexts = strings.NewReplacer("an image", "a text", "images", "texts", "image", "text")
+
+func (e *textError) Error() string { return imagesToTexts.Replace(e.error.Error()) }
+
+func (e *textError) Unwrap() error { return e.error }
 
 // textFacts are the facts of a model of texts.
 func textFacts(s modelfile.Spec, f stages.Facts) {

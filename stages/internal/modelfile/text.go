@@ -26,6 +26,9 @@ type Text struct {
 	// the model.
 	Pad  int64 `json:"-"`
 	Mask int64 `json:"-"`
+
+	// Tried is the number of ids by which a model is tried while it is read, 0 for those of the vocabulary.
+	Tried int `json:"-"`
 }
 
 // The channels of a text.

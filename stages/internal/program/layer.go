@@ -15,8 +15,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// Layer returns the value of the graph that a layer is: the embedding of texts for input, middle, final, as [relevance.Layers] finds them, or
-// the value with that name, or the one that simplification left of it.
+// Layer returns the value of the graph that a layer is: the embedding of texts for input, middle and final as
+// [relevance.Layers] finds them, or the value with that name, or the one that simplification left of it.
 func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ string, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -30,7 +30,11 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	name := layer
 	switch {
 	case layer == "input" && n.Text != nil:
-		name = n.Text.Embedding
+		if name = n.Text.Embedding; name == "" {
+			return "", stages.BadField("layer", "layer %q: no value of the model has a vector for each token "+
+				"that follows from its id alone: name by layer the value to explain, or take a method that only "+
+				"asks for answers, such as occlusion", layer)
+		}
 	case layer == "middle":
 		name = middle
 	case layer == "final":

@@ -30,3 +30,19 @@ func TextInputs(m *onnx.Model, channels int, of []TextInput) onnx.Value {
 	m.ForgetShapes()
 	return in
 }
+
+// TextsFirst rewrites a Gather of rows that returns [tokens, texts, n], so that it returns [texts, tokens, n], and
+// exchanges the axes behind it. It returns the new output, "" if value isn't such a Gather's.
+func TextsFirst(m *onnx.Model, value string) string {
+	made := m.Producer(value)
+	if made == nil || made.OpType != "Gather" || (onnx.Node{NodeProto: made}).Int("axis", 0) != 0 {
+		return ""
+	}
+	f := m.Fragment()
+	made.Input[1] = f.Op("Transpose", []string{made.Input[1]}, onnx.Attr{Name: "perm", Value: []int64{1, 0}})
+	first := m.Fresh(value + ".texts_first")
+	made.Output[0] = first
+	f.OpTo(value, "Transpose", []string{first}, onnx.Attr{Name: "perm", Value: []int64{1, 0, 2}})
+	m.After(f)
+	return first
+}
