@@ -46,6 +46,7 @@ type finder struct {
 	rows      []int    // of each table that the ids as they are choose from, −1 if unknown
 	least     int
 	readers   map[string][]*onnxpb.NodeProto
+	made      map[string]*onnxpb.NodeProto
 }
 
 // A constant is a value that depends on no input. Its shape is nil if unknown.
@@ -57,7 +58,7 @@ type constant struct {
 // Find follows the input ids through a graph whose nodes are in topological order.
 func Find(m *onnx.Model, ids string) Embedding {
 	f := finder{g: m.Proto.Graph, constants: map[string]constant{}, at: map[string]trace{},
-		readers: map[string][]*onnxpb.NodeProto{}}
+		readers: map[string][]*onnxpb.NodeProto{}, made: map[string]*onnxpb.NodeProto{}}
 	for _, t := range f.g.Initializer {
 		f.constants[t.Name] = constant{onnx.ShapeOf(t), floating(t.DataType)}
 	}
@@ -65,6 +66,9 @@ func Find(m *onnx.Model, ids string) Embedding {
 	for _, n := range f.g.Node {
 		for _, v := range onnx.Taken(n) {
 			f.readers[v] = append(f.readers[v], n)
+		}
+		for _, v := range n.Output {
+			f.made[v] = n
 		}
 		f.visit(onnx.Node{NodeProto: n})
 	}
@@ -106,6 +110,13 @@ func (f *finder) constantOf(n onnx.Node) (c constant, ok bool) {
 			return constant{onnx.ShapeOf(t), floating(t.DataType)}, true
 		}
 		return constant{}, true
+	}
+	if n.OpType == "ConstantOfShape" { // one number, in any shape
+		c = constant{[]int{1}, true}
+		for _, a := range n.Attribute {
+			c.float = a.T == nil || floating(a.T.DataType)
+		}
+		return c, true
 	}
 	for _, v := range n.Input {
 		if _, known := f.constants[v]; v != "" && !known {
@@ -301,7 +312,7 @@ func (f *finder) embedding() Embedding {
 	}
 	for _, v := range f.order {
 		if f.at[v].tables == all && f.passes(v) {
-			out.Values = f.follow(v)
+			out.Values = f.follow(f.biased(v))
 			return out
 		}
 	}
@@ -318,7 +329,7 @@ func (f *finder) passes(v string) bool {
 		if t.tables == 0 || behind[w] {
 			continue
 		}
-		if slices.ContainsFunc(f.inputsOf(w), func(u string) bool { return behind[u] }) {
+		if slices.ContainsFunc(f.made[w].GetInput(), func(u string) bool { return behind[u] }) {
 			behind[w] = true
 			continue
 		}
@@ -337,13 +348,17 @@ func (f *finder) passes(v string) bool {
 	return true
 }
 
-func (f *finder) inputsOf(v string) []string {
-	for _, n := range f.g.Node {
-		if slices.Contains(n.Output, v) {
-			return n.Input
-		}
+// biased returns the sum of a value that a product with a table gives and a bias, if nothing else reads it:
+// simplification merges both. It returns other values as they are.
+func (f *finder) biased(v string) string {
+	made, readers := f.made[v], f.readers[v]
+	if made == nil || made.OpType != "MatMul" || len(readers) != 1 || readers[0].OpType != "Add" {
+		return v
 	}
-	return nil
+	if sum := readers[0].Output[0]; f.at[sum].tables != 0 {
+		return sum
+	}
+	return v
 }
 
 // follow returns a value, if it is of floating-point numbers, and those that a chain of nodes makes of it
