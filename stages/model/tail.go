@@ -88,6 +88,10 @@ func (all *guarantees) bends(n onnx.Node) bool {
 	if !slices.Contains(bending, n.OpType) || len(n.Output) == 0 {
 		return false
 	}
+	if n.OpType == "Max" && slices.ContainsFunc(n.Input, // as JAX writes it behind a ReduceMax
+		func(v string) bool { return !all.of[v].varies && math.IsInf(all.of[v].high, -1) }) {
+		return false
+	}
 	out := all.of[n.Output[0]]
 	for _, v := range n.Input {
 		x := all.of[v]

@@ -155,6 +155,9 @@ func (f *finder) traceOf(n onnx.Node) (t trace, ok bool) {
 		"DequantizeLinear", "OneHot", "Dropout":
 		if t, ok = f.at[n.In(0)]; ok {
 			t = t.after(n)
+			if s := f.constants[n.In(1)].shape; n.OpType == "Reshape" && len(s) == 1 {
+				t.rank = s[0]
+			}
 			t.float = t.float || n.OpType == "OneHot" && f.constants[n.In(2)].float
 		}
 		return t, ok
@@ -179,7 +182,7 @@ func (t trace) after(n onnx.Node) trace {
 		t.rank, t.hot, t.moved = t.rank+1, true, n.Int("axis", -1) != -1
 	case "Transpose":
 		t.moved = t.moved || t.rank != 2
-	case "Reshape", "Flatten", "Squeeze", "Expand":
+	case "Reshape", "Flatten", "Squeeze":
 		t.rank = 0
 	}
 	return t
@@ -251,11 +254,11 @@ func (f *finder) elementwise(n onnx.Node) (t trace, ok bool) {
 		if c, isConstant := f.constants[v]; !traced && (!isConstant || !everywhere(c.shape)) {
 			return t, false
 		}
+		t.rank = max(t.rank, in.rank, len(f.constants[v].shape))
+		t.tables |= in.tables
 		if !traced {
 			continue
 		}
-		t.tables |= in.tables
-		t.rank = max(t.rank, in.rank)
 		t.moved, t.hot, t.float = t.moved || in.moved, t.hot || in.hot, t.float || in.float
 		t.raw = t.raw || in.raw
 		ok = true
