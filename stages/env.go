@@ -313,10 +313,13 @@ func (e *Env) Pass(port, from string, i int) error {
 // Set sets the value of an output port of a Whole stage.
 func (e *Env) Set(port string, payload []byte) { e.Emit(port, "", "", payload) }
 
-// SetFacts sets the facts of an output port of a Whole stage.
+// SetFacts sets the facts of an output port of a Whole stage. It hands on [ItemsFact].
 func (e *Env) SetFacts(port string, f Facts) {
 	if e.OutFacts == nil {
 		e.OutFacts = map[string]Facts{}
+	}
+	if e.Stage != nil {
+		f = named(f, e.Stage.itemsOf(e.Ports))
 	}
 	e.OutFacts[port] = f
 }

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -67,6 +68,29 @@ type Source struct {
 // Facts are properties shared by all items of a port. They travel with the items and enter the keys of every
 // stage that reads them.
 type Facts map[string]string
+
+// ItemsFact is the fact that says in the plural what a port's items are, such as "texts". Images have none.
+// Stages needn't know it: [Stage.FactsOf] and [Env.SetFacts] hand it on, and reports say it.
+const ItemsFact = "items"
+
+const (
+	imageItems = "images"
+	mixedItems = "items"
+)
+
+// ItemsOf says in the plural what the items of some cells are: "images", "texts", or "items" if cells differ.
+func ItemsOf(data []Data) string {
+	if len(data) == 0 {
+		return imageItems
+	}
+	first := data[0].Facts[ItemsFact]
+	for _, d := range data {
+		if d.Facts[ItemsFact] != first {
+			return mixedItems
+		}
+	}
+	return cmp.Or(first, imageItems)
+}
 
 // A Direction is the order in which scores are better.
 type Direction string

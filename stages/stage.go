@@ -302,11 +302,46 @@ func (s *Stage) HooksOf(params any) Hooks {
 }
 
 // FactsOf derives the facts of output ports from the data on the input ports: from the facts of the first
-// cell and, on a port with Over, from the fact "cells", the number of cells.
-func (s *Stage) FactsOf(params any, ports map[string][]Data) (map[string]Facts, error) {
-	if s.Facts == nil {
-		return nil, nil
+// cell and, on a port with Over, from the fact "cells", the number of cells. It hands on [ItemsFact].
+func (s *Stage) FactsOf(params any, ports map[string][]Data) (out map[string]Facts, err error) {
+	if s.Facts != nil {
+		if out, err = s.ownFacts(params, ports); err != nil {
+			return nil, err
+		}
 	}
+	items := s.itemsOf(ports)
+	if items == imageItems {
+		return out, nil
+	}
+	all := map[string]Facts{}
+	for i := range s.Outputs {
+		port := s.Outputs[i].Name
+		all[port] = named(out[port], items)
+	}
+	return all, nil
+}
+
+// itemsOf says what the items are of the first input port whose items aren't images.
+func (s *Stage) itemsOf(ports map[string][]Data) string {
+	for i := range s.Inputs {
+		if items := ItemsOf(ports[s.Inputs[i].Name]); items != imageItems {
+			return items
+		}
+	}
+	return imageItems
+}
+
+// named returns facts with those of items, unless they have a name or are images.
+func named(f Facts, items string) Facts {
+	if items == imageItems || f[ItemsFact] != "" {
+		return f
+	}
+	out := Facts{ItemsFact: items}
+	maps.Copy(out, f)
+	return out
+}
+
+func (s *Stage) ownFacts(params any, ports map[string][]Data) (map[string]Facts, error) {
 	in := map[string]Facts{}
 	for name, data := range ports {
 		if len(data) == 0 {

@@ -17,6 +17,20 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// CountOf returns a number with its noun, given in the plural: "1 image", "2 images".
+func CountOf(n int, nouns string) string { return Count(n, Singular(nouns)) }
+
+// Singular returns the singular of a noun that ends in s.
+func Singular(nouns string) string { return strings.TrimSuffix(nouns, "s") }
+
+// A returns the singular of a noun with its article: "an image", "a text".
+func A(nouns string) string {
+	if strings.ContainsRune("aeio", rune(nouns[0])) {
+		return "an " + Singular(nouns)
+	}
+	return "a " + Singular(nouns)
+}
+
 // Are returns the verb of n things: "is" of one.
 func Are(n int) string {
 	if n == 1 {
