@@ -69,6 +69,7 @@ var forbidden = []struct {
 		"families use what is internal, not the reverse", "stages/internal/modeltest"},
 	{`stages/interval`, `.+`, false, "stages and engine share it", ""},
 	{`stages/thumbnail`, `stages/.+|pipeline(/.*)?`, false, "stages and engine share it", ""},
+	{`stages/spans`, `stages/.+|pipeline(/.*)?`, false, "stages and engine share it", "stages/stagetest"},
 	{`stages/ort`, `stages/internal/(program|variant|lower|relevance|rewrite|modelfile)`, false,
 		"ONNX Runtime runs any program", ""},
 	{`cmd/runexp`, `stages/(` + families + `|internal/.+)`, true,
@@ -107,7 +108,7 @@ var rooms = []struct{ name, packages string }{
 	{"ONNX Runtime", `stages/ort`},
 	{"ONNX files", `stages/internal/(onnx(/.+)?|modelfile)`},
 	{"helpers of stages", `stages/internal/.+`},
-	{"contract", `stages(/(interval|thumbnail))?`},
+	{"contract", `stages(/(interval|spans|thumbnail))?`},
 }
 
 // room returns that of a package, -1 for none.

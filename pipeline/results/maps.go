@@ -77,19 +77,24 @@ func FindMaps(s *store.Store, v *publish.Version) (list []*CellMaps, known bool)
 		if q := c.Prediction; q != nil && of(q.Targets) != nil {
 			p.Prediction = &Prediction{of(q.Targets), of(q.Probability)}
 		}
-		if c.Words != nil {
-			p.Words = of(*c.Words)
-		}
-		for _, curve := range c.Curves {
-			if of(curve.Curves) != nil && of(curve.Ranks) != nil {
-				p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order,
-					Responses: curve.Responses,
-					Ranks:     of(curve.Ranks), Values: of(curve.Curves)})
-			}
-		}
+		p.setText(c, of)
 		list = append(list, p)
 	}
 	return list, true
+}
+
+// setText adds the words and the curves of maps of texts.
+func (p *CellMaps) setText(c indexedCell, of func(i int) *Payloads) {
+	if c.Words == nil {
+		return
+	}
+	p.Words = of(*c.Words)
+	for _, curve := range c.Curves {
+		if of(curve.Curves) != nil && of(curve.Ranks) != nil {
+			p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order, Responses: curve.Responses,
+				Ranks: of(curve.Ranks), Values: of(curve.Curves)})
+		}
+	}
 }
 
 // A Prediction is the classes that the explained net predicts for the images. Maps may explain other classes.

@@ -24,7 +24,7 @@ type indexedCurve struct {
 	Ranks, Curves int
 }
 
-// words returns the position of the words of the texts that an edge brings, nil without any.
+// words returns the position of the words of the texts on an edge, nil without any.
 func (x *mapIndexer) words(e plan.Edge) (*int, error) {
 	for {
 		if k := slices.IndexFunc(e.From.Stage.Outputs, isType(stages.WordsType)); k >= 0 {

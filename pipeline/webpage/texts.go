@@ -165,7 +165,7 @@ func textsOf(list []*results.CellMaps) (most, total int) {
 	return len(sizes), len(sizes)
 }
 
-// ordered are the orders of curves in which a map tells which tokens change first.
+// ordered are the orders of curves that follow the ranks of a map.
 var ordered = []string{"deletion", "insertion", "morf", "lerf"}
 
 // textCell reads the maps of a cell. It returns nil if the store lost one of them.

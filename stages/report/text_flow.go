@@ -351,8 +351,7 @@ func setLevels(atoms []atom, whole int) {
 		return
 	}
 	joinNumbers(atoms, kinds)
-	around := []int{toRight, toLeft}[whole]
-	before := around
+	before := []int{toRight, toLeft}[whole]
 	for i, k := range kinds {
 		switch k {
 		case toRight:
@@ -368,9 +367,14 @@ func setLevels(atoms []atom, whole int) {
 			before = k
 		}
 	}
+	setNeutral(atoms, kinds, whole)
+}
+
+// setNeutral gives the atoms that have no direction their levels.
+func setNeutral(atoms []atom, kinds []int, whole int) {
 	side := func(k int) int { // as a neighbour sees it
 		if k < 0 || k >= len(atoms) {
-			return around
+			return []int{toRight, toLeft}[whole]
 		}
 		if kinds[k] == number {
 			return []int{toRight, toLeft, toLeft}[atoms[k].level]
