@@ -89,9 +89,6 @@ func (s *textSet) numberLabels() (err error) {
 	return nil
 }
 
-// noteText is the part of a source's note, after the label, that is the digest of the rest.
-const noteText = "; text="
-
 // sources lists the chosen texts. A source has no file: its note has the digest of its own record and of what
 // all share, so that a changed line changes one item.
 func (s *textSet) sources(shared stages.Digest) ([]stages.Source, error) {
@@ -100,20 +97,32 @@ func (s *textSet) sources(shared stages.Digest) ([]stages.Source, error) {
 		return nil, fmt.Errorf("%s can't be read (corrupt: skip leaves such out): %s",
 			s.share(), strings.ReplaceAll(list.Error(), "\n", "; "))
 	}
-	sources := make([]stages.Source, len(s.Entries))
+	if s.PerClass > 0 && !s.HasLabels() {
+		return nil, stages.BadField("per_class", "per_class: the texts of %s have no labels", s.File)
+	}
+	all := make([]stages.Source, len(s.Entries))
+	notes := map[int]string{}
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		label := -1
 		if e.Label != "" {
 			label = s.numbers[e.Label]
 		}
-		d := stages.Sum(append(e.Digest[:], shared[:]...))
-		sources[i] = stages.Source{ID: e.ID, Note: noteOf(label) + noteText + d.String()}
+		if notes[label] == "" {
+			notes[label] = noteOf(label)
+		}
+		all[i] = stages.Source{ID: e.ID, Note: notes[label]}
 	}
-	if s.PerClass > 0 && !s.HasLabels() {
-		return nil, stages.BadField("per_class", "per_class: the texts of %s have no labels", s.File)
+	chosen, err := s.choice().of(all)
+	for i := range chosen {
+		chosen[i].Note += noteOfText(s.Entry(chosen[i].ID).Digest, shared)
 	}
-	return s.choice().of(sources)
+	return chosen, err
+}
+
+// noteOfText is the part of a source's note, after the label, that is the digest of the rest.
+func noteOfText(record, shared stages.Digest) string {
+	return "; text=" + stages.Sum(append(record[:], shared[:]...)).String()
 }
 
 // share returns how many records can't be read.
@@ -223,8 +232,7 @@ func (s *textSet) read(ctx context.Context, e *stages.Env, shared stages.Digest,
 		}
 		source := e.Source(i)
 		r, d, err := file.Read(source.ID)
-		if err == nil && !strings.HasSuffix(source.Note, noteText+stages.Sum(append(d[:],
-			shared[:]...)).String()) {
+		if err == nil && !strings.HasSuffix(source.Note, noteOfText(d, shared)) {
 			err = fmt.Errorf("%s has changed while it was read", s.File)
 		}
 		if err == nil {

@@ -8,12 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/recent"
 )
 
 // maxRecord limits the bytes of a record, maxName those of an id.
@@ -66,55 +65,38 @@ type Index struct {
 // mostBad is how many records that can't be read are kept.
 const mostBad = 10
 
+// Entry returns the entry with an id, nil if there is none.
+func (x *Index) Entry(id string) *Entry {
+	i, ok := x.byID[id]
+	if !ok {
+		return nil
+	}
+	return &x.Entries[i]
+}
+
 // HasRationales and HasLabels report whether a record has one.
 func (x *Index) HasRationales() bool { return x.rational }
 func (x *Index) HasLabels() bool     { return x.labelled }
 
+// indexes are the last that this process has made.
+var indexes recent.Cache[*Index]
+
 // Open returns the index of a file of texts, or of tokens. It reads the file once for as long as it doesn't
 // change.
 func Open(file string, fields Fields, tokens bool) (*Index, error) {
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		return nil, err
-	}
-	indexed.Lock()
-	defer indexed.Unlock()
-	stamp, settled, err := stages.StampOf(abs)
-	key := fmt.Sprint(abs, stamp, fields, tokens)
-	for _, known := range indexed.list {
-		if err == nil && known.key == key {
-			return known.index.called(file), nil
-		}
-	}
-	x, err := read(file, fields, tokens)
+	x, err := indexes.Get(fmt.Sprintf("%q %t", fields, tokens), []string{file}, func() (*Index, error) {
+		return read(file, fields, tokens)
+	})
 	if p := new(fs.PathError); errors.As(err, &p) {
 		err = fmt.Errorf("%q: %w", file, p.Err)
 	}
-	if now, _, failed := stages.StampOf(abs); err == nil && settled && failed == nil && now == stamp {
-		indexed.list = append(indexed.list[max(0, len(indexed.list)-mostIndexed+1):], known{key, x})
+	if err != nil {
+		return nil, err
 	}
-	return x, err
-}
-
-// called returns the index with the name of the file that its caller knows.
-func (x *Index) called(file string) *Index {
 	same := *x
-	same.File = file
-	return &same
+	same.File = file // as this caller calls it
+	return &same, nil
 }
-
-type known struct {
-	key   string
-	index *Index
-}
-
-// indexed are the last indexes that this process has made, at most mostIndexed.
-var indexed struct {
-	sync.Mutex
-	list []known
-}
-
-const mostIndexed = 4
 
 // read makes the index of a file.
 func read(file string, fields Fields, tokens bool) (*Index, error) {
@@ -332,11 +314,10 @@ func (r *Reader) Close() error { return r.f.Close() }
 // Read returns the record with an id, and its digest. It returns an error if the file has changed since it
 // was indexed.
 func (r *Reader) Read(id string) (record *Record, d stages.Digest, err error) {
-	i, ok := r.x.byID[id]
-	if !ok {
+	e := r.x.Entry(id)
+	if e == nil {
 		return nil, d, fmt.Errorf("%s has no text %q any more", r.x.File, id)
 	}
-	e := &r.x.Entries[i]
 	part := make([]byte, e.length)
 	if _, err := r.f.ReadAt(part, e.offset); err != nil && !(errors.Is(err, io.EOF)) {
 		return nil, d, err

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/recent"
 )
 
 // maxBytes limits the files of a tokeniser; that of a vocabulary of 250,000 pieces has 20 MB.
@@ -36,11 +37,20 @@ var Names = []string{"tokenizer.json", "vocab.txt"}
 // Load reads a tokeniser from tokenizer.json, or from a vocabulary with a piece a line, whichever file is.
 // What these don't say, tokenizer_config.json in the same folder does, if it exists.
 func Load(file string) (*Tokenizer, error) {
+	config := filepath.Join(filepath.Dir(file), "tokenizer_config.json")
+	return loaded.Get("", []string{file, config}, func() (*Tokenizer, error) { return readFiles(file, config) })
+}
+
+// loaded are the last that this process has read.
+var loaded recent.Cache[*Tokenizer]
+
+// readFiles reads a tokeniser from its file, and from tokenizer_config.json if that exists.
+func readFiles(file, config string) (*Tokenizer, error) {
 	b, err := read(file)
 	if err != nil {
 		return nil, err
 	}
-	c, err := readConfig(filepath.Join(filepath.Dir(file), "tokenizer_config.json"))
+	c, err := readConfig(config)
 	if err != nil {
 		return nil, err
 	}
