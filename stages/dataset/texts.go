@@ -66,12 +66,8 @@ func (s *textSet) numberLabels() (err error) {
 		return nil
 	}
 	var entries []entry // one for each label
-	for i := range s.Entries {
-		e := &s.Entries[i]
-		if _, twice := s.numbers[e.Label]; !twice {
-			s.numbers[e.Label] = 0
-			entries = append(entries, entry{label: e.Label, line: e.Line()})
-		}
+	for _, l := range s.Labels {
+		entries = append(entries, entry{label: l.Label, line: l.Line})
 	}
 	areNumbers, err := checkLabels(s.File, entries, s.classes)
 	if err != nil {

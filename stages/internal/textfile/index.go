@@ -47,6 +47,8 @@ type Index struct {
 	File    string
 	Entries []Entry
 	Header  Header
+	// Labels are the different labels, in the order of the file, each with its first line.
+	Labels []Labelled
 	// Bad are the records that can't be read, with their places, the first of mostBad; Worse is the number of
 	// all.
 	Bad   []error
@@ -59,7 +61,12 @@ type Index struct {
 	byID     map[string]int
 	labels   map[string]string
 	rational bool
-	labelled bool
+}
+
+// A Labelled is a label, and the line of its first record.
+type Labelled struct {
+	Label string
+	Line  int
 }
 
 // mostBad is how many records that can't be read are kept.
@@ -76,7 +83,7 @@ func (x *Index) Entry(id string) *Entry {
 
 // HasRationales and HasLabels report whether a record has one.
 func (x *Index) HasRationales() bool { return x.rational }
-func (x *Index) HasLabels() bool     { return x.labelled }
+func (x *Index) HasLabels() bool     { return len(x.Labels) > 0 }
 
 // indexes are the last that this process has made.
 var indexes recent.Cache[*Index]
@@ -240,7 +247,7 @@ func (x *Index) add(r *Record, at place, err error) error {
 	}
 	e := Entry{place: at}
 	if err == nil {
-		e.ID, e.Label, e.Rationale = strings.Clone(r.ID), x.intern(r.Label), r.Rationale != nil
+		e.ID, e.Rationale = strings.Clone(r.ID), r.Rationale != nil
 		if e.ID == "" {
 			e.ID = fmt.Sprintf("%06d", at.line)
 		}
@@ -260,18 +267,24 @@ func (x *Index) add(r *Record, at place, err error) error {
 	if len(x.Entries) == maxEntries {
 		return fmt.Errorf("%s has more than %d records", x.File, maxEntries)
 	}
+	e.Label = x.intern(r.Label, at.line)
 	x.byID[e.ID] = len(x.Entries)
 	x.Entries = append(x.Entries, e)
 	return nil
 }
 
 // intern returns one string for equal labels.
-func (x *Index) intern(label string) string {
-	if _, ok := x.labels[label]; !ok {
-		label = strings.Clone(label)
-		x.labels[label] = label
+func (x *Index) intern(label string, line int) string {
+	if label == "" {
+		return ""
 	}
-	return x.labels[label]
+	known, ok := x.labels[label]
+	if !ok {
+		known = strings.Clone(label)
+		x.labels[known] = known
+		x.Labels = append(x.Labels, Labelled{known, line})
+	}
+	return known
 }
 
 // finish checks what concerns all records: either all have labels, or none has.
@@ -285,8 +298,8 @@ func (x *Index) finish() error {
 		return fmt.Errorf("%s:%d: no label, and line %d has one", x.File, x.Entries[without].line,
 			x.Entries[with].line)
 	}
-	x.labelled, x.labels = with >= 0, nil
-	if !x.labelled && x.fields.Label != Usual.Label {
+	x.labels = nil
+	if !x.HasLabels() && x.fields.Label != Usual.Label {
 		return stages.BadField("label", "%s: no record has %q", x.File, x.fields.Label)
 	}
 	x.rational = slices.ContainsFunc(x.Entries, func(e Entry) bool { return e.Rationale })
