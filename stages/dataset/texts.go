@@ -128,7 +128,7 @@ func (s *textSet) share() string {
 
 // remarks returns how many records are left out. Review folders repeat it, so the file is called by its name.
 func (s *textSet) remarks() []string {
-	if s.Worse == 0 || len(s.Entries) == 0 {
+	if s.Worse == 0 || s.Corrupt == "fail" {
 		return nil
 	}
 	first := strings.ReplaceAll(s.Bad[0].Error(), s.File, filepath.Base(s.File))

@@ -25,7 +25,8 @@ func TestSingleRecords(t *testing.T) {
 	for name, content := range map[string]string{
 		"CSV":        "text,label,id\n\na,x,1\n\"b\n\"\"c\"\"\",\"y\",2\n\n\nd,x,3",
 		"semicolons": "\ufefftext;label;id\r\na;x;1\r\n\"b\r\n\"\"c\"\"\";y;2\r\nd;x;3\r\n",
-		"JSON": `{"text": "a", "label": "x", "id": 1}` + "\r\n\n" + `{"text": "b\n\"c\"", "label": "y", "id": "2"}` +
+		"JSON": `{"text": "a", "label": "x", "id": 1}` + "\r\n\n" +
+			`{"text": "b\n\"c\"", "label": "y", "id": "2"}` +
 			"\n  " + `{"text": "d", "label": "x", "id": 3}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +47,8 @@ func TestSingleRecords(t *testing.T) {
 				}
 				got = append(got, record.ID, record.Text, x.Entries[i].Label)
 			}
-			if want := []string{"3", "d", "x", "2", "b\n\"c\"", "y", "1", "a", "x"}; !slices.Equal(got, want) {
+			if want := []string{"3", "d", "x", "2", "b\n\"c\"", "y", "1", "a", "x"}; !slices.Equal(got,
+				want) {
 				t.Errorf("%q, want %q", got, want)
 			}
 			if len(x.Labels) != 2 || x.Labels[1].Label != "y" {
@@ -70,8 +72,10 @@ func TestQuoteThatIsntClosed(t *testing.T) {
 
 // FuzzOpen: whatever a file has, each record of its index is read again and has offsets inside its text.
 func FuzzOpen(f *testing.F) {
-	for _, s := range []string{"text,label\na,b\n\"c\nd\",e", "text\tid\r\n\"a\"\"b\"\t1\r\n", `{"text": "a"}`, "{}",
-		`{"pad": 0}` + "\n" + `{"text": "ab", "ids": [1, 2], "tokens": ["a", "b"], "offsets": [[0, 1], [1, 2]],` +
+	for _, s := range []string{"text,label\na,b\n\"c\nd\",e", "text\tid\r\n\"a\"\"b\"\t1\r\n",
+		`{"text": "a"}`, "{}",
+		`{"pad": 0}` + "\n" +
+			`{"text": "ab", "ids": [1, 2], "tokens": ["a", "b"], "offsets": [[0, 1], [1, 2]],` +
 			` "special": [0, 1], "mask": [1, 1], "types": [0, 0], "rationale": [[0, 1]]}`,
 		"\ufeff\n{\"text\": \"é\", \"rationale\": []}\r\n\r\n{\"text\": 1}"} {
 		f.Add([]byte(s))
@@ -98,7 +102,8 @@ func FuzzOpen(f *testing.F) {
 					continue
 				}
 				k := record.Tokens
-				if len(k.IDs) != len(k.Texts) || len(k.IDs) != len(k.Offsets) || len(k.IDs) != len(k.Special) {
+				if len(k.IDs) != len(k.Texts) || len(k.IDs) != len(k.Offsets) ||
+					len(k.IDs) != len(k.Special) {
 					t.Errorf("%+v", k)
 				}
 				for _, o := range k.Offsets {

@@ -38,7 +38,9 @@ var Names = []string{"tokenizer.json", "vocab.txt"}
 // What these don't say, tokenizer_config.json in the same folder does, if it exists.
 func Load(file string) (*Tokenizer, error) {
 	config := filepath.Join(filepath.Dir(file), "tokenizer_config.json")
-	return loaded.Get("", []string{file, config}, func() (*Tokenizer, error) { return readFiles(file, config) })
+	return loaded.Get("", []string{file, config}, func() (*Tokenizer, error) {
+		return readFiles(file, config)
+	})
 }
 
 // loaded are the last that this process has read.
