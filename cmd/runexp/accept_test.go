@@ -251,6 +251,7 @@ func net(t testing.TB, name string) string {
 func everyStage() []*stages.Stage {
 	return []*stages.Stage{
 		&attribute.Constant, &attribute.Occlusion, &attribute.Random, &dataset.Folder, &dataset.Shapes,
+		&dataset.Text,
 		&fuse.MetaRank, &mapstages.Rank, &model.ONNX, &model.Predict, &perturb.Deletion, &perturb.Insertion,
 		&report.Leaderboard, &report.Sheet, &report.Table, &score.AUC, &score.MAS, &score.MassAccuracy,
 	}
