@@ -242,3 +242,30 @@ func TestNoisyText(t *testing.T) {
 		near(t, file+" variance", variance, turned(m.variance()), 2e-6)
 	}
 }
+
+// TestDeepLIFTOfTexts checks that contributions sum to the difference of the outputs, and that tokens that
+// are the reference's have none.
+func TestDeepLIFTOfTexts(t *testing.T) {
+	for _, file := range stagetest.Sample(t, 3, floats) {
+		c := readText(t, file)
+		for _, baseline := range []string{"mask", "pad"} {
+			if network := texttest.Network(file); baseline == "pad" && (network == "roberta" || network == "mpnet") {
+				continue // places are counted from tokens that aren't pads, and move
+			}
+			p := &DeepLIFTParams{tapped(), "paper", baseline}
+			r := stagetest.Run(t, DeepLIFT, p, c.in)
+			for i, b := range r.Payloads["completeness"] {
+				sum, most := 0.0, 0.0
+				for k, v := range tensor(t, r.Payloads["maps"][i]) {
+					sum, most = sum+float64(v), max(most, math.Abs(float64(v)))
+					if v != 0 && c.texts[i].Special[k] == 1 {
+						t.Errorf("%s, text %d: special token %d has %g", file, i, k, v)
+					}
+				}
+				if excess := float64(tensor(t, b)[0]); !(math.Abs(excess) <= 1e-5*max(most, 1)) || sum == 0 {
+					t.Errorf("%s, %s, text %d: the sum %g is off by %g", file, baseline, i, sum, excess)
+				}
+			}
+		}
+	}
+}

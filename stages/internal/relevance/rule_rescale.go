@@ -37,6 +37,7 @@ func Rescale(official bool, reference map[Value]Value) Policy {
 		{Match: Type("LayerNormalization"), Rule: x.normalised},
 		{Match: Type("Softmax"), Rule: x.softmax},
 		{Match: Type("Max", "Min"), Rule: unknown("selects the largest or smallest of several values")},
+		{Match: chosen, Rule: Gradient},
 		{Match: Type("Where"), Rule: unknown("selects by a condition that may depend on the image")},
 		{Match: OfKind(Select), Rule: x.pool},
 		{Match: OfKind(Joint, Activation), Rule: unknown("is a non-linear function of several elements")},
@@ -50,6 +51,9 @@ func Rescale(official bool, reference map[Value]Value) Policy {
 	}
 	return p
 }
+
+// chosen matches choices between two values that don't depend on the image, as by a mask of attention.
+func chosen(b *Builder, _ *Op, n onnx.Node) bool { return n.OpType == "Where" && !b.dynamic(n.Input[0]) }
 
 // A rescaling holds the reference values of the model.
 type rescaling struct{ reference map[Value]Value }

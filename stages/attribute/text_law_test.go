@@ -1,0 +1,84 @@
+package attribute
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// textMethods are the methods that take texts, with parameters that suit them.
+var textMethods = []struct {
+	stage  stages.Stage
+	params any
+}{
+	{Saliency, nil}, {InputXGradient, nil}, {GuidedBackprop, nil}, {Deconvolution, nil},
+	{SmoothGrad, &SmoothGradParams{tapped(), Copies{3, 0.15, "range"}, "square"}},
+	{VarGrad, &VarGradParams{tapped(), Copies{3, 0.15, "range"}}},
+	{IntegratedGradients, &IntegratedGradientsParams{tapped(), 5, "gauss-legendre", "mask"}},
+	{IDG, &IDGParams{tapped(), "paper", 5, "zero"}},
+	{IDGI, &IDGIParams{tapped(), 5, "pad"}},
+	{LeftIG, &LeftIGParams{tapped(), 5, 0.9, "mask"}},
+	{GuidedIG, &GuidedIGParams{tapped(), "paper", 10, 0.25, 0.02, "zero"}},
+	{DeepLIFT, &DeepLIFTParams{tapped(), "paper", "mask"}},
+	{LRPEpsilon, nil}, {LRPGamma, nil}, {LRPZPlus, nil}, {LRPAlphaBeta, nil}, {LRPComposite, nil}, {CLRP, nil},
+	{AbsLRP, nil}, {RAP, nil}, {CRAP, nil},
+	{RawAttention, nil}, {AttentionRollout, nil}, {TIBAV, nil},
+	{TIBAV, &TIBAVParams{Common: common(), Form: "full"}},
+	{TransitionAttention, &TransitionAttentionParams{common(), 3, 0}},
+	{Occlusion, leaveOneOut("zero")}, {Occlusion, leaveOneOut("mask")},
+	{PartitionSHAP, &PartitionSHAPParams{common(), Hidden{"mask", 1}, 40, 5, "pixels"}},
+	{Random, nil}, {Constant, nil},
+}
+
+// TestTextsAlone checks that the map of a text doesn't depend on the other texts, their order or the batch:
+// all texts, in reverse order, and one alone have the same bytes, and none is undefined.
+func TestTextsAlone(t *testing.T) {
+	for _, file := range stagetest.Sample(t, 6, []string{"bert.dynamo", "fixed.own", "distilbert.optimum",
+		"roberta.optimum", "deberta.optimum", "mpnet.trace"}) {
+		c := readText(t, file)
+		for _, m := range textMethods {
+			r, err := stagetest.Try(m.stage, m.params, c.in)
+			if err != nil {
+				t.Errorf("%s: %s: %v", file, m.stage.Name, err)
+				continue
+			}
+			all := r.Payloads["maps"]
+			back := stagetest.Run(t, m.stage, m.params, c.reversed(t)).Payloads["maps"]
+			slices.Reverse(back)
+			for i, b := range all {
+				if m, err := stages.DecodeTensor(b); err != nil || m.Undefined() > 0 || m.Len() != len(c.texts[i].IDs) {
+					t.Errorf("%s, text %d: %v, %d undefined values of %d", file, i, err, m.Undefined(), m.Len())
+				}
+				if !slices.Equal(b, back[i]) {
+					t.Errorf("%s: %s: the map of text %d differs in another order", file, m.stage.Name, i)
+				}
+			}
+			alone := stagetest.Run(t, m.stage, m.params, c.only(t, 4)).Payloads["maps"][0]
+			if !slices.Equal(alone, all[4]) {
+				t.Errorf("%s: %s: the map of a text alone differs", file, m.stage.Name)
+			}
+		}
+	}
+}
+
+// reversed returns the inputs with the texts in reverse order.
+func (c textCase) reversed(t *testing.T) map[string][]stages.Data {
+	t.Helper()
+	out := map[string][]stages.Data{"model": c.in["model"]}
+	for _, port := range []string{"images", "targets"} {
+		d := c.in[port][0]
+		var payloads [][]byte
+		for i := range d.Items.Len() {
+			b, err := d.Load(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payloads = append(payloads, b)
+		}
+		slices.Reverse(payloads)
+		out[port] = []stages.Data{stagetest.Items(d.Facts, payloads...)}
+	}
+	return out
+}
