@@ -33,7 +33,8 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 
 // ofBlends completes the definition of the curves of images that are blended with a substrate.
 func ofBlends(d stages.Definition) stages.Definition {
-	d.Unit = cmp.Or(d.Unit, "a pixel with all its channels, or by unit a region or a segment")
+	d.Unit = cmp.Or(d.Unit, "a pixel with all its channels, or by unit a region or a segment; of a "+
+		"text a token that isn't special")
 	d.Response = "probability, logit and correctness of the explained class"
 	d.Aggregation = "none: a value for each point, of which scores are made"
 	d.Randomness = cmp.Or(d.Randomness, "by the experiment's seed: for the image with substrate: random, "+

@@ -97,8 +97,8 @@ func stepOf(facts stages.Facts) (int, error) {
 
 // ofCurves completes the definition of a score of perturbation curves, which decide on unit and operator.
 func ofCurves(d stages.Definition) stages.Definition {
-	d.Unit = "that of the curves: a pixel, a region or a segment"
-	d.Operator = "that of the curves: replacement by a substrate, or imputation"
+	d.Unit = "that of the curves: a pixel, a region or a segment, of a text a token that isn't special"
+	d.Operator = "that of the curves: replacement by a substrate, imputation, or removal of tokens"
 	d.Response = "by response, the explained class's probability or logit, or whether the prediction is " +
 		"correct"
 	d.Randomness = "none, besides that of the curves"

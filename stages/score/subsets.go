@@ -175,7 +175,8 @@ func correlated() stages.Measure {
 
 // ofSubsets completes the definition of a metric of replaced subsets.
 func ofSubsets(d stages.Definition) stages.Definition {
-	d.Unit = cmp.Or(d.Unit, "a pixel, a region or a segment, as perturb/subset has it")
+	d.Unit = cmp.Or(d.Unit, "a pixel, a region or a segment, as perturb/subset has it, of a text a token "+
+		"that isn't special")
 	d.Operator = cmp.Or(d.Operator, "the substrate of perturb/subset, black by default, in the place of a "+
 		"subset")
 	d.Response = cmp.Or(d.Response, "the explained class's logit, or its probability")
