@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/ort"
@@ -21,11 +23,13 @@ type Look struct {
 	Input, Output string
 	Layout        string // of the input's axes, nchw or nhwc; "": the trial's result
 	Size          string // the parameter size of model/onnx; "" for none
+	Length        int    // its parameter length; 0 for none
 }
 
 func (l Look) params(path string) *model.ONNXParams {
 	p := model.ONNX.NewParams().(*model.ONNXParams)
 	p.Path, p.Input, p.Output, p.Layout = path, l.Input, l.Output, cmp.Or(l.Layout, p.Layout)
+	p.Length = l.Length
 	return p
 }
 
@@ -68,6 +72,19 @@ type Fit struct {
 	Method string `json:"method"`
 	Fits   bool   `json:"fits"`
 	Why    string `json:"why,omitempty"` // why it doesn't fit; or a remark if it does
+	// Hides reports that it needs baseline: mask or pad for texts.
+	Hides bool `json:"hides,omitempty"`
+}
+
+// needsBaseline reports whether a stage refuses its baseline for texts.
+func needsBaseline(err error) bool {
+	var field *stages.FieldError
+	return errors.As(err, &field) && field.Field == "baseline"
+}
+
+// setBaseline sets the parameter baseline.
+func setBaseline(params any, baseline string) error {
+	return yaml.Unmarshal([]byte("baseline: "+baseline), params)
 }
 
 // Inspect inspects an ONNX file, and measures how the programs of some stages use these devices.
@@ -116,6 +133,13 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		p := s.NewParams()
 		f := Fit{Method: s.Name, Fits: true}
 		err := t.Unfit(ctx, s, p, func(string) bool { return false })
+		remark := ""
+		if t.Spec.Text != nil && needsBaseline(err) {
+			remark = "with baseline: mask or baseline: pad"
+			if err = setBaseline(p, "mask"); err == nil {
+				err = t.Unfit(ctx, s, p, func(string) bool { return false })
+			}
+		}
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return nil, err
 		}
@@ -123,6 +147,9 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 			f.Fits, f.Why = false, err.Error()
 		} else if f.Why, err = t.Remark(ctx, p); err != nil {
 			return nil, err
+		}
+		if f.Fits {
+			f.Why, f.Hides = cmp.Or(f.Why, remark), remark != ""
 		}
 		out = append(out, f)
 	}
@@ -133,7 +160,7 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("model") {
-		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" {
+		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" || t.Spec.Text != nil && ofGrids[s.Name] {
 			continue
 		}
 		f := Fit{Method: s.Name, Fits: true}
@@ -148,6 +175,9 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	}
 	return out, nil
 }
+
+// ofGrids are the rewrites for grids of images.
+var ofGrids = map[string]bool{"model/difull": true, "model/dipart": true, "model/gridpg": true}
 
 // tried are the stages whose programs are representative of experiments: a classification, a gradient, a
 // backward pass with rules, masked images, a curve. A model may support only some of them.
@@ -176,6 +206,12 @@ func uses(ctx context.Context, t *model.Trial, d stages.Device) (list []StageUse
 func (x *Inspection) StanzaAt(l Look, path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model:\n  uses: model/onnx\n  with:\n    path: %s\n", Quote(filepath.ToSlash(path)))
+	if x.Texts != nil {
+		if l.Length != 0 {
+			fmt.Fprintf(&b, "    length: %d\n", l.Length)
+		}
+		return b.String() + l.names()
+	}
 	feed, h, w := x.Declared.With(guess(x.Inspection)), x.Feed.Height, x.Feed.Width
 	if x.Measured != nil {
 		feed, h, w = x.Measured.Lines(), x.Measured.Size.H, x.Measured.Size.W
@@ -194,13 +230,18 @@ func (x *Inspection) StanzaAt(l Look, path string) string {
 		}
 		fmt.Fprintf(&b, "    size: %s\n", size)
 	}
+	return b.String() + l.names()
+}
+
+// names returns the lines of an experiment that name a model's input and output.
+func (l Look) names() (lines string) {
 	if l.Input != "" {
-		fmt.Fprintf(&b, "    input: %s\n", Quote(l.Input))
+		lines = fmt.Sprintf("    input: %s\n", Quote(l.Input))
 	}
 	if l.Output != "" {
-		fmt.Fprintf(&b, "    output: %s\n", Quote(l.Output))
+		lines += fmt.Sprintf("    output: %s\n", Quote(l.Output))
 	}
-	return b.String()
+	return lines
 }
 
 // guess returns a likely preset: the most widely used one, the one of unchanged pixels if the model does

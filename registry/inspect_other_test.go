@@ -22,7 +22,7 @@ func TestInspectOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !x.NoClassifier || !strings.HasPrefix(x.Problem, "this isn't an image classifier: "+want) ||
+		if !x.NoClassifier || !strings.HasPrefix(x.Problem, "this is neither an image nor a text classifier: "+want) ||
 			x.Stanza != "" || len(x.Methods) > 0 {
 			t.Errorf("%s: %t, %q, %q, %d methods", name, x.NoClassifier, x.Problem, x.Stanza, len(x.Methods))
 		}

@@ -72,6 +72,7 @@ func narrowing(o *plan.Overrides) (args []string) {
 func (f flags) look() *registry.Look {
 	l := &registry.Look{}
 	f["--size"], f["--input"], f["--output"], f["--layout"] = &l.Size, &l.Input, &l.Output, &l.Layout
+	f["--length"] = &l.Length
 	return l
 }
 

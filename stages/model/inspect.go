@@ -46,6 +46,8 @@ type Inspection struct {
 	// and Problem asks it.
 	Candidates []Candidate `json:"candidates,omitempty"`
 
+	Texts *Texts `json:"texts,omitempty"` // how a model of texts takes them
+
 	Feed       modelfile.Spec `json:"feed"`      // assuming the default preset
 	OpenSize   bool           `json:"open_size"` // the file leaves height or width open
 	OpenHeight bool           `json:"open_height"`
@@ -113,7 +115,8 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	var field *stages.FieldError
 	if errors.As(err, &field) &&
 		(field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" ||
-			field.Field == "layout" && p.Layout != "auto" || field.Field == "size" && !p.Size.IsZero()) {
+			field.Field == "layout" && p.Layout != "auto" || field.Field == "size" && !p.Size.IsZero() ||
+			field.Field == "length" && p.Length != 0) {
 		return x, err
 	}
 	switch {
@@ -147,7 +150,7 @@ func noImages(inputs []onnx.Value, requested string) error {
 // try runs the model and examines the graph from which gradients are compiled.
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
-	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil {
+	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil && len(in.Shape) == 4 {
 		x.Range = rangeOf(m, in)
 		x.OpenHeight, x.OpenWidth = openSize(in, p)
 		x.OpenSize = x.OpenHeight || x.OpenWidth
@@ -160,11 +163,11 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if err != nil {
 		return err
 	}
-	x.Feed, x.Head, x.Alone = out.Spec, out.head, out.alone
+	x.Feed, x.Head, x.Alone, x.Texts = out.Spec, out.head, out.alone, out.texts
 	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
 		x.Cut = cutOf(out.head.Through)
 	}
-	if other := out.Spec.Height * 2; !x.OpenSize && recurrentNode(m) == nil &&
+	if other := out.Spec.Height * 2; !x.OpenSize && x.Texts == nil && recurrentNode(m) == nil &&
 		runsAt(ctx, out.Model, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
@@ -225,7 +228,14 @@ func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	for _, name := range list {
 		x.Layers = append(x.Layers, *layer(g, shape, name))
 	}
-	if _, err := relevance.Backward(g, map[string]string{s.Output: s.Output}, []string{s.Input},
+	from := s.Input
+	if s.Text != nil {
+		if from = s.Text.Embedding; g.Shape(from) == nil {
+			x.Gradient = "no value has a vector for each token: " + cmp.Or(x.Texts.Without, "simplification removed it")
+			return
+		}
+	}
+	if _, err := relevance.Backward(g, map[string]string{s.Output: s.Output}, []string{from},
 		relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}

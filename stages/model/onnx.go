@@ -1,5 +1,5 @@
 // Package model has the stages that load and run classifiers. model/onnx reads a file (onnx.go): its input
-// (layout.go, size.go, integers.go), its batch (probe.go), and its statements about images and classes
+// (layout.go, integers.go, for texts text.go), its batch (probe.go), and its statements about images and classes
 // (declared.go) in its metadata (declaration.go, note_readers.go, literal.go). It is run on several images
 // (look.go), and its outputs (outputs.go) are judged (reading.go) by the graph and the answers
 // (finding.go): by the properties that the graph ensures for its values (guarantee.go,

@@ -59,6 +59,7 @@ type reading struct {
 	candidates []Candidate
 	alone      string   // why images are fed alone though the file leaves the batch open
 	notes      []string // remarks for the user on the interpretation of the input's axes
+	texts      *Texts   // of a model that takes texts
 }
 
 // A verdict is the kind of an output.

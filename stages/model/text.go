@@ -30,6 +30,25 @@ const (
 	padTolerance = 2e-5
 )
 
+// Texts describes how a model takes texts.
+type Texts struct {
+	Inputs     []TextInput `json:"inputs"`
+	Longest    int         `json:"longest"`              // number of tokens
+	Fixed      bool        `json:"fixed,omitempty"`      // texts have that many tokens, or are filled up to it
+	Vocabulary int         `json:"vocabulary,omitempty"` // number of ids, 0 if unknown
+	Embedding  string      `json:"embedding,omitempty"`  // the value that has a vector for each token
+	Dimension  int         `json:"dimension,omitempty"`  // of these vectors
+	Without    string      `json:"without,omitempty"`    // why there is no embedding
+	Padded     bool        `json:"padded,omitempty"`     // the attention mask hides padding
+	Lengths    string      `json:"lengths"`              // how texts of several lengths run
+}
+
+// A TextInput is an input of a model that takes texts.
+type TextInput struct {
+	Name  string `json:"name"`
+	Takes string `json:"takes"` // ids, attention mask or token types
+}
+
 // textInputs returns the inputs of a model that takes texts, none for one that doesn't.
 func textInputs(m *onnx.Model, p ONNXParams) (out []rewrite.TextInput, err error) {
 	defer onnx.Sound(&err)
@@ -46,6 +65,9 @@ func textInputs(m *onnx.Model, p ONNXParams) (out []rewrite.TextInput, err error
 // readText reads a model of texts, whose inputs are these.
 func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite.TextInput) (out reading, err error) {
 	defer onnx.Sound(&err)
+	if err := p.onlyTexts(); err != nil {
+		return out, err
+	}
 	if v := m.Opset(); v < 7 {
 		return out, fmt.Errorf("the model uses opset %d: the oldest supported is 7", v)
 	}
@@ -95,15 +117,52 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite
 		return out, err
 	}
 	out.Spec.Text = &text
-	if text.Attention {
-		if err = hides(ctx, &out); err != nil {
-			return out, err
-		}
+	out.texts = &Texts{Fixed: text.Fixed, Vocabulary: text.Vocabulary, Embedding: text.Embedding,
+		Dimension: text.Dimension}
+	if text.Embedding == "" {
+		out.texts.Without = cmp.Or(found.Problem, "what the ids look up isn't a vector for each token")
 	}
+	for _, in := range inputs {
+		out.texts.Inputs = append(out.texts.Inputs, TextInput{in.Name, textnet.Channels[in.Channel]})
+	}
+	if out.texts.Lengths, err = lengthsOf(ctx, &out); err != nil {
+		return out, err
+	}
+	out.texts.Padded = text.Attention
 	if !text.Fixed {
 		out.Spec.Width, err = longest(ctx, m, out.Model, p.Length)
 	}
+	out.texts.Longest = out.Spec.Width
 	return out, err
+}
+
+// lengthsOf tells how texts of several lengths run. It leaves out the attention mask of a model if padding
+// behind it changes the answers.
+func lengthsOf(ctx context.Context, out *reading) (string, error) {
+	text := out.Spec.Text
+	hidden := false
+	var err error
+	if text.Attention {
+		if hidden, err = hides(ctx, out.Model); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case text.Fixed && hidden:
+		return "shorter ones are padded behind the attention mask", nil
+	case text.Fixed && text.Attention:
+		out.notes = append(out.notes, "what a text is padded with changes the model's answers in spite of its "+
+			"attention mask")
+		return "shorter ones are padded, and the attention mask doesn't hide that entirely", nil
+	case text.Fixed:
+		return "shorter ones are padded, as no attention mask hides it", nil
+	case hidden:
+		return "each runs at the next power of two, padded behind the attention mask", nil
+	case text.Attention:
+		text.Attention = false
+		return "each runs at its own length, as the attention mask doesn't hide padding entirely", nil
+	}
+	return "each runs at its own length, as no attention mask hides padding", nil
 }
 
 // textShapes are the shapes of values of a model of texts, for texts of one or two lengths.
@@ -245,10 +304,8 @@ func embeds(out reading, p ONNXParams) error {
 		"a number for each class: %w; output: %s has it read as such", name, out.Spec.Classes, errNoClasses, name)
 }
 
-// hides finds whether padding behind the attention mask changes a model's answers. If it does, texts run at
-// their own lengths.
-func hides(ctx context.Context, out *reading) error {
-	m := out.Model
+// hides reports whether padding behind the attention mask leaves a model's answers as they are.
+func hides(ctx context.Context, m modelfile.Model) (bool, error) {
 	rows := max(1, m.Spec.Batch)
 	width := m.Spec.Width
 	short := max(1, min(shorterLength, width-1))
@@ -265,33 +322,15 @@ func hides(ctx context.Context, out *reading) error {
 	}
 	first, _, err := answer(ctx, m, padded, rows)
 	if err != nil {
-		return err
+		return false, err
 	}
 	second, _, err := answer(ctx, m, other, rows)
-	if err != nil {
-		return err
+	if err != nil || !unchanged(first, second) || m.Spec.Text.Fixed {
+		return err == nil && unchanged(first, second), err
 	}
-	same := unchanged(first, second)
-	if !m.Spec.Text.Fixed && same {
-		m.Spec.Width = short
-		alone, _, err := answer(ctx, m, cropped(padded, m.Spec, width), rows)
-		if err != nil {
-			return err
-		}
-		same = unchanged(first, alone)
-	}
-	switch {
-	case same:
-		return nil
-	case m.Spec.Text.Fixed:
-		out.notes = append(out.notes, fmt.Sprintf("the tokens that fill a text up to %d change the model's "+
-			"answers in spite of its attention mask", width))
-		return nil
-	}
-	out.Spec.Text.Attention = false
-	out.alone = cmp.Or(out.alone, "its attention mask doesn't hide padding entirely, so each text runs at its "+
-		"own length")
-	return nil
+	m.Spec.Width = short
+	alone, _, err := answer(ctx, m, cropped(padded, m.Spec, width), rows)
+	return err == nil && unchanged(first, alone), err
 }
 
 // cropped returns the beginnings of texts that are width tokens long.
@@ -402,6 +441,23 @@ var imagesToTexts = strings.NewReplacer("an image", "a text", "images", "texts",
 func (e *textError) Error() string { return imagesToTexts.Replace(e.error.Error()) }
 
 func (e *textError) Unwrap() error { return e.error }
+
+// onlyTexts returns an error for a parameter that a model of texts doesn't have.
+func (p ONNXParams) onlyTexts() error {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"size", !p.Size.IsZero()}, {"layout", p.Layout != "auto"}, {"order", p.Order != "auto"},
+		{"scale", p.Scale != 0}, {"mean", p.Mean != nil}, {"std", p.Std != nil},
+	} {
+		if f.given {
+			return stages.BadField(f.name, "%s is for models of images, and this one takes texts: their largest "+
+				"number of tokens is length", f.name)
+		}
+	}
+	return nil
+}
 
 // textFacts are the facts of a model of texts.
 func textFacts(s modelfile.Spec, f stages.Facts) {
