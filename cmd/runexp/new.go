@@ -18,22 +18,31 @@ import (
 )
 
 func newVerb(f flags) *verb {
-	var model, images, runtime string
+	var model, images, texts, tokenizer, runtime string
 	f["--model"], f["--images"], f["--onnxruntime"] = &model, &images, &runtime
+	f["--texts"], f["--tokenizer"] = &texts, &tokenizer
 	look := f.look()
 	return &verb{
 		name: "new", takes: arity{0, 2, "at most quickstart and a folder"},
 		words: func() []string { return []string{quickstartName} },
 		run: func(ctx context.Context, u *ui, args []string) error {
-			switch sample := len(args) > 0 && args[0] == quickstartName && model == "" && images == ""; {
+			switch sample := len(args) > 0 && args[0] == quickstartName &&
+				model+images+texts == ""; {
 			case sample:
 				return writeQuickstart(u, append(args[1:], ".")[0])
 			case len(args) > 1:
 				return misuse("new takes one argument, a folder, not %d; only quickstart stands before it", 2)
-			case model == "" || images == "":
-				return misuse("new needs --model and --images, or quickstart")
+			case images != "" && texts != "":
+				return misuse("new needs --images for a model of images, or --texts for one of texts, not both")
+			case tokenizer != "" && texts == "":
+				return misuse("--tokenizer is for --texts")
+			case model == "" || images+texts == "":
+				return misuse("new needs --model, and --images or --texts, or quickstart")
 			}
 			ort.Use(runtime)
+			if texts != "" {
+				return writeTextStarter(ctx, u, append(args, ".")[0], model, texts, tokenizer, look)
+			}
 			return writeStarter(ctx, u, append(args, ".")[0], model, images, look)
 		},
 	}
@@ -64,8 +73,7 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	if _, err := ort.Default(); err != nil {
 		return err
 	}
-	base := strings.TrimSuffix(filepath.Base(model), filepath.Ext(model))
-	s := starter{Name: cmp.Or(strings.TrimLeft(withoutOthers(base, "._-"), "._-"), "experiment")}
+	s := starter{Name: starterName(model)}
 	s.File = filepath.Join(dir, s.Name+".yaml")
 	if _, err := os.Lstat(s.File); err == nil {
 		return exists(s.File)
@@ -131,6 +139,9 @@ func (s *starter) look(ctx context.Context, u *ui, model, images string, look *r
 	}
 	if x.Problem != "" {
 		return fmt.Errorf("%s: %s", model, x.Problem)
+	}
+	if x.Texts != nil {
+		return usage(fmt.Errorf("%s takes texts, not images", model), "name their file by --texts")
 	}
 	if parts != nil {
 		return misplaced(images, &parts.Nested, x.Feed.Classes)

@@ -29,7 +29,7 @@ func (s *starter) budget() {
 		{512, 1, enough}, {400, 1, enough}, {200, 1, enough}, {100, 2, leastImages},
 	} {
 		s.Coarse, s.Steps = level.coarse, 16/level.coarse
-		image := pass * float64(s.choose(level.costly)+len(s.Methods)*2*(s.Steps+1))
+		image := pass * float64(s.choose(s.candidates(), level.costly)+len(s.Methods)*2*(s.Steps+1))
 		s.Count = min(s.Folder.Images, mostImages, max(level.images, int(firstRun/image)))
 		if s.seconds = image * float64(s.Count); s.seconds <= firstRun {
 			return

@@ -62,13 +62,13 @@ func (s *starter) candidates() []candidate {
 	}
 }
 
-// choose divides the candidates into methods to compare, as lines of the experiment, and methods to leave
+// choose divides candidates into methods to compare, as lines of the experiment, and methods to leave
 // out, as comments with the reason: they don't suit the model, or cost more passes than costly. It returns
 // the passes for all maps of an image.
-func (s *starter) choose(costly int) (passes int) {
+func (s *starter) choose(from []candidate, costly int) (passes int) {
 	s.Methods, s.Others = nil, nil
 	unfit := map[string]int{} // index in Others by reason
-	for _, c := range s.candidates() {
+	for _, c := range from {
 		if c.suits != anyKind && c.suits != s.kind() {
 			continue
 		}
@@ -78,7 +78,7 @@ func (s *starter) choose(costly int) (passes int) {
 		}
 		line += "}"
 		switch f := s.fit(c.method); {
-		case !f.Fits || f.Why != "":
+		case !f.Fits || f.Why != "" && !f.Hides:
 			why, _, _ := strings.Cut(strings.Join(strings.Fields(f.Why), " "), "; ")
 			if k, ok := unfit[why]; ok {
 				s.Others[k] = c.id + ", " + s.Others[k]
