@@ -39,7 +39,7 @@ func TestTextsAreWiredAsImages(t *testing.T) {
 func TestTextsWhereImagesAre(t *testing.T) {
 	for in, want := range map[string]string{
 		"uses: attribute/reader, in: {model: model, texts: lines, images: lines}": "are one input of",
-		"uses: mosaic/grid, in: {images: lines}":                                  "has no output of the type images",
+		"uses: mosaic/grid, in: {images: lines}":                                  "no output of the type images",
 		"uses: mosaic/grid, in: {texts: lines}":                                   `has no input "texts"`,
 		"uses: attribute/reader, in: {model: model, texts: lines.labels}":         "takes images or tokens",
 		"uses: attribute/reader, in: {model: model}":                              "it takes images or tokens",

@@ -22,8 +22,8 @@ type Text struct {
 	// Fixed reports that the model takes texts of one length, [Spec.Width]; otherwise that is the largest.
 	Fixed bool `json:"fixed,omitempty"`
 
-	// Pad and Mask are the ids of the tokens that fill up and that hide, −1 if unknown. The texts say so, not
-	// the model.
+	// Pad and Mask are the ids of the tokens that fill up and that hide, −1 if unknown. The data set
+	// names them, not the model.
 	Pad  int64 `json:"-"`
 	Mask int64 `json:"-"`
 
@@ -121,8 +121,8 @@ func (s Spec) text(t stages.Tensor, dst []float32) error {
 	n, width := tokens.Len(), s.Width
 	switch {
 	case n > width:
-		return fmt.Errorf("a text of %d tokens is longer than the model's %d: give the data set length: %[2]d",
-			n, width)
+		return fmt.Errorf("a text of %d tokens is longer than the model's %d: give the data set length: "+
+			"%[2]d", n, width)
 	case n < width && s.Text.Fixed && !s.Text.Attention && s.Text.Pad < 0:
 		return fmt.Errorf("a text of %d tokens must be filled up to the model's %d, and the data set names "+
 			"no token that does so", n, width)

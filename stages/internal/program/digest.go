@@ -85,9 +85,8 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 	}
 	if run := d.Run; run != nil {
 		d.Run = func(ctx context.Context, p P, e *stages.Env) error {
-			return byLength(ctx, []stages.Part{{Env: e}}, func(ctx context.Context, parts []stages.Part) error {
-				return run(ctx, p, parts[0].Env)
-			})
+			some := func(ctx context.Context, parts []stages.Part) error { return run(ctx, p, parts[0].Env) }
+			return byLength(ctx, []stages.Part{{Env: e}}, some)
 		}
 	}
 	s = stages.New(d)
