@@ -166,6 +166,9 @@ func newWorld(t *testing.T) *world {
 			"where": []string{"method=saliency"}, "item": "image", "value": "sic"},
 	}
 	w.params["dataset/voc"] = map[string]any{"path": vocFolder(t)}
+	texts := textFiles(t)
+	w.params["dataset/text"] = map[string]any{"path": filepath.Join(texts, "texts.csv"), "length": 12}
+	w.params["dataset/tokens"] = map[string]any{"path": filepath.Join(texts, "tokens.jsonl")}
 	for _, name := range []string{"resnet", "vit"} {
 		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
 		w.models[name] = w.value(t, "model/onnx")
@@ -451,6 +454,26 @@ func vocFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// textFiles returns a folder of texts, of tokens and of a tokeniser.
+func textFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nfilm\n##s\n!\nשלום\n漢\n",
+		"texts.csv": "text,label,rationale\nGoöd films!,pos,\"[[0, 4]]\"\nשָׁלוֹם [MASK] 漢字 a b c d e f g,neg,[]\n",
+		"tokens.jsonl": `{"pad": 0, "mask": 4, "vocabulary": 11}` + "\n" +
+			`{"text": "Good!", "ids": [2, 5, 8, 3, 0],` +
+			` "tokens": ["<s>", "good", "!", "</s>", "<pad>"], "special": [1, 0, 0, 1, 1], "mask": [1, 1, 1, 1, 0],` +
+			` "offsets": [[0, 0], [0, 4], [4, 5], [0, 0], [0, 0]], "types": [0, 1, 1, 0, 0], "label": 1,` +
+			` "rationale": [[4, 5]]}` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
