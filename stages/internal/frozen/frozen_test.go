@@ -466,11 +466,12 @@ func textFiles(t *testing.T) string {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nfilm\n##s\n!\nשלום\n漢\n",
-		"texts.csv": "text,label,rationale\nGoöd films!,pos,\"[[0, 4]]\"\nשָׁלוֹם "+
+		"texts.csv": "text,label,rationale\nGoöd films!,pos,\"[[0, 4]]\"\nשָׁלוֹם " +
 			"[MASK] 漢字 a b c d e f g,neg,[]\n",
 		"tokens.jsonl": `{"pad": 0, "mask": 4, "vocabulary": 11}` + "\n" +
 			`{"text": "Good!",` +
-			` "ids": [2, 5, 8, 3, 0], "tokens": ["<s>", "good", "!", "</s>", "<pad>"], "special": [1, 0, 0, 1, 1], "mask": [1, 1, 1, 1, 0],` +
+			` "ids": [2, 5, 8, 3, 0], "tokens": ["<s>", "good", "!", "</s>", "<pad>"],` +
+			` "special": [1, 0, 0, 1, 1], "mask": [1, 1, 1, 1, 0],` +
 			` "offsets": [[0, 0], [0, 4], [4, 5], [0, 0], [0, 0]], "types": [0, 1, 1, 0, 0], "label": 1,` +
 			` "rationale": [[4, 5]]}` + "\n",
 	} {
