@@ -29,7 +29,7 @@ type weightRule func(value, gradient, weights []float64, response float64)
 
 // putCAM puts the map of item i of a method that needs one backward pass.
 func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weightRule) error {
-	cam, at, err := p.cam(n, result, rule, p.ReLU)
+	cam, at, err := p.cam(e, i, n, result, rule, p.ReLU)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,9 @@ func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rul
 	return nil
 }
 
-// cam returns the class activation map at the layer, and the layer's planes.
-func (p Tapped) cam(n *program.Net, d passResult, rule weightRule, relu bool) ([]float64, planes, error) {
+// cam returns item i's class activation map at the layer, and the layer's planes.
+func (p Tapped) cam(e *stages.Env, i int, n *program.Net, d passResult, rule weightRule,
+	relu bool) ([]float64, planes, error) {
 	gradient, err := p.planesOf(n, doubles(d.Gradient), d.Shape)
 	if err != nil {
 		return nil, planes{}, err
@@ -47,6 +48,7 @@ func (p Tapped) cam(n *program.Net, d passResult, rule weightRule, relu bool) ([
 	if err != nil {
 		return nil, planes{}, err
 	}
+	gradient, value = gradient.own(e, i, n), value.own(e, i, n)
 	return value.combined(relu, func(c int, weights []float64) {
 		rule(value.channel(c), gradient.channel(c), weights, d.response)
 	}), value, nil

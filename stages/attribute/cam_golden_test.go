@@ -55,13 +55,13 @@ func TestOfficialCAM(t *testing.T) {
 					"gradcam": meanGradient, "gradcampp": plus.weigh, "hirescam": byPlace,
 					"layercam": byPositive,
 				} {
-					raw, at, err := p.cam(&program.Net{}, d[0], rule, false)
+					raw, at, err := p.cam(e, 0, &program.Net{}, d[0], rule, false)
 					if err != nil {
 						return err
 					}
 					key := prefix + "_" + method
 					near(t, file+" "+key+"_raw", singles(raw), a[key+"_raw"].Float32s(), cam32)
-					positive, _, _ := p.cam(&program.Net{}, d[0], rule, true)
+					positive, _, _ := p.cam(e, 0, &program.Net{}, d[0], rule, true)
 					final := rescaled(resized(rescaled(positive), at.height, at.width, 32, 32, "bilinear"))
 					near(t, file+" "+key, singles(final), a[key].Float32s(), cam32)
 				}

@@ -68,12 +68,19 @@ Explanations from Deep Networks via Gradient-based Localization", ICCV 2017, sec
 })
 
 func (p GuidedGradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	cam, at, err := p.cam(n, results[0], meanGradient, true)
+	cam, at, err := p.cam(e, i, n, results[0], meanGradient, true)
 	if err != nil {
 		return err
 	}
-	large := resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
 	values := doubles(results[1].Gradient)
+	if n.Text != nil { // a vector a token
+		size := len(values) / n.Width
+		for k := range values[:size*len(cam)] {
+			values[k] *= cam[k/size]
+		}
+		return p.atInput().put(e, i, n, values, results[1].Shape)
+	}
+	large := resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
 	for k := range values {
 		values[k] *= large[k%len(large)]
 	}

@@ -43,7 +43,7 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 		if err != nil {
 			return err
 		}
-		if err := use(layerValue{i, images[i], t, q.Layer, v, at}); err != nil {
+		if err := use(layerValue{i, images[i], t, q.Layer, v, at.own(e, i, n)}); err != nil {
 			return err
 		}
 	}

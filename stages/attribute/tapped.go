@@ -106,7 +106,7 @@ func (p Tapped) put(e *stages.Env, i int, n *program.Net, values []float64, shap
 // putPlane puts the map of item i, given one value for each place of a layer.
 func (p Tapped) putPlane(e *stages.Env, i int, n *program.Net, plane []float64, at planes, how string) {
 	height, width := n.Height, n.Width
-	if p.Size == "layer" {
+	if p.Size == "layer" || n.Text != nil {
 		height, width = at.height, at.width
 	}
 	shape := []int{height, width}

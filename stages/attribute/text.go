@@ -96,6 +96,19 @@ func ownTokens(e *stages.Env, i int, n *program.Net, value []float32) []float32 
 	return value[:len(value)/n.Width*t.Len()]
 }
 
+// own returns the planes of item i without padding.
+func (p planes) own(e *stages.Env, i int, n *program.Net) planes {
+	t, err := program.TokensOf(e, i)
+	if n.Text == nil || err != nil {
+		return p
+	}
+	out := planes{nil, p.channels, 1, t.Len()}
+	for c := range p.channels {
+		out.values = append(out.values, p.channel(c)[:t.Len()]...)
+	}
+	return out
+}
+
 // columns returns the first columns of a map.
 func columns(m stages.Tensor, n int) stages.Tensor {
 	width := m.Shape[len(m.Shape)-1]

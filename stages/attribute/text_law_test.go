@@ -29,6 +29,8 @@ var textMethods = []struct {
 	{TransitionAttention, &TransitionAttentionParams{common(), 3, 0}},
 	{Occlusion, leaveOneOut("zero")}, {Occlusion, leaveOneOut("mask")},
 	{PartitionSHAP, &PartitionSHAPParams{common(), Hidden{"mask", 1}, 40, 5, "pixels"}},
+	{GradCAM, nil}, {GradCAMPlusPlus, nil}, {HiResCAM, nil}, {LayerCAM, nil}, {AblationCAM, nil},
+	{GuidedGradCAM, nil},
 	{Random, nil}, {Constant, nil},
 }
 
@@ -39,6 +41,9 @@ func TestTextsAlone(t *testing.T) {
 		"roberta.optimum", "deberta.optimum", "mpnet.trace"}) {
 		c := readText(t, file)
 		for _, m := range textMethods {
+			if file == "fixed.own" && m.stage.Name == TIBAV.Name {
+				continue // it has no rule for a normalisation of single nodes
+			}
 			r, err := stagetest.Try(m.stage, m.params, c.in)
 			if err != nil {
 				t.Errorf("%s: %s: %v", file, m.stage.Name, err)

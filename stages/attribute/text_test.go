@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"context"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/npy"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/texttest"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -266,6 +268,58 @@ func TestDeepLIFTOfTexts(t *testing.T) {
 					t.Errorf("%s, %s, text %d: the sum %g is off by %g", file, baseline, i, sum, excess)
 				}
 			}
+		}
+	}
+}
+
+// TestInnerLayersOfTexts holds maps at a value behind the embedding, and class activation maps at the final
+// layer against what derivatives and values there give.
+func TestInnerLayersOfTexts(t *testing.T) {
+	for _, file := range stagetest.Sample(t, 3, []string{"bert.trace", "distilbert.optimum", "roberta.dynamo"}) {
+		c := readText(t, file)
+		at := func(layer, reduce string) Tapped {
+			p := tapped()
+			p.Layer, p.Reduce, p.Size = layer, metric.Reduction(reduce), "layer"
+			return p
+		}
+		g, err := modeltest.Net(t, c.in["model"][0]).Graph(t.Context(), stagetest.NewSlot(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers := relevance.Cuts(g)
+		if len(layers) != 3 {
+			t.Fatalf("%s: layers %q", file, layers)
+		}
+		near(t, file+" derivative", c.flat(t, Saliency, &SaliencyParams{at(layers[0], "sum-abs"), false}),
+			c.goldens["gradient.embeddings.abs"].Float32s(), text32)
+		near(t, file+" input times gradient", c.flat(t, InputXGradient,
+			&InputXGradientParams{at(layers[0], "sum")}), c.goldens["ixg.embeddings"].Float32s(), text32)
+
+		signed := CAM{at("final", "sum"), false, "bilinear"}
+		near(t, file+" HiRes-CAM", c.flat(t, HiResCAM, &HiResCAMParams{signed}),
+			c.flat(t, InputXGradient, &InputXGradientParams{at("final", "sum")}), text32)
+		gradients := mapsOf(t, Saliency, &SaliencyParams{at("final", "none"), false}, c.in)
+		products := mapsOf(t, InputXGradient, &InputXGradientParams{at("final", "none")}, c.in)
+		for i, cam := range mapsOf(t, GradCAM, &GradCAMParams{signed}, c.in) {
+			n := len(c.texts[i].IDs)
+			want := make([]float64, n)
+			for channel := range slices.Chunk(slices.Collect(iota(len(gradients[i]))), n) {
+				mean := 0.0
+				for _, k := range channel {
+					mean += gradients[i][k] / float64(n)
+				}
+				for j, k := range channel {
+					want[j] += mean * products[i][k] / gradients[i][k]
+				}
+			}
+			near(t, file+" Grad-CAM", singles(cam), singles(want), 1e-4)
+		}
+	}
+}
+
+func iota(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for k := 0; k < n && yield(k); k++ {
 		}
 	}
 }

@@ -44,6 +44,10 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 		return "", stages.BadField("layer", "layer %q: the model puts the cells of a grid together at "+
 			"feature maps, and has none there", layer)
 	}
+	if name == "" && n.Text != nil {
+		return "", stages.BadField("layer", "layer %q: the model has no inner value that everything passes "+
+			"through and that has a vector for each token; name one of its values", layer)
+	}
 	if name == "" {
 		return "", stages.BadField("layer",
 			"layer %q: the model has no inner value that everything passes through and whose places are "+

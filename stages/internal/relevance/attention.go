@@ -111,7 +111,7 @@ func (p *path) factor(i int) bool {
 // places or a few less, or of a square if no layer has places. The tokens of a text are a row.
 func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	if p.g.Root != "" {
-		return 0, 1, t, t == p.words()
+		return 0, 1, t, t == words(p.g)
 	}
 	for _, n := range slices.Backward(p.nodes[:i]) {
 		shape := p.g.Shape(n.Output[0])
@@ -128,8 +128,8 @@ func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 }
 
 // words returns the number of a text's tokens.
-func (p *path) words() int {
-	shape := p.g.Shape(p.g.Inputs()[0].Name)
+func words(g *onnx.Graph) int {
+	shape := g.Shape(g.Inputs()[0].Name)
 	return shape[len(shape)-1]
 }
 

@@ -16,8 +16,10 @@ import (
 //     model is a function of each of them alone;
 //   - have spatial positions: feature maps, [B,C,h,w] or [B,h,w,C], or the tokens of a
 //     square grid of patches, [B,T,C] or [B,C,T], with up to [MaxOtherTokens] before them;
+//     of a text all tokens, [B,T,C];
 //   - end a layer: the output of an activation, or a sum of branches without an activation
-//     after it, as in residual streams. Pooling ends no layer.
+//     after it, as in residual streams; of a text also a LayerNormalization, in the place
+//     of what it normalises. Pooling ends no layer.
 //
 // For VGG-11 these are its eight ReLUs, middle the fifth; for ResNet-18 the ReLUs after the stem and each
 // block, middle the last one of layer2: as in Rao, Böhle and Schiele, CVPR 2022, section 4. If the classes
@@ -186,11 +188,23 @@ func (p *path) ends(i int) bool {
 		return true
 	}
 	n := p.nodes[i]
+	if p.g.Root != "" && p.normalised(n.Output[0]) {
+		return false
+	}
+	if p.g.Root != "" && n.OpType == "LayerNormalization" {
+		return true
+	}
 	op := p.ops[n.OpType]
 	if op == nil || op.Kind != Sum || p.branches(n) < 2 {
 		return false
 	}
 	return slices.ContainsFunc(p.reads[n.Output[0]], func(k int) bool { return !p.activates(k) })
+}
+
+// normalised reports whether a value is read by a LayerNormalization alone: a scale of it changes nothing.
+func (p *path) normalised(v Value) bool {
+	r := p.reads[v]
+	return len(r) == 1 && p.nodes[r[0]].OpType == "LayerNormalization"
 }
 
 // activates reports whether node i computes an activation, possibly gated, or concatenates activations.

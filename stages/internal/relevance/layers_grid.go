@@ -57,6 +57,9 @@ func (p *path) keepsAxes(n onnx.Node) bool {
 // grid.
 func (s *grids) places(v Value) bool {
 	shape := s.g.Shape(v)
+	if s.g.Root != "" {
+		return len(shape) == 3 && shape[1] == words(s.g)
+	}
 	if len(shape) != 3 && len(shape) != 4 {
 		return false
 	}

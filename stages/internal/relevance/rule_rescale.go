@@ -53,7 +53,9 @@ func Rescale(official bool, reference map[Value]Value) Policy {
 }
 
 // chosen matches choices between two values that don't depend on the image, as by a mask of attention.
-func chosen(b *Builder, _ *Op, n onnx.Node) bool { return n.OpType == "Where" && !b.dynamic(n.Input[0]) }
+func chosen(b *Builder, _ *Op, n onnx.Node) bool {
+	return n.OpType == "Where" && !b.dynamic(n.Input[0])
+}
 
 // A rescaling holds the reference values of the model.
 type rescaling struct{ reference map[Value]Value }
