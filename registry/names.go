@@ -38,8 +38,8 @@ func Metrics() []Metric {
 		{"completeness", "score/completeness", "Quantus Completeness"},
 		{"complexity (entropy)", "score/compactness.entropy", "Quantus Complexity, xplique Complexity"},
 		{"comprehensiveness",
-			"perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: removal, " +
-				"values: positive), score/eraser.comprehensiveness",
+			"perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: " +
+				"removal, values: positive), score/eraser.comprehensiveness",
 			"ferret AOPC_Comprehensiveness_Evaluation"},
 		{"concept influence", "score/top-k.influence", ""},
 		{"consistency", "score/consistency", "Quantus Consistency"},
@@ -112,8 +112,9 @@ func Metrics() []Metric {
 			"Quantus SmoothMPRT"},
 		{"sparseness (Gini index)", "score/compactness.gini", "Quantus Sparseness, xplique Sparseness"},
 		{"sufficiency", "score/sufficiency", "Quantus Sufficiency, Quantus BatchSufficiency"},
-		{"sufficiency (ERASER)", "perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: removal, " +
-				"values: positive), score/eraser.sufficiency",
+		{"sufficiency (ERASER)",
+			"perturb/deletion (substrate: removal, values: positive), perturb/insertion (substrate: " +
+				"removal, values: positive), score/eraser.sufficiency",
 			"ferret AOPC_Sufficiency_Evaluation"},
 		{"tau-LOO (τ-LOO)", "perturb/subset (draw: single, substrate: removal), score/tau-loo",
 			"ferret TauLOO_Evaluation"},

@@ -5,10 +5,11 @@
 // their parameters and ports, points.go the points of a curve, order.go the order in which pixels, regions or
 // segments are replaced, substrate.go the replacing pixels, and blending.go runs them. They blend image and
 // substrate in the graph, where a point is a single number, and cells on the same maps share the points that
-// they have in common. text.go does so with tokens of texts. road.go imputes the replaced pixels from their neighbours instead. segments.go makes
-// the segments of images.
+// they have in common. text.go replaces or removes tokens of texts. road.go imputes the replaced pixels from
+// their neighbours instead. segments.go makes the segments of images.
 //
-// subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them.
+// subset.go replaces random subsets of the units instead, whatever the map; subset_draw.go draws them, and
+// subset_text.go replaces those of tokens.
 //
 // pic.go shows the most relevant pixels and measures the information in the image, pic_ends.go does so for
 // the ends of its curves, and partial_image.go makes the images for both, which collector.go classifies in

@@ -86,7 +86,8 @@ Calculation of the Shapley Value Based on Sampling", 2009.`,
 			Doc: "f64 [3,subsets + 2], probability, logit and correctness of the class: for the image, for " +
 				"each subset, and for all units replaced"},
 		{Name: "segments", Type: stages.Segments,
-			Doc: "u32 [H,W], the unit of each pixel; 4294967295 for a special token of a text, which is of none"},
+			Doc: "u32 [H,W], the unit of each pixel; 4294967295 for a special token of a text, which is of " +
+				"none"},
 		{Name: "differences", Type: stages.Differences,
 			Doc: "what a value of the normalised image loses when its unit is replaced: the first time, or " +
 				"with substrate: noisy each time; of a text [1,1,n], 1 for a token that is a unit"},

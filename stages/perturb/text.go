@@ -118,7 +118,8 @@ func (v *versions) add(ctx context.Context, i int, text modelfile.Tokenised, gon
 		return nil
 	}
 	n := v.net.ForTokens(text.Len())
-	if v.waiting[n.Width] = append(v.waiting[n.Width], version{text, use}); len(v.waiting[n.Width]) < v.batch {
+	waiting := append(v.waiting[n.Width], version{text, use})
+	if v.waiting[n.Width] = waiting; len(waiting) < v.batch {
 		return nil
 	}
 	return v.run(ctx, n)
@@ -188,8 +189,8 @@ func (b *blend) tokenRanks(i int, text modelfile.Tokenised) (r ranks, placed int
 		case place == metric.NoUnit:
 			continue
 		case text.Special[token] || int(place) >= units.Count:
-			return r, 0, fmt.Errorf("token %d, special or not, has the place %d of %d tokens that aren't: the "+
-				"ranks are of another text", token, place, units.Count)
+			return r, 0, fmt.Errorf("token %d has the place %d of %d tokens: the ranks are of another text",
+				token, place, units.Count)
 		}
 		placed++
 	}

@@ -187,7 +187,8 @@ func TestGoldenLeaveOneOut(t *testing.T) {
 				if err != nil || height != 1 || width != x.Len() {
 					t.Fatalf("%s: units of %d×%d, %v", file, height, width, err)
 				}
-				probability, logit := rowOf(t, r.Payloads["responses"][i], 0), rowOf(t, r.Payloads["responses"][i], 1)
+				responses := r.Payloads["responses"][i]
+				probability, logit := rowOf(t, responses, 0), rowOf(t, responses, 1)
 				for token, unit := range u.Of {
 					want := g["loo."+substrate+".p"].Float64s()[at+token]
 					if x.Special[token] != (unit < 0) || math.IsNaN(want) != x.Special[token] {
@@ -235,8 +236,8 @@ func TestRemovedTokensAreATokenisersText(t *testing.T) {
 					"targets": {stagetest.Items(nil, target)}}).Payloads["curves"][0]
 				for row := range 3 {
 					if got, want := rowOf(t, curves[i], row)[k], rowOf(t, alone, row)[0]; got != want {
-						t.Errorf("%s, text %d without %v tokens: %v, and of the shorter text %v", file, i, count,
-							got, want)
+						t.Errorf("%s, text %d without %v tokens: %v, and of the shorter text %v", file, i,
+							count, got, want)
 					}
 				}
 			}
@@ -318,11 +319,14 @@ func TestTokenLaws(t *testing.T) {
 			for _, port := range []string{"images", "targets", "maps"} {
 				one[port] = []stages.Data{only(t, in[port][0], i)}
 			}
-			kept := rowOf(t, stagetest.Run(t, Insertion, &InsertionParams{p}, one).Payloads["curves"][0], 0)
-			lerf := rowOf(t, stagetest.Run(t, Ablation, &AblationParams{p, "lerf"}, one).Payloads["curves"][0], 0)
+			curve := func(stage stages.Stage, params any) []float64 {
+				return rowOf(t, stagetest.Run(t, stage, params, one).Payloads["curves"][0], 0)
+			}
+			kept, lerf := curve(Insertion, &InsertionParams{p}), curve(Ablation, &AblationParams{p, "lerf"})
 			slices.Reverse(lerf)
 			if !slices.Equal(kept, lerf) || len(kept) != n+1 {
-				t.Errorf("%s, text %d: inserted %v, removed in the reverse order %v", substrate, i, kept, lerf)
+				t.Errorf("%s, text %d: inserted %v, removed in the reverse order %v", substrate, i, kept,
+					lerf)
 			}
 		}
 	}
@@ -345,7 +349,8 @@ func TestSpecialTokensStay(t *testing.T) {
 		{removed{false, 3}, []int64{2, 4, 4, 3, 4, 3}, []int64{2, 3, 3}, []int64{0, 0, 1}},
 	} {
 		gone := r.gone(tt.set, x)
-		if got := x.Replaced(gone, 4); !slices.Equal(got.IDs, tt.hidden) || !slices.Equal(got.Types, x.Types) {
+		got := x.Replaced(gone, 4)
+		if !slices.Equal(got.IDs, tt.hidden) || !slices.Equal(got.Types, x.Types) {
 			t.Errorf("%v: %v of types %v", tt.set, got.IDs, got.Types)
 		}
 		if got := x.Without(gone); !slices.Equal(got.IDs, tt.rest) || !slices.Equal(got.Types, tt.kind) {
@@ -363,8 +368,8 @@ func TestUndefinedTexts(t *testing.T) {
 	special := func(ids ...int64) (x modelfile.Tokenised) {
 		return modelfile.Tokenised{IDs: ids, Types: make([]int64, len(ids)), Special: make([]bool, len(ids))}
 	}
-	texts := []modelfile.Tokenised{special(2, 3), special(2, 50, 3), special(2, 50, 51, 3), special(2, 50, 51, 3),
-		special(2, 50, 51, 3)}
+	two := func() modelfile.Tokenised { return special(2, 50, 51, 3) }
+	texts := []modelfile.Tokenised{special(2, 3), special(2, 50, 3), two(), two(), two()}
 	for _, x := range texts {
 		x.Special[0], x.Special[x.Len()-1] = true, true
 	}
@@ -405,7 +410,8 @@ func TestUndefinedTexts(t *testing.T) {
 					t.Fatal(err)
 				}
 				s, err := metric.DecodeSubsets(r.Payloads["subsets"][i], u.Count)
-				if err != nil || u.Count != x.Len()-2 || len(rowOf(t, r.Payloads["responses"][i], 0)) != s.Count+2 {
+				responses := rowOf(t, r.Payloads["responses"][i], 0)
+				if err != nil || u.Count != x.Len()-2 || len(responses) != s.Count+2 {
 					t.Errorf("%s, text %d: %d units and %d subsets, %v", draw, i, u.Count, s.Count, err)
 				}
 			}
@@ -450,13 +456,13 @@ func TestTextParametersAreChecked(t *testing.T) {
 		{true, func(p *Params) { p.Values = "positive" }, lerf, "no place"},
 		{false, func(*Params) {}, deletion, "images have pixels"},
 		{false, func(p *Params) { p.Substrate = "removal" }, deletion, "images have pixels"},
-		{false, func(p *Params) { p.Substrate, p.Values = "zero", "positive" }, deletion, "images have pixels"},
+		{false, func(p *Params) { p.Substrate, p.Values = "zero", "positive" }, deletion, "have pixels"},
 		{false, func(p *Params) { p.Substrate = "zero" }, deletion, ""},
 	} {
 		p := defaults("mask")
 		tt.change(&p)
 		err := p.checkCurve(tt.d, func(port string) bool { return port == stages.TextsName && tt.texts })
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if good := tt.want == ""; good != (err == nil) || !good && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("texts %t, %+v: %v, want %q", tt.texts, p, err, tt.want)
 		}
 	}

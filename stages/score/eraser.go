@@ -16,8 +16,8 @@ type ERASERParams struct {
 }
 
 // ERASER has the faithfulness metrics of DeYoung et al., "ERASER: A Benchmark to Evaluate Rationalized NLP
-// Models", ACL 2020, section 4.2, of rationales of several sizes, as Attanasio et al. compute them, "ferret: a
-// Framework for Benchmarking Explainers on Transformers", EACL 2023.
+// Models", ACL 2020, section 4.2, of rationales of several sizes, as Attanasio et al. compute them, "ferret:
+// a Framework for Benchmarking Explainers on Transformers", EACL 2023.
 var ERASER = stages.New(stages.Def[ERASERParams]{
 	Name: "score/eraser",
 	Doc: `drop without a text's top tokens, and with them alone
@@ -95,8 +95,8 @@ DeYoung et al., "ERASER", ACL 2020; Attanasio et al., "ferret", EACL 2023.`,
 			return nil, err
 		}
 		if removed["shares"] != kept["shares"] {
-			return nil, errors.New("the inputs \"removed\" and \"kept\" have curves of other shares: give both " +
-				"the same")
+			return nil, errors.New("the inputs \"removed\" and \"kept\" have curves of other shares: give " +
+				"both the same")
 		}
 		m := difference(measureOf(p.Response))
 		comprehensiveness, sufficiency := m, m

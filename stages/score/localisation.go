@@ -165,7 +165,8 @@ func share(mask []uint8) float64 {
 
 // located completes the definition of a metric of relevance on an object.
 func located(d stages.Definition) stages.Definition {
-	d.Unit, d.Operator, d.Response, d.Randomness = "a pixel, or a token", "none", "none besides the map", "none"
+	d.Unit, d.Operator, d.Randomness = "a pixel, or a token", "none", "none"
+	d.Response = "none besides the map"
 	d.Undefined = cmp.Or(d.Undefined, "where the object has no pixel or all") + ", for a map without " +
 		"relevance, and for one with a value that isn't finite"
 	return d

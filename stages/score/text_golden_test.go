@@ -24,7 +24,8 @@ type textGolden struct {
 
 func textGoldens(t *testing.T) (out []textGolden) {
 	for _, network := range []string{"bert", "roberta", "deberta", "bag", "bytes"} {
-		g := textGolden{network: network, texts: texttest.Texts(t, network), arrays: texttest.Goldens(t, network)}
+		g := textGolden{network: network, texts: texttest.Texts(t, network),
+			arrays: texttest.Goldens(t, network)}
 		values := g.arrays["ixg.words"].Float64s()
 		for _, x := range g.texts {
 			g.maps = append(g.maps, values[:len(x.IDs)])
@@ -166,9 +167,10 @@ func TestGoldenTauLOO(t *testing.T) {
 			}
 			facts := stages.Facts{"draw": "single", "responses": "probability", "repeats": "1"}
 			r := stagetest.Run(t, TauLOO, nil, map[string][]stages.Data{
-				"maps":    {stagetest.Items(nil, g.payloads()...)},
-				"subsets": {stagetest.Items(facts, subsets...)}, "responses": {stagetest.Items(facts, responses...)},
-				"units": {stagetest.Items(facts, units...)}})
+				"maps":      {stagetest.Items(nil, g.payloads()...)},
+				"subsets":   {stagetest.Items(facts, subsets...)},
+				"responses": {stagetest.Items(facts, responses...)},
+				"units":     {stagetest.Items(facts, units...)}})
 			asGolden(t, g.network+", "+substrate, numbersOf(t, r.Payloads["scores"]),
 				g.arrays["tau."+substrate].Float64s(), 1e-9)
 		}
@@ -246,7 +248,7 @@ func TestERASERTakesCurvesOfTexts(t *testing.T) {
 	} {
 		_, err := ERASER.Facts(ERASER.NewParams(), map[string]stages.Facts{"removed": tt.removed,
 			"kept": tt.kept})
-		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if good := tt.want == ""; good != (err == nil) || !good && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v and %v: %v, want %q", tt.removed, tt.kept, err, tt.want)
 		}
 	}

@@ -29,14 +29,14 @@ func mixedMaps(seed uint64, lengths ...int) (maps, masks [][]byte) {
 	return maps, masks
 }
 
-// TestMapsOfTexts runs the metrics of maps alone on maps of texts of several lengths: each is defined, and the
-// same as that of the map alone.
+// TestMapsOfTexts runs the metrics of maps alone on maps of texts of several lengths: each is defined, and
+// the same as that of the map alone.
 func TestMapsOfTexts(t *testing.T) {
 	lengths := []int{9, 7, 30, 9, 6}
 	maps, masks := mixedMaps(1, lengths...)
 	other, _ := mixedMaps(2, lengths...)
-	for _, s := range []stages.Stage{Compactness, RankCorrelation, IoU, MassAccuracy, RankAccuracy, PointingGame,
-		ROCAUC, AveragePrecision, TokenF1, WeightedLocalisation, EffectiveHeatRatio, MSTC,
+	for _, s := range []stages.Stage{Compactness, RankCorrelation, IoU, MassAccuracy, RankAccuracy,
+		PointingGame, ROCAUC, AveragePrecision, TokenF1, WeightedLocalisation, EffectiveHeatRatio, MSTC,
 		Sensitivity} {
 		in := func(i int) map[string][]stages.Data {
 			at := func(all [][]byte) []stages.Data {
@@ -107,14 +107,17 @@ func TestSubsetsOfTokens(t *testing.T) {
 			if q, ok := p.(*InfidelityParams); ok {
 				q.Map, q.Output = "contribution", "logit"
 			}
+			items := func(x stages.Tensor) []stages.Data {
+				return []stages.Data{stagetest.Items(facts, x.Encode())}
+			}
 			in := map[string][]stages.Data{
-				"maps":      {stagetest.Items(nil, stages.NewTensor(slices.Clone(values), 1, len(values)).Encode())},
+				"maps":      items(stages.NewTensor(slices.Clone(values), 1, len(values))),
 				"subsets":   {stagetest.Items(facts, s.Encode())},
-				"responses": {stagetest.Items(facts, stages.NewTensor(slices.Clone(responses), 3, 22).Encode())},
-				"units":     {stagetest.Items(facts, stages.NewTensor(u.Numbers(), 1, len(special)).Encode())}}
+				"responses": items(stages.NewTensor(slices.Clone(responses), 3, 22)),
+				"units":     items(stages.NewTensor(u.Numbers(), 1, len(special))),
+			}
 			if stage.Input("differences") != nil {
-				in["differences"] = []stages.Data{stagetest.Items(facts,
-					stages.NewTensor(make([]float32, len(special)), 1, 1, len(special)).Encode())}
+				in["differences"] = items(stages.NewTensor(make([]float32, len(special)), 1, 1, len(special)))
 			}
 			return numbersOf(t, stagetest.Run(t, stage, p, in).Payloads["scores"])[0]
 		}

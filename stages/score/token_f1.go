@@ -26,8 +26,8 @@ mean over equally many tokens drawn at random. Tokens that the mask ignores, as 
 ones, are left out. It takes masks of images, too. DeYoung et al., "ERASER", ACL 2020, who
 take as many tokens as the rationales of a data set have on average.`,
 	Definition: located(stages.Definition{
-		Formula: "2·|T ∩ M| / (|T| + |M|), with the marked tokens M and the most relevant tokens T, as many " +
-			"as top says and have relevance",
+		Formula: "2·|T ∩ M| / (|T| + |M|), with the marked tokens M and the most relevant tokens T, as " +
+			"many as top is, if as many have relevance",
 		Reference: "the marked tokens",
 		Aggregation: "a quotient of counts; where equal tokens compete for the last places, its mean over " +
 			"all choices",
