@@ -89,6 +89,7 @@ func Builtin() *Set {
 		model.DiFull,
 		model.DiPart,
 		model.GridPG,
+		model.Noise,
 		model.ONNX,
 		model.Predict,
 		model.RandomClass,

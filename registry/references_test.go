@@ -44,6 +44,7 @@ var unreferenced = map[string]string{
 	"maps/positive":      "a positive part",
 	"maps/sign":          "a sign",
 	"maps/upsample":      "a change of size",
+	"model/noise":        "the metric that reads it has the definition",
 	"model/onnx":         "the user's model",
 	"model/predict":      "a prediction",
 }

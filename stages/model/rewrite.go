@@ -97,3 +97,31 @@ score/input-invariance. Kindermans et al., "The (Un)reliability of Saliency Meth
 	Version:  1,
 	Defaults: ShiftParams{By: -1},
 }, "the model of shifted images; facts as of model/onnx")
+
+// NoiseParams are the parameters of [Noise].
+type NoiseParams struct {
+	Draw         string  `yaml:"draw" doc:"which draw: ${draw} where there are several"`
+	Distribution string  `yaml:"distribution" doc:"normal with scale as its standard deviation, or uniform within ±scale" choices:"normal|uniform"`
+	Scale        float64 `yaml:"scale" doc:"the noise's size, in values of the embedding" min:"0" max:"1000000"`
+	Seed         int     `yaml:"seed" doc:"of the noise" min:"0"`
+}
+
+func (p NoiseParams) rewriter() variant.Rewriter {
+	return variant.Noise{Draw: p.Draw, Uniform: p.Distribution == "uniform", Scale: p.Scale, Seed: p.Seed}
+}
+
+// Noise is the stage that derives a model of texts with noise on its embedding.
+var Noise = rewriteStage(stages.Def[NoiseParams]{
+	Name: "model/noise",
+	Doc: `a model of texts with noise on its embedding
+
+What perturb/noise is for images: a token has no values between it and the next, so noise
+is added to its vector. Each value gets its own, special tokens' too; that of a draw is
+the same for all texts. Methods explain the noisy embedding. Give it an axis of draws, let
+the maps of the draws explain the trained model's class, by the targets of model/predict,
+and let score/sensitivity collapse the axis:
+
+  noisy: {uses: model/noise, matrix: [draw], in: {model: model}, with: {draw: "${draw}", scale: 0.01}}`,
+	Version:  1,
+	Defaults: NoiseParams{Distribution: "normal", Scale: 0.01},
+}, "the model with noise; facts as of model/onnx")

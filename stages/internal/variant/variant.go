@@ -3,8 +3,9 @@
 // stored as the digest of its base and the rewriter's parameters, without weights (see
 // [modelfile.Rewrite]).
 //
-// variant.go lists the rewriters, randomise.go replaces weights, shift.go shifts the input, cells.go cuts
-// grids of images into cells and stitches them, dense.go makes dense layers convolutional. gridpg.go,
+// variant.go lists the rewriters, randomise.go replaces weights, shift.go shifts the input, noise.go adds
+// noise to the embedding of texts, cells.go cuts grids of images into cells and stitches them, dense.go makes
+// dense layers convolutional. gridpg.go,
 // difull.go and dipart.go are the settings of Rao, Böhle and Schiele, "Towards Better Understanding
 // Attribution Methods", CVPR 2022, section 3.1.
 package variant
@@ -32,7 +33,7 @@ type Rewriter interface {
 
 // rewriters returns a rewriter of each kind.
 func rewriters() []Rewriter {
-	return []Rewriter{&GridPG{}, &DiFull{}, &DiPart{}, &Randomise{}, &Shift{}}
+	return []Rewriter{&GridPG{}, &DiFull{}, &DiPart{}, &Randomise{}, &Shift{}, &Noise{}}
 }
 
 // Read returns the rewriter that made a model.
