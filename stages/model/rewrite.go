@@ -63,7 +63,8 @@ var Randomise = rewriteStage(stages.Def[RandomiseParams]{
 The sanity check by model randomisation: a map that stays the same when weights are
 random doesn't explain what the model has learnt. Layers are convolutions and matrix
 products with constant weights, with their biases, as they are after batch
-normalisation is folded in; a share of 0 is the model itself, of 1 a random one. A
+normalisation is folded in; the table of a text's embedding is none. A share of 0 is the
+model itself, of 1 a random one. A
 layer's random weights don't depend on the share, so that an axis of shares is one
 cascade. Wire the maps' targets from model/predict of the trained model: score/ssim and
 score/rank-correlation compare them with its maps. Adebayo et al.,
