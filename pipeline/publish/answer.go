@@ -49,7 +49,7 @@ func (f *Folder) guesses() (warnings, lines []string) {
 		all := of[stage]
 		var each []string
 		for _, g := range all {
-			if g.Value < 2*g.Chance {
+			if hardlyBetter(g.Value, g.Chance) {
 				warnings = append(warnings, fmt.Sprintf("> **Warning:** `%s` is %s, and guessing gives %s. "+
 					"What follows says little.", g.cell, typeset.Brief(g.Value, 3),
 					typeset.Brief(g.Chance, 3)))
@@ -70,6 +70,12 @@ func (f *Folder) guesses() (warnings, lines []string) {
 		warnings = append(warnings[:listedGuesses], fmt.Sprintf("> And %d more.", n))
 	}
 	return warnings, lines
+}
+
+// hardlyBetter reports whether a share is hardly better than that of guessing: less than twice as large, or of
+// two classes, less than half the way to 1.
+func hardlyBetter(share, chance float64) bool {
+	return share < chance+min(chance, (1-chance)/2)
 }
 
 // published sorts a list by stage, in the order of the published ones.

@@ -56,3 +56,15 @@ func TestChance(t *testing.T) {
 		t.Errorf("the answer is %q, which should have one warning and end with %q", got, want)
 	}
 }
+
+func TestHardlyBetter(t *testing.T) {
+	for _, c := range []struct {
+		share, chance float64
+		want          bool
+	}{{0.49, 0.25, true}, {0.5, 0.25, false}, {0.19, 0.1, true}, {0.2, 0.1, false}, {0.74, 0.5, true},
+		{0.75, 0.5, false}, {0.86, 0.5, false}, {0.5, 0.5, true}} {
+		if got := hardlyBetter(c.share, c.chance); got != c.want {
+			t.Errorf("%g where guessing gives %g: %v", c.share, c.chance, got)
+		}
+	}
+}
