@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/rewrite"
@@ -125,7 +126,10 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite
 	for _, in := range inputs {
 		out.texts.Inputs = append(out.texts.Inputs, TextInput{in.Name, textnet.Channels[in.Channel]})
 	}
-	if out.texts.Lengths, err = lengthsOf(ctx, &out); err != nil {
+	if quantises(m) && out.Spec.Batch == 0 {
+		out.Spec.Batch, out.alone = 1, "the model rounds by the range of a whole batch"
+	}
+	if out.texts.Lengths, err = lengthsOf(ctx, m, &out); err != nil {
 		return out, err
 	}
 	out.texts.Padded = text.Attention
@@ -138,11 +142,11 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite
 
 // lengthsOf tells how texts of several lengths run. It leaves out the attention mask of a model if padding
 // behind it changes the answers.
-func lengthsOf(ctx context.Context, out *reading) (string, error) {
+func lengthsOf(ctx context.Context, m *onnx.Model, out *reading) (string, error) {
 	text := out.Spec.Text
 	hidden := false
 	var err error
-	if text.Attention {
+	if text.Attention && !quantises(m) {
 		if hidden, err = hides(ctx, out.Model); err != nil {
 			return "", err
 		}
@@ -302,6 +306,14 @@ func embeds(out reading, p ONNXParams) error {
 	}
 	return stages.BadField("output", "output %q, of %d numbers a text, seems to be a vector of the text, not "+
 		"a number for each class: %w; output: %s has it read as such", name, out.Spec.Classes, errNoClasses, name)
+}
+
+// quantises reports whether a model rounds activations by their range, to which padding and other texts of a
+// batch belong.
+func quantises(m *onnx.Model) bool {
+	return slices.ContainsFunc(m.Proto.Graph.Node, func(n *onnxpb.NodeProto) bool {
+		return strings.HasPrefix(n.OpType, "DynamicQuantize")
+	})
 }
 
 // hides reports whether padding behind the attention mask leaves a model's answers as they are.

@@ -41,7 +41,7 @@ func TextsFirst(m *onnx.Model, value string) string {
 	f := m.Fragment()
 	made.Input[1] = f.Op("Transpose", []string{made.Input[1]}, onnx.Attr{Name: "perm", Value: []int64{1, 0}})
 	first := m.Fresh(value + ".texts_first")
-	made.Output[0] = first
+	made.Output[0], made.Name = first, first
 	f.OpTo(value, "Transpose", []string{first}, onnx.Attr{Name: "perm", Value: []int64{1, 0, 2}})
 	m.After(f)
 	return first
