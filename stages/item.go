@@ -80,16 +80,25 @@ const (
 
 // ItemsOf says in the plural what the items of some cells are: "images", "texts", or "items" if cells differ.
 func ItemsOf(data []Data) string {
-	if len(data) == 0 {
+	names := make([]string, len(data))
+	for i, d := range data {
+		names[i] = d.Facts[ItemsFact]
+	}
+	return CommonItems(names)
+}
+
+// CommonItems returns the name of items that cells have in common, as [ItemsOf] does. names are the cells'
+// facts, "" for images.
+func CommonItems(names []string) string {
+	if len(names) == 0 {
 		return imageItems
 	}
-	first := data[0].Facts[ItemsFact]
-	for _, d := range data {
-		if d.Facts[ItemsFact] != first {
+	for _, name := range names {
+		if name != names[0] {
 			return mixedItems
 		}
 	}
-	return cmp.Or(first, imageItems)
+	return cmp.Or(names[0], imageItems)
 }
 
 // A Direction is the order in which scores are better.

@@ -13,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/interval"
 )
 
@@ -25,6 +26,7 @@ type Difference struct {
 	Redefined map[string]int // cells whose parameters, inputs or code changed, by stage
 	Params    [][]string     // changes of parameters: the parameter, its two values as JSON, and the cells
 	Scores    []ScoreChange
+	Items     string     // what they are of, in the plural: "images"
 	Compared  int        // scores that both have
 	Ranks     [][]string // changes of ranks: the table, the keys of a row, and its two ranks
 }
@@ -161,6 +163,7 @@ func (d *Difference) cells(x, y *publishedFolder) {
 // scores compares the scores of cells that both folders have. Those of A are the published ones, and those
 // of B the run's.
 func (d *Difference) scores(x, y *publishedFolder) {
+	var items []string
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
 		a, b := x.cells[cell], cmp.Or(y.cells[cell], &Line{})
 		for _, s := range a.Means {
@@ -168,11 +171,12 @@ func (d *Difference) scores(x, y *publishedFolder) {
 				d.Compared++
 				c := compareScore(a, b, s, *t, x.itemsOf(cell, s.Port), y.itemsOf(cell, s.Port))
 				if c.changed() {
-					d.Scores = append(d.Scores, c)
+					d.Scores, items = append(d.Scores, c), append(items, a.Items)
 				}
 			}
 		}
 	}
+	d.Items = stages.CommonItems(items)
 }
 
 // itemsOf returns the scores of a cell's items, nil without any.

@@ -85,7 +85,7 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		for _, s := range d.Scores {
 			rows = append(rows, s.row())
 		}
-		add("scores (change with its "+interval.Label+", paired; * where it excludes 0)", rows...)
+		add("scores (change with its "+interval.Label(d.Items)+", paired; * where it excludes 0)", rows...)
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
 		is := "are"

@@ -42,7 +42,8 @@ type Line struct {
 	Cells      int // how many cells of the run it stands for, 0 for one
 	Definition string
 	MadeBy     string
-	N          int // items, -1 for none
+	N          int    // items, -1 for none
+	Items      string // what has scores, in the plural, such as "texts"; "" for images
 	Params     json.RawMessage
 	Rows       map[string]int // how many rows its tables have, by port
 	Shown      json.RawMessage
@@ -50,6 +51,17 @@ type Line struct {
 
 	raw   string // the text it was read from
 	other bool   // its definition isn't the run's
+}
+
+// ItemNoun says in the plural what has scores, such as "images".
+func (f *Folder) ItemNoun() string {
+	var names []string
+	for _, l := range f.Lines {
+		if len(l.Means) > 0 {
+			names = append(names, l.Items)
+		}
+	}
+	return stages.CommonItems(names)
 }
 
 // A Mean is the mean of a cell's scores at one port.

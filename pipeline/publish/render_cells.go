@@ -59,6 +59,7 @@ type lineJSON struct {
 	Definition    string               `json:"definition,omitempty"`
 	Direction     stages.Direction     `json:"direction,omitempty"`
 	ItemTolerance number               `json:"item_tolerance,omitempty"` // if it's larger than Tolerance
+	Items         string               `json:"items,omitempty"`          // what has scores; "" for images
 	MadeBy        string               `json:"made_by,omitempty"`
 	Mean          *number              `json:"mean,omitempty"` // null if it's undefined
 	N             *int                 `json:"n,omitempty"`
@@ -76,8 +77,8 @@ func (l *Line) encode() []byte {
 	if l.raw != "" {
 		return []byte(l.raw + "\n")
 	}
-	v := lineJSON{Cell: l.Cell, Cells: l.Cells, Definition: l.Definition, MadeBy: l.MadeBy, Params: l.Params,
-		Rows: l.Rows, Shown: l.Shown}
+	v := lineJSON{Cell: l.Cell, Cells: l.Cells, Definition: l.Definition, Items: l.Items, MadeBy: l.MadeBy,
+		Params: l.Params, Rows: l.Rows, Shown: l.Shown}
 	if l.N >= 0 {
 		v.N = &l.N
 	}
@@ -118,7 +119,7 @@ func readLines(b []byte) (lines []*Line) {
 			continue
 		}
 		l := &Line{Cell: v.Cell, Cells: v.Cells, Definition: v.Definition, MadeBy: v.MadeBy, raw: text}
-		l.N, l.Params, l.Rows, l.Shown = either(v.N, -1), v.Params, v.Rows, v.Shown
+		l.Items, l.N, l.Params, l.Rows, l.Shown = v.Items, either(v.N, -1), v.Params, v.Rows, v.Shown
 		if v.Score != "" {
 			v.Scores = map[string]*lineJSON{v.Score: &v}
 		}

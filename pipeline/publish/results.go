@@ -39,6 +39,7 @@ type Cell struct {
 	Params     []byte // a JSON object with sorted keys; nil for none
 	Shown      []byte // the images, rows and columns that its figure shows, a JSON object; nil for no figure
 	N          int    // items, -1 for a cell that makes a value
+	Items      string // what has scores, in the plural, such as "texts"; "" for images
 	MadeBy     string // "cpu, ONNX Runtime 1.24.1"; empty if the results don't depend on it
 
 	Scores  []Score

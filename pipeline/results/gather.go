@@ -136,6 +136,7 @@ func addScores(to *publish.Cell, port string, ids []string, d stages.Data) error
 		}
 	}
 	to.Definition = key.Of("named", []stages.Digest{to.Definition}, ids)
+	to.Items = d.Facts[stages.ItemsFact]
 	to.Scores = append(to.Scores, publish.Score{Port: port, Measure: stages.MeasureOf(d.Facts),
 		Items: publish.Items{IDs: ids, Values: values}})
 	return nil

@@ -19,6 +19,16 @@ const LaTeXMark = "% Made by runexp"
 // what it should explain.
 func LaTeX(t stages.Table) string { return tableGrid(t).LaTeX(t.Title) }
 
+// items says what means are over: the unit of their number.
+func (g *Grid) items() string {
+	for _, c := range g.columns {
+		if c.name == "n" && c.number != nil && c.number.Unit != "" {
+			return c.number.Unit
+		}
+	}
+	return stages.CommonItems(nil)
+}
+
 func (g *Grid) LaTeX(title string) string {
 	var b strings.Builder
 	comment := func(s string) { b.WriteString("% " + Plain(s) + "\n") }
@@ -34,7 +44,8 @@ func (g *Grid) LaTeX(title string) string {
 	end := `\\`
 	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].ends != nil }) {
 		end = `\\[2pt]` // intervals are as high as the line
-		comment("Superscript and subscript: from the number to the ends of its 95 % interval over images.")
+		comment("Superscript and subscript: from the number to the ends of its 95 % interval over " +
+			g.items() + ".")
 	}
 	if g.Legend != "" {
 		comment("Asterisk: " + g.Legend + ".")

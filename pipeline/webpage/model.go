@@ -36,9 +36,10 @@ type model struct {
 	Notes    []string `json:"notes"` // paragraphs of Markdown; quotations are warnings
 	MadeBy   []string `json:"madeBy"`
 	Interval string   `json:"interval"`
-	Rank     string   `json:"rank"`   // the axis whose ids compete
-	Ranked   []string `json:"ranked"` // the scores by which they do
-	Left     []string `json:"left"`   // sentences on what the page leaves out
+	ItemNoun string   `json:"itemNoun"` // what has scores, in the plural: "images"
+	Rank     string   `json:"rank"`     // the axis whose ids compete
+	Ranked   []string `json:"ranked"`   // the scores by which they do
+	Left     []string `json:"left"`     // sentences on what the page leaves out
 
 	Axes    []axis     `json:"axes"`
 	Items   [][]string `json:"items"` // lists of ids
@@ -107,8 +108,8 @@ func newModel(now Source, before *Source) (*model, error) {
 		return nil, err
 	}
 	m := &model{
-		Name: f.Name, Title: f.Title, Command: f.Command, Interval: interval.Label,
-		MadeBy: makers(f), itemN: map[string]int{},
+		Name: f.Name, Title: f.Title, Command: f.Command, ItemNoun: f.ItemNoun(),
+		Interval: interval.Label(f.ItemNoun()), MadeBy: makers(f), itemN: map[string]int{},
 		Notes: listOf(f.Notes),
 		// The scripts expect lists, so that an empty one must not become null.
 		Answers: []text{}, Left: []string{}, Axes: []axis{}, Items: [][]string{}, Scores: []*score{},

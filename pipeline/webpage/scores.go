@@ -42,9 +42,9 @@ func (m *model) addScores(f *publish.Folder) {
 		m.Left = append(m.Left, fmt.Sprintf("%d scores aren't shown: cells/ has them.", lines))
 	}
 	if items > 0 {
-		const text = "Of %d scores, those of the images aren't shown, and no interval: the page would be " +
+		const text = "Of %d scores, those of the %s aren't shown, and no interval: the page would be " +
 			"too large. items/ has them."
-		m.Left = append(m.Left, fmt.Sprintf(text, items))
+		m.Left = append(m.Left, fmt.Sprintf(text, items, m.ItemNoun))
 	}
 	for _, s := range m.Scores {
 		s.mark(m.Rank)

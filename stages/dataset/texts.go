@@ -142,7 +142,11 @@ func (s *textSet) facts(tokens stages.Facts) map[string]stages.Facts {
 	if s.classes != nil {
 		labels["classes"], labels["labels"] = strconv.Itoa(len(s.classes)), strings.Join(s.classes, "\n")
 	}
-	return map[string]stages.Facts{"tokens": tokens, "words": {"ext": "json"}, "labels": labels}
+	all := map[string]stages.Facts{"tokens": tokens, "words": {"ext": "json"}, "labels": labels, "masks": {}}
+	for _, facts := range all {
+		facts[stages.ItemsFact] = "texts"
+	}
+	return all
 }
 
 // lacks returns why a port has no items.

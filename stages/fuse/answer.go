@@ -28,7 +28,7 @@ func answer(c *contest, r result) string {
 	}
 	first := r.order[0]
 	won, all := r.won(first)
-	where := fmt.Sprintf("in %s, %s", c.casesText(), c.imagesText())
+	where := fmt.Sprintf("in %s, %s", c.casesText(), c.itemsText())
 
 	var s []string
 	switch {
@@ -149,11 +149,11 @@ func (c *contest) remarks() string {
 	}
 	switch {
 	case undefined == 1:
-		fmt.Fprintf(&s, " 1 of %d scores is undefined; an image counts in a case only if every method there "+
-			"has a score.", c.scores)
+		fmt.Fprintf(&s, " 1 of %d scores is undefined; %s counts in a case only if every method there "+
+			"has a score.", c.scores, english.A(c.items))
 	case undefined > 1:
-		fmt.Fprintf(&s, " %d of %d scores are undefined; an image counts in a case only if every method "+
-			"there has a score.", undefined, c.scores)
+		fmt.Fprintf(&s, " %d of %d scores are undefined; %s counts in a case only if every method "+
+			"there has a score.", undefined, c.scores, english.A(c.items))
 	}
 	if len(absences) > 0 {
 		var names []string
@@ -192,23 +192,19 @@ func (c *contest) casesText() string {
 	return fmt.Sprintf("%d cases (%s)", len(c.cases), strings.Join(c.axes, " × "))
 }
 
-// imagesText describes the number of images per case.
-func (c *contest) imagesText() string {
+// itemsText describes the number of images per case.
+func (c *contest) itemsText() string {
 	low, high := c.cases[0].N, c.cases[0].N
 	for _, m := range c.cases {
 		low, high = min(low, m.N), max(high, m.N)
 	}
 	switch {
 	case low != high:
-		return fmt.Sprintf("each over %d to %d images", low, high)
-	case len(c.cases) > 1 && low == 1:
-		return "each over 1 image"
-	case low == 1:
-		return "over 1 image"
+		return fmt.Sprintf("each over %d to %d %s", low, high, c.items)
 	case len(c.cases) > 1:
-		return fmt.Sprintf("each over %d images", low)
+		return "each over " + english.CountOf(low, c.items)
 	}
-	return fmt.Sprintf("over %d images", low)
+	return "over " + english.CountOf(low, c.items)
 }
 
 // half formats a number of wins, which may be half a win.

@@ -52,8 +52,7 @@ func (p MetaRankParams) Validate() error {
 	return p.List.Validate()
 }
 
-var words = claims.Words{Verb: "have", More: "a larger κ", Digits: 2, Paired: "the sign test of the cases",
-	Of: "case"}
+var words = claims.Words{Verb: "have", More: "a larger κ", Digits: 2, Paired: "the sign test of the cases"}
 
 // kappaColumn describes κ.
 var kappaColumn = stages.Column{Name: "kappa", Unit: "log-odds", Tolerance: kappaTolerance, Digits: 4}

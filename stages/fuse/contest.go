@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // A contest is the input of a fusion: the ranked methods and the cases that compare some of them.
 type contest struct {
+	items    string   // what has scores: "images"
 	methods  []string // ids, sorted
 	names    []string // their labels
 	at       []int    // their indices in the cases
@@ -52,7 +54,7 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 	if slices.Contains(all.Competitors, "") {
 		return nil, stages.BadField("rank", "some cells aren't on the axis %q", rank)
 	}
-	c := &contest{axes: all.Others}
+	c := &contest{axes: all.Others, items: all.Items}
 	for _, d := range cells {
 		c.scores += d.Items.Len()
 	}
@@ -65,7 +67,7 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 	twins := slices.DeleteFunc(all.Twins(), func(t scores.Twins) bool {
 		return slices.ContainsFunc(t.Competitors, func(i int) bool { return !ranked[i] })
 	})
-	c.twins = scores.Sentence(twins, func(i int) string { return all.Names[i] })
+	c.twins = scores.Sentence(twins, c.items, func(i int) string { return all.Names[i] })
 	for i, method := range all.Competitors {
 		if ranked[i] {
 			c.methods, c.names = append(c.methods, method), append(c.names, all.Names[i])
@@ -130,7 +132,7 @@ func (c *contest) compare(all *scores.Contest, every []scoreCase) {
 		case allUndefined(k):
 			o.reason = "no score is defined"
 		default:
-			o.reason = "no image has a score of every method"
+			o.reason = "no " + english.Singular(c.items) + " has a score of every method"
 		}
 		c.leftOut = append(c.leftOut, o)
 	}

@@ -103,7 +103,7 @@ func comparedTable(p RankingsParams, c *contest, all []fusion) stages.Table {
 		}
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "cases", Unit: "cases"},
-		stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+		stages.Column{Name: "n", Unit: c.items}, stages.Column{Name: "undefined", Unit: "scores"})
 	order := make([]int, len(c.methods))
 	for i := range order {
 		order[i] = i
@@ -178,7 +178,7 @@ func comparedAnswer(c *contest, all []fusion, exact bool) string {
 			fmt.Fprintf(&s, "%s is first by %s", first, fused[i])
 		}
 	}
-	fmt.Fprintf(&s, ", of %d methods in %s, %s.", len(c.methods), c.casesText(), c.imagesText())
+	fmt.Fprintf(&s, ", of %d methods in %s, %s.", len(c.methods), c.casesText(), c.itemsText())
 	sum, n, least, which := 0.0, 0, math.Inf(1), ""
 	for i, f := range all {
 		for _, g := range all[:i] {

@@ -37,7 +37,7 @@ func rankingTable(p MetaRankParams, c *contest, r result) stages.Table {
 			{Name: "wins", Unit: "comparisons", Direction: stages.Higher, Digits: 1},
 			{Name: "of", Unit: "comparisons"},
 			{Name: "cases", Unit: "cases"},
-			{Name: "n", Unit: "images"},
+			{Name: "n", Unit: c.items},
 			{Name: "undefined", Unit: "scores"},
 		},
 	}
@@ -122,7 +122,7 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 		Numbers: []stages.Column{
 			mean,
 			{Name: "rank", Direction: stages.Lower},
-			{Name: "n", Unit: "images"},
+			{Name: "n", Unit: c.items},
 			{Name: "undefined", Unit: "scores"},
 		},
 	}

@@ -14,8 +14,6 @@ import (
 const (
 	// Confidence is the level of all intervals.
 	Confidence = 0.95
-	// Label describes the intervals of means over images.
-	Label = "95 % interval over images (BCa)"
 	// Small is their coverage for few images, as measured by this package's tests.
 	Small = "Of 24 images they hold the true mean in 95 of 100\nsimulated experiments where scores are " +
 		"normal, in 94 where exponential, and in 90\nwhere log-normal; from 100 images on, in 93 to 97. " +
@@ -24,17 +22,20 @@ const (
 		"certainty: of hits and misses read a binomial interval of the counts."
 )
 
+// Label describes the intervals of means over items, such as images.
+func Label(items string) string { return "95 % interval over " + items + " (BCa)" }
+
 // enough is the number of images from which on intervals are nearly as wide as they should be.
 const enough = 24
 
-// Few describes the reliability of intervals of this few images, "" if there are enough.
-func Few(images int) string {
-	if images >= enough {
+// Few describes the reliability of intervals of n items, such as images, "" if there are enough.
+func Few(n int, items string) string {
+	if n >= enough {
 		return ""
 	}
-	return fmt.Sprintf("Of fewer than %d images intervals are too short: of 5 they hold the true mean in 82 "+
+	return fmt.Sprintf("Of fewer than %d %s intervals are too short: of 5 they hold the true mean in 82 "+
 		"to 92 of 100 simulated experiments, and in 56 where scores are 0 or 1; where all scores are equal "+
-		"they have no width.", enough)
+		"they have no width.", enough, items)
 }
 
 const (

@@ -78,7 +78,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	d := &boxDrawing{BoxplotParams: p, e: e, x: x, axes: axes, facets: f, cells: cells,
+	d := &boxDrawing{BoxplotParams: p, e: e, items: stages.ItemsOf(data), x: x, axes: axes, facets: f, cells: cells,
 		places: byFamily(e, x, placesOf(e, data, x)), groups: placesOf(e, data, p.Group), least: math.MaxInt}
 	value := columnOf("", cells, func(*cell) bool { return true })
 	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle,
@@ -86,7 +86,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 	for _, group := range d.groups {
 		b.Groups = append(b.Groups, e.Label(p.Group, group))
 	}
-	d.table = boxTable(p.Title, axes, value)
+	d.table = boxTable(p.Title, d.items, axes, value)
 	var lacks []string
 	for n := range f.ids {
 		panel, err := d.panel(n)
@@ -105,6 +105,7 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 type boxDrawing struct {
 	BoxplotParams
 	e              *stages.Env
+	items          string // what has scores: "images"
 	x              string
 	axes           []string
 	facets         facets
@@ -172,9 +173,9 @@ func (d *boxDrawing) box(c *cell) ([]float64, error) {
 
 // caption says what is drawn, and which cells the experiment lacks.
 func (d *boxDrawing) caption(lacks []string) string {
-	text := "Scores over " + english.Count(d.most, "image")
+	text := "Scores over " + english.CountOf(d.most, d.items)
 	if d.least < d.most {
-		text = fmt.Sprintf("Scores over %d to %d images", d.least, d.most)
+		text = fmt.Sprintf("Scores over %d to %d %s", d.least, d.most, d.items)
 	}
 	if d.Title != "" {
 		text = d.Title + ": s" + text[1:]
@@ -245,10 +246,10 @@ func placesOf(e *stages.Env, data []stages.Data, axis string) []string {
 	return mapped(places(e.Order, data, []string{axis}), func(ids []string) string { return ids[0] })
 }
 
-func boxTable(title string, axes []string, c stages.Column) stages.Table {
+func boxTable(title, items string, axes []string, c stages.Column) stages.Table {
 	t := stages.Table{Title: title, Keys: axes}
 	if title == "" {
-		t.Title = "Quartiles over images"
+		t.Title = "Quartiles over " + items
 	}
 	for _, name := range []string{"low", "first quartile", "median", "third quartile", "high"} {
 		c.Name = name
@@ -260,7 +261,7 @@ func boxTable(title string, axes []string, c stages.Column) stages.Table {
 		}
 	}
 	// A score may cross a fence on another machine.
-	t.Numbers = append(t.Numbers, stages.Column{Name: "outside", Unit: "images", Tolerance: 1},
-		stages.Column{Name: "n", Unit: "images"}, stages.Column{Name: "undefined", Unit: "scores"})
+	t.Numbers = append(t.Numbers, stages.Column{Name: "outside", Unit: items, Tolerance: 1},
+		stages.Column{Name: "n", Unit: items}, stages.Column{Name: "undefined", Unit: "scores"})
 	return t
 }

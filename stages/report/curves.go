@@ -157,8 +157,8 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 	}
 	k := drawCurves(e, p, panels, line, f)
 	k.ByRow = f.byRow
-	setFigure(e, k.Figure(), curvesCaption(p, panels, by, hidden(k)))
-	e.Set("points", curvesTable(p, panels, axes).Encode())
+	setFigure(e, k.Figure(), curvesCaption(p, stages.ItemsOf(data), panels, by, hidden(k)))
+	e.Set("points", curvesTable(p, stages.ItemsOf(data), panels, axes).Encode())
 	return nil
 }
 
@@ -348,7 +348,7 @@ func (p CurvesParams) shown(n int) []int {
 	return at
 }
 
-func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Table {
+func curvesTable(p CurvesParams, items string, panels [][]*plotLine, axes []string) stages.Table {
 	// The mean at a point differs by less than this between machines; the difference is larger than an
 	// area's, which is a mean over points.
 	const tolerance = 5e-3
@@ -359,7 +359,7 @@ func curvesTable(p CurvesParams, panels [][]*plotLine, axes []string) stages.Tab
 			{Name: "mean", Unit: p.Response, Tolerance: tolerance, Digits: meanDigits},
 			{Name: "low", Unit: p.Response, Tolerance: 2 * tolerance, Digits: meanDigits},
 			{Name: "high", Unit: p.Response, Tolerance: 2 * tolerance, Digits: meanDigits},
-			{Name: "n", Unit: "images"},
+			{Name: "n", Unit: items},
 		},
 	}
 	for _, panel := range panels {

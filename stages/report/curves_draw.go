@@ -172,16 +172,16 @@ func share(order string) string {
 
 // curvesCaption describes the figure, and the criterion for the best and worst lines if not all have a
 // colour.
-func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []string) string {
+func curvesCaption(p CurvesParams, items string, panels [][]*plotLine, by string, hidden []string) string {
 	least, most, skipped := math.MaxInt, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {
 			least, most, skipped = min(least, len(s.items)), max(most, len(s.items)), skipped+s.skipped
 		}
 	}
-	over := english.Count(most, "image")
+	over := english.CountOf(most, items)
 	if least != most {
-		over = fmt.Sprintf("%d to %d images", least, most)
+		over = fmt.Sprintf("%d to %d %s", least, most, items)
 	}
 	y := cmp.Or(p.Y, responseLabel(p.Response))
 	text := "ean " + y + " over " + over
@@ -192,9 +192,10 @@ func curvesCaption(p CurvesParams, panels [][]*plotLine, by string, hidden []str
 	}
 	switch p.Band {
 	case "interval":
-		text += "; bands: " + interval.Label
+		text += "; bands: " + interval.Label(items)
 	case "paired":
-		text += "; bands: " + interval.Label + ", without the differences between images that all lines share"
+		text += "; bands: " + interval.Label(items) + ", without the differences between " + items +
+			" that all lines share"
 	}
 	if p.Reference == "start" {
 		text += "; the dashed line is the mean over the lines of the first point"

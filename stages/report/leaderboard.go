@@ -83,6 +83,7 @@ type board struct {
 	env         *stages.Env
 	axis        string
 	others      []string
+	items       string // what has scores: "images"
 	competitors []string
 	names       []string // of the competitors
 	cases       []scoreCase
@@ -99,9 +100,9 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	b := &board{env: e, axis: c.Axis, others: c.Others, competitors: c.Competitors,
+	b := &board{env: e, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, holm: p.Correction == holm}
-	b.twins = scores.Sentence(c.Twins(), func(i int) string { return c.Names[i] })
+	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.holm
 	outcomes, err := results.Test(p.List)
@@ -117,7 +118,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	e.Set("leaderboard", b.table(p.Title).Encode())
 	e.Set("details", b.details().Encode())
 	text := b.answer()
-	if first := outcomes.Answer(claims.MeansOver); first != "" {
+	if first := outcomes.Answer(claims.MeansOver(c.Items)); first != "" {
 		text = first + "\n\n" + text
 	}
 	e.Set("claims", outcomes.Table(claims.MeanColumn(c.Cells())).Encode())
@@ -235,7 +236,7 @@ func (b *board) table(title string) stages.Table {
 			t.Numbers = append(t.Numbers, endsOf(col, true)...)
 		}
 	}
-	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: b.items},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	for _, p := range b.order {
 		row := stages.Row{Keys: []string{b.competitors[p]},
@@ -290,16 +291,16 @@ func (b *board) details() stages.Table {
 			{Name: "mean", Tolerance: tolerance, Digits: meanDigits},
 			{Name: "low", Tolerance: wide, Digits: meanDigits},
 			{Name: "high", Tolerance: wide, Digits: meanDigits},
-			{Name: "n", Unit: "images"},
+			{Name: "n", Unit: b.items},
 			{Name: "undefined", Unit: "scores"},
 			{Name: "rank", Direction: stages.Lower, Digits: 1},
 			{Name: "behind", Direction: stages.Lower, Tolerance: 2 * tolerance, Digits: meanDigits},
 			{Name: "behind low", Tolerance: wide, Digits: meanDigits},
 			{Name: "behind high", Tolerance: wide, Digits: meanDigits},
 			{Name: "common mean", Tolerance: tolerance, Digits: meanDigits},
-			{Name: "common n", Unit: "images"},
+			{Name: "common n", Unit: b.items},
 			{Name: "p", Tolerance: pTolerance, Digits: meanDigits},
-			{Name: "p n", Unit: "images"},
+			{Name: "p n", Unit: b.items},
 		}}
 	for i := range b.cases {
 		m := &b.cases[i]

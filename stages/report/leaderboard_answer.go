@@ -18,7 +18,7 @@ func (b *board) answer() string {
 	}
 	if b.ranked == 0 {
 		return fmt.Sprintf("Nothing can be ranked: in none of %s all %d have scores with a common "+
-			"direction for the same images.\n", english.Count(len(b.cases), "case"), len(b.competitors))
+			"direction for the same %s.\n", english.Count(len(b.cases), "case"), len(b.competitors), b.items)
 	}
 	s := []string{b.ranking() + "."}
 	if slices.Max(b.mean) > b.mean[b.order[0]] {
@@ -149,7 +149,8 @@ func (b *board) leads() []string {
 		lead, low, high := m.lead(first, second)
 		if math.IsNaN(low) {
 			s = append(s,
-				fmt.Sprintf("%s leads **%s** by %.3g, on one image.", in, b.names[second], lead))
+				fmt.Sprintf("%s leads **%s** by %.3g, on one %s.", in, b.names[second], lead,
+					english.Singular(b.items)))
 			continue
 		}
 		verdict := "not confirmed"
@@ -157,7 +158,7 @@ func (b *board) leads() []string {
 			verdict = "confirmed"
 		}
 		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g] over %s, %s (p = %.2g, n = %d).",
-			in, b.names[second], lead, low, high, english.Count(len(m.shared[first]), "image"), verdict,
+			in, b.names[second], lead, low, high, english.CountOf(len(m.shared[first]), b.items), verdict,
 			m.p[first][second], n))
 	}
 	if b.ranked > detailed {
@@ -171,20 +172,20 @@ func (b *board) leads() []string {
 	}
 	switch least := stat.LeastPairs(level / float64(pairs)); {
 	case most < least:
-		images := english.Count(most, "image")
+		items := english.CountOf(most, b.items)
 		if fewest < most {
-			images = fmt.Sprintf("%d to %s", fewest, images)
+			items = fmt.Sprintf("%d to %s", fewest, items)
 		}
 		s = append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at least "+
-			"%d.", images, least))
+			"%d.", items, least))
 	case fewest < least:
 		s = append(s, fmt.Sprintf("In a case with %s no difference can be confirmed, however large: it "+
-			"takes at least %d.", english.Count(fewest, "image"), least))
+			"takes at least %d.", english.CountOf(fewest, b.items), least))
 	}
 	if slices.ContainsFunc(s, func(s string) bool { return strings.Contains(s, "[") }) {
-		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label))
+		s = append(s, fmt.Sprintf("Brackets are the %s of the paired difference.", interval.Label(b.items)))
 	}
-	if few := interval.Few(fewest); few != "" {
+	if few := interval.Few(fewest, b.items); few != "" {
 		s = append(s, few)
 	}
 	return append(s, fmt.Sprintf("p is of Wilcoxon's signed-rank test, %s; at most %g confirms.", method,
@@ -215,8 +216,8 @@ func (b *board) remarks() string {
 			be = "is"
 		}
 		s = append(s,
-			fmt.Sprintf("%d of %d scores %s undefined; ranks use the images that have a score of every "+
-				"competitor.", undefined, scores, be))
+			fmt.Sprintf("%d of %d scores %s undefined; ranks use the %s that have a score of every "+
+				"competitor.", undefined, scores, be, b.items))
 	}
 	if len(left) > 0 {
 		s = append(s, fmt.Sprintf("Not ranked: %s.", strings.Join(left, "; ")))

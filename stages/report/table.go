@@ -97,7 +97,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	}
 	t := stages.Table{Title: p.Title, Keys: rows}
 	if t.Title == "" {
-		t.Title = p.Statistic + " over images"
+		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
 	}
 	across := places(e.Order, data, columns)
 	for _, ids := range across {
@@ -115,7 +115,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			t.Numbers = append(t.Numbers, endsOf(c, len(across) == 1)...)
 		}
 	}
-	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: "images"},
+	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: stages.ItemsOf(data)},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
 	if err != nil {
@@ -184,7 +184,7 @@ func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 	if err != nil {
 		return err
 	}
-	words := claims.MeansOver
+	words := claims.MeansOver(results.Unit)
 	words.More = "a larger " + p.Statistic
 	text := outcomes.Answer(words)
 	if text != "" {

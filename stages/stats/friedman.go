@@ -156,15 +156,16 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 	case len(order) == 1:
 		s = append(s, fmt.Sprintf("Only %s competes: there is nothing to rank.", name(order[0])))
 	case t.Blocks == 0:
-		s = append(s, "Nothing can be ranked: no image has a score of every competitor in a case with a "+
-			"direction.")
+		s = append(s, "Nothing can be ranked: no "+english.Singular(c.Items)+" has a score of every competitor "+
+			"in a case with a direction.")
 	case math.IsNaN(t.P):
-		s = append(s, fmt.Sprintf("All %d have equal scores on every image.", len(order)))
+		s = append(s, fmt.Sprintf("All %d have equal scores on every %s.", len(order),
+			english.Singular(c.Items)))
 	default:
 		first := order[0]
-		where := english.Count(t.Blocks, "image")
+		where := english.CountOf(t.Blocks, c.Items)
 		if cases > 1 {
-			where = fmt.Sprintf("%d blocks (images in %d cases)", t.Blocks, cases)
+			where = fmt.Sprintf("%d blocks (%s in %d cases)", t.Blocks, c.Items, cases)
 		}
 		s = append(s, fmt.Sprintf("%s has the best mean rank of %d, %.2f over %s.", name(first), len(order),
 			t.Rank[first], where))
@@ -189,5 +190,5 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 				p.Alpha, critical, strings.Join(groups, "; ")))
 		}
 	}
-	return strings.Join(append(s, excluded(left, unscored)...), " ") + "\n"
+	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + "\n"
 }

@@ -103,7 +103,7 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		if err != nil {
 			return err
 		}
-		f := newReliability("Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant,
+		f := newReliability(c.Items, "Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant,
 			claims.Results{Axes: c.Others, Names: p.names(), Label: e.Label})
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
@@ -111,7 +111,7 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 			e.Emit("alpha", nameOf(m.IDs), "", stages.Scalar(f.found[0].Values[len(f.table.Rows)-1]))
 		}
 		return f.set(e, p.List, claims.Words{Verb: "order",
-			More: c.Axis + "s more consistently over images", Digits: 3},
+			More: c.Axis + "s more consistently over " + c.Items, Digits: 3},
 			map[string]string{paper: "Krippendorff's α", official: "the α of the authors' code"})
 	},
 })
@@ -138,6 +138,7 @@ const rankTolerance = 0.02
 
 // A reliability is a table of one number by each of some variants, with what the answer says of it.
 type reliability struct {
+	items    string // what rates, or is rated: "images"
 	variants []string
 	table    stages.Table
 	found    []*claims.Results // by variant
@@ -145,8 +146,8 @@ type reliability struct {
 }
 
 // newReliability returns an empty table; tested has what claims call its axes and number.
-func newReliability(title, number string, keys []string, variant string, tested claims.Results) *reliability {
-	f := &reliability{variants: []string{variant}, table: stages.Table{Title: title, Keys: keys}}
+func newReliability(items, title, number string, keys []string, variant string, tested claims.Results) *reliability {
+	f := &reliability{items: items, variants: []string{variant}, table: stages.Table{Title: title, Keys: keys}}
 	if variant == both {
 		f.variants = []string{paper, official}
 	}
@@ -162,7 +163,7 @@ func newReliability(title, number string, keys []string, variant string, tested 
 		r := tested
 		f.found = append(f.found, &r)
 	}
-	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: "images"},
+	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: items},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	return f
 }
@@ -196,7 +197,7 @@ func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words,
 		told = append(told, text)
 	}
 	e.Set("table", f.table.Encode())
-	e.Set("answer", []byte(strings.Join(told, " ")+leftOut(f.left, "scores")+"\n"))
+	e.Set("answer", []byte(strings.Join(told, " ")+leftOut(f.left, f.items, "scores")+"\n"))
 	return nil
 }
 

@@ -63,9 +63,9 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 			p.Reference)
 	}
 	t := stages.Table{
-		Title: "Spearman's ρ over images with the scores of " + c.Names[reference],
+		Title: "Spearman's ρ over " + c.Items + " with the scores of " + c.Names[reference],
 		Keys:  slices.Concat([]string{c.Axis}, c.Others),
-		Numbers: []stages.Column{{Name: "n", Unit: "images"},
+		Numbers: []stages.Column{{Name: "n", Unit: c.Items},
 			{Name: "ρ", Direction: stages.Higher, Tolerance: pTolerance(c.Cases), Digits: 3}},
 	}
 	var answers, left []string
@@ -88,12 +88,12 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 			}
 		}
 		if name != "" {
-			answers = append(answers, fmt.Sprintf("%s**%s** agrees best with %s on which images are "+
-				"scored high: ρ = %.2f.", in(&m), name, c.Names[reference], best))
+			answers = append(answers, fmt.Sprintf("%s**%s** agrees best with %s on which %s are "+
+				"scored high: ρ = %.2f.", in(&m), name, c.Names[reference], c.Items, best))
 		}
 	}
 	if len(answers) == 0 {
-		answers = append(answers, "No correlation is defined: it takes two images with different scores.")
+		answers = append(answers, "No correlation is defined: it takes two "+c.Items+" with different scores.")
 	}
 	if len(left) > 0 {
 		answers = append(answers,

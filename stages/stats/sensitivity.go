@@ -76,7 +76,7 @@ const distanceTolerance = 0.5
 
 func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) error {
 	data := e.Ports["curves"]
-	axes := scores.Axes(data)
+	axes, items := scores.Axes(data), stages.ItemsOf(data)
 	of, err := scores.OneAxis("of", p.Of, axes)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 		{Name: "sensitivity", Unit: "%", Direction: stages.Higher, Variant: variant,
 			Tolerance: distanceTolerance, Digits: 2},
 		{Name: "area", Unit: "share", Tolerance: 5e-3, Digits: 4},
-		{Name: "n", Unit: "images"},
+		{Name: "n", Unit: items},
 		{Name: "undefined", Unit: "curves"},
 	}}
 	found := &claims.Results{Axes: others, Names: p.names(), Label: e.Label}
@@ -128,7 +128,7 @@ func runSensitivity(ctx context.Context, p SensitivityParams, e *stages.Env) err
 	}
 	e.Set("table", table.Encode())
 	return told(e, p.List, found, table.Numbers[0], claims.Words{Verb: "react", More: "more to modified maps",
-		Name: "the distance in percent", Digits: 2}, leftOut(left, "curves"))
+		Name: "the distance in percent", Digits: 2}, leftOut(left, items, "curves"))
 }
 
 // A modified is the mean curves of one metric, by modification.

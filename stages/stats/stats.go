@@ -10,6 +10,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 )
 
@@ -47,8 +48,8 @@ func leaves(left []string, r *claims.Results, ids []string, undefined int) []str
 	return append(left, fmt.Sprintf("%d of %s", undefined, nameOf(called(r, ids))))
 }
 
-// leftOut is a sentence about undefined scores or curves, "" without any.
-func leftOut(left []string, nouns string) string {
+// leftOut is a sentence about items that have undefined scores or curves, "" without any.
+func leftOut(left []string, items, nouns string) string {
 	if len(left) == 0 {
 		return ""
 	}
@@ -56,7 +57,7 @@ func leftOut(left []string, nouns string) string {
 	if more := len(left) - named; more > 0 {
 		left, rest = left[:named], fmt.Sprintf("; and in %d more", more)
 	}
-	return " Images are left out for undefined " + nouns + ": " + strings.Join(left, "; ") + rest + "."
+	return " " + english.Upper(items) + " are left out for undefined " + nouns + ": " + strings.Join(left, "; ") + rest + "."
 }
 
 // named is how many combinations a sentence names before it counts the rest.

@@ -126,7 +126,7 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 	}
 	e.Set("table", p.table(c, tested).Encode())
 	text := p.answer(c, tested, left, unscored)
-	if first := outcomes.Answer(claims.MeansOver); first != "" {
+	if first := outcomes.Answer(claims.MeansOver(c.Items)); first != "" {
 		text = first + "\n\n" + text
 	}
 	e.Set("answer", []byte(text))
@@ -156,14 +156,14 @@ func (p WilcoxonParams) table(c *scores.Contest, tested []testedCase) stages.Tab
 		Title: "Wilcoxon signed-rank tests among " + c.Axis + " against the " + p.Reference,
 		Keys:  slices.Concat([]string{c.Axis}, c.Others, []string{"reference"}),
 		Numbers: []stages.Column{
-			{Name: "n", Unit: "images"},
+			{Name: "n", Unit: c.Items},
 			{Name: "mean difference", Unit: unit, Tolerance: tolerance, Digits: 4},
 			{Name: "relative", Unit: "%", Tolerance: relativeTolerance(tested), Digits: 1},
 			{Name: "effect", Tolerance: pTolerance, Digits: 3},
 			{Name: "statistic", Tolerance: float64(images), Digits: 1},
 			{Name: "p", Tolerance: pTolerance, Digits: pDigits},
 			{Name: "p corrected", Tolerance: 2 * pTolerance, Digits: pDigits},
-			{Name: "needed", Unit: "images", Tolerance: math.Ceil(needed / 10)},
+			{Name: "needed", Unit: c.Items, Tolerance: math.Ceil(needed / 10)},
 			{Name: "not confirmed"},
 		},
 	}
@@ -235,23 +235,23 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 		correction = "p corrected by Holm"
 	}
 	method := fmt.Sprintf("(Wilcoxon signed-rank, α = %g, %s, paired over %s)", p.Alpha, correction,
-		p.images(tested))
+		paired(c, tested))
 	switch {
 	case all == 0:
 		s = append(s, "Nothing can be compared: no case has a reference and another competitor.")
 	case few == all:
 		s = append(s, fmt.Sprintf("The reference has the better mean in %d of %s, none of which can be "+
-			"confirmed with so few images, however large the difference: it takes at least %d %s.", ahead,
-			english.Count(all, "comparison"), least, method))
+			"confirmed with so few %s, however large the difference: it takes at least %d %s.", ahead,
+			english.Count(all, "comparison"), c.Items, least, method))
 	default:
 		s = append(s, fmt.Sprintf("%d of %s from the reference %s confirmed %s.", confirmed,
 			english.Count(all, "difference"), english.Are(confirmed), method))
 		if few > 0 {
-			s = append(s, fmt.Sprintf("%d can't be, however large: the fewest images of one are %d, and it "+
-				"takes at least %d.", few, fewest, least))
+			s = append(s, fmt.Sprintf("%d can't be, however large: the fewest %s of one are %d, and it "+
+				"takes at least %d.", few, c.Items, fewest, least))
 		}
 	}
-	return strings.Join(append(s, excluded(left, unscored)...), " ") + "\n"
+	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + "\n"
 }
 
 // sentence says which competitors of a case are better than the reference, which are worse, and which can't
@@ -268,7 +268,7 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 		case k.N > 0 && k.Test.N == 0:
 			open = append(open, name+" (equal scores)")
 		case math.IsNaN(k.P):
-			open = append(open, name+" (no image with a score of both)")
+			open = append(open, fmt.Sprintf("%s (no %s with a score of both)", name, english.Singular(c.Items)))
 		case !(k.P <= p.Alpha):
 			open = append(open, fmt.Sprintf("%s (%s)", name, pText(k.P)))
 		case (k.Mean > 0) != (k.Test.Effect() > 0) || t.Measure.Direction == stages.None:
@@ -311,8 +311,8 @@ func shorter(names []string) string {
 	return english.And(names)
 }
 
-// images describes the number of images that the comparisons have.
-func (p WilcoxonParams) images(tested []testedCase) string {
+// paired describes the number of images that the comparisons have.
+func paired(c *scores.Contest, tested []testedCase) string {
 	low, high := math.MaxInt, 0
 	for _, t := range tested {
 		for _, k := range t.comparisons {
@@ -320,15 +320,15 @@ func (p WilcoxonParams) images(tested []testedCase) string {
 		}
 	}
 	if low == high {
-		return english.Count(low, "image")
+		return english.CountOf(low, c.Items)
 	}
-	return fmt.Sprintf("%d to %d images", low, high)
+	return fmt.Sprintf("%d to %d %s", low, high, c.Items)
 }
 
 // excluded describes what isn't in a table.
-func excluded(left, unscored []string) (s []string) {
+func excluded(items string, left, unscored []string) (s []string) {
 	if len(left) > 0 {
-		s = append(s, fmt.Sprintf("Left out, without a common direction or image: %s.",
+		s = append(s, fmt.Sprintf("Left out, without a common direction or %s: %s.", english.Singular(items),
 			strings.Join(left, "; ")))
 	}
 	if len(unscored) > 0 {

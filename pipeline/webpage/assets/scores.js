@@ -120,7 +120,7 @@ function scoreCell(one, id) {
   const span = c.low === null ? "" : `, interval ${brief(c.low)} to ${brief(c.high)}`;
   const alike = c.alike ? ", can't be told apart from the best" : "";
   const undefinedItems = c.undefined ? `, ${c.undefined} of ${c.n} undefined` : "";
-  const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${alike}${undefinedItems}; show its images`;
+  const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${alike}${undefinedItems}; show its ${model.itemNoun}`;
   return h(
     "td",
     {class: "number"},
@@ -328,13 +328,13 @@ function showItems(score, c, most = 48) {
   const title = h(
     "h3",
     {tabindex: "-1"},
-    `${score.name}, ${where}: its images, ${directed(c) ? "best to worst" : "largest first"}`,
+    `${score.name}, ${where}: its ${model.itemNoun}, ${directed(c) ? "best to worst" : "largest first"}`,
   );
   if (c.items < 0) {
     fill(
       itemsPlace,
       title,
-      h("p", {}, "The folder has no room for the scores of the images: they are in the store."),
+      h("p", {}, `The folder has no room for the scores of the ${model.itemNoun}: they are in the store.`),
     );
     title.focus();
     return;
@@ -369,7 +369,7 @@ function showItems(score, c, most = 48) {
     }
     return e;
   });
-  const more = showAll(order.length, most, "images", () => showItems(score, c, order.length));
+  const more = showAll(order.length, most, model.itemNoun, () => showItems(score, c, order.length));
   fill(itemsPlace, title, h("ol", {class: "gallery"}, cells), more);
   title.focus();
 }
@@ -445,8 +445,8 @@ function leaderboard() {
       "p",
       {class: "note"},
       "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
-        `opens them. Below the mean of a case stands its ${model.interval}; the number opens its images, best to ` +
-        "worst. Bold is the best of its case. ≈ can't be told apart from the best: the interval of the paired " +
+        `opens them. Below the mean of a case stands its ${model.interval}; the number opens its ` +
+        `${model.itemNoun}, best to worst. Bold is the best of its case. ≈ can't be told apart from the best: the interval of the paired ` +
         "differences contains 0, uncorrected. † some items are undefined, and in no mean.",
     ),
     itemsPlace,

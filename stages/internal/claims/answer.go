@@ -19,12 +19,16 @@ type Words struct {
 	Digits int    // decimals
 	Tests  string // the things that a number with a threshold compares, as "pairs of cases"; "" for tests
 	Paired string // the test of p, as "Wilcoxon's signed-rank test, paired by image"; "" without one
-	Of     string // the units of the test, as "image"
 }
 
-// MeansOver are the words for means over images.
-var MeansOver = Words{Verb: "have", More: "a larger mean", Digits: 4,
-	Paired: "Wilcoxon's signed-rank test, paired by image", Of: "image"}
+// meanDigits is the number of decimals of a mean.
+const meanDigits = 4
+
+// MeansOver returns the words for means over items, such as images.
+func MeansOver(items string) Words {
+	return Words{Verb: "have", More: "a larger mean", Digits: meanDigits,
+		Paired: "Wilcoxon's signed-rank test, paired by " + english.Singular(items)}
+}
 
 // named is the number of tests that a sentence names before it counts the rest.
 const named = 5
@@ -191,8 +195,8 @@ func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 // method explains p, and whether there are enough images.
 func (o *Outcomes) method(w Words) (s []string) {
 	if o.unpaired() {
-		s = append(s, "Where there is no p, the means are of different images, and nothing tests their "+
-			"difference.")
+		s = append(s, "Where there is no p, the means are of different "+o.results.Unit+", and nothing tests "+
+			"their difference.")
 	}
 	if o.tests == 0 || w.Paired == "" {
 		return s
@@ -200,7 +204,7 @@ func (o *Outcomes) method(w Words) (s []string) {
 	if !o.possible() {
 		n, least := o.images(), stat.LeastPairs(o.least())
 		return append(s, fmt.Sprintf("With %s no difference can be confirmed, however large: it takes at "+
-			"least %d; the counts are of directions alone.", english.Count(n, w.Of), least))
+			"least %d; the counts are of directions alone.", english.CountOf(n, o.results.Unit), least))
 	}
 	correction := "uncorrected"
 	if o.results.Holm && o.tests > 1 {

@@ -238,7 +238,7 @@ func TestScores(t *testing.T) {
 		{"mean > 0.75 where metric=ins", "Mean is above 0.75 (metric ins) in **2 of 3** tests; 0 are " +
 			"confirmed."},
 	} {
-		if got := answerOf(t, results(), MeansOver, c.claim); !strings.HasPrefix(got, c.want) {
+		if got := answerOf(t, results(), MeansOver("images"), c.claim); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%q:\n%s\nwant\n%s", c.claim, got, c.want)
 		}
 	}
@@ -279,7 +279,7 @@ func TestMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := answerOf(t, OfScores([]*scores.Cell{&list[0], &list[1]}, []string{"method"}, Mean, "mean"),
-		MeansOver, "a > b")
+		MeansOver("images"), "a > b")
 	if want := "**a** has a larger mean (better) than **b**: 0.7500 against 0.5000. Where there is no p, " +
 		"the means are of different images, and nothing tests their difference."; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -327,7 +327,7 @@ func TestFewImages(t *testing.T) {
 	for _, c := range all {
 		c.Scores.Values = c.Scores.Values[:3]
 	}
-	got := answerOf(t, OfScores(all, []string{"method", "metric"}, Mean, "mean"), MeansOver, "a beats b")
+	got := answerOf(t, OfScores(all, []string{"method", "metric"}, Mean, "mean"), MeansOver("images"), "a beats b")
 	want := "**a** has a better mean than **b** in **2 of 2** tests. Closest: a in ins (0.6000; b " +
 		"0.5000). " +
 		"With 3 images no difference can be confirmed, however large: it takes at least 7; the counts " +
@@ -373,7 +373,7 @@ func TestManyRivals(t *testing.T) {
 		"a > b, c, d, e, f, g, h, i, j, k, l":       "than every other method but **m** and **n**: ",
 		"a > b, c, d, e, f, g, h, i, j, k, l, m, n": "than every other method: ",
 	} {
-		if got := answerOf(t, r, MeansOver, claim); !strings.Contains(got, want) {
+		if got := answerOf(t, r, MeansOver("images"), claim); !strings.Contains(got, want) {
 			t.Errorf("%s: %s\nwant %s", claim, got, want)
 		}
 	}

@@ -29,7 +29,7 @@ type Results struct {
 	Against   func(i int, x float64) Comparison // of a number with a threshold; nil likewise
 	Names     []string                          // of the number, in claims with a threshold
 	Level     float64                           // that confirms; 0: [Level]
-	Unit      string                            // units of a test; "": images
+	Unit      string                            // units of a test: "images"
 	Holm      bool                              // p-values are corrected for the number of tests
 }
 

@@ -14,7 +14,7 @@ import (
 // made for either, each is of its own images, without a test. names are those of the statistic.
 func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) float64,
 	names ...string) *Results {
-	r := &Results{Axes: axes, Names: names, Holm: true}
+	r := &Results{Axes: axes, Names: names, Holm: true, Unit: itemsOf(cells)}
 	for i := range cells {
 		v, _ := cells[i].Defined()
 		r.Add(scores.Pick(cells[i].Coord, axes), statistic(v))
@@ -55,6 +55,14 @@ func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) flo
 	return r
 }
 
+// itemsOf says what the items of cells are.
+func itemsOf(cells []*scores.Cell) string {
+	if len(cells) == 0 {
+		return stages.ItemsOf(nil)
+	}
+	return cells[0].Items
+}
+
 // Mean is the usual statistic.
 func Mean(v []float64) float64 {
 	mean, _ := stat.Mean(v)
@@ -64,7 +72,7 @@ func Mean(v []float64) float64 {
 // MeanColumn describes the numbers of claims about the means of cells, and within which p-values count as
 // reproduced: on another machine two almost equal scores may change places.
 func MeanColumn(cells []*scores.Cell) (number stages.Column, pTolerance float64) {
-	number.Digits = MeansOver.Digits
+	number.Digits = meanDigits
 	for i, c := range cells {
 		if i == 0 {
 			number.Unit = c.Measure.Unit

@@ -35,7 +35,7 @@ func (o *Outcomes) Table(number stages.Column, pTolerance float64) stages.Table 
 		{Name: "confirmed", Unit: "tests"},
 		{Name: "undefined", Unit: "tests"},
 		number, rival,
-		{Name: "n", Unit: cmp.Or(o.results.Unit, "images")},
+		{Name: "n", Unit: cmp.Or(o.results.Unit, stages.ItemsOf(nil))},
 		{Name: "p", Tolerance: pTolerance, Digits: 4},
 	}}
 	for _, c := range o.all {

@@ -12,6 +12,7 @@ import (
 // A Cell holds the scores of one upstream cell.
 type Cell struct {
 	Coord   []stages.Coord
+	Items   string // what they are, in the plural, as of [stages.ItemsOf]
 	Measure stages.Measure
 	Scores  *List
 }
@@ -24,7 +25,8 @@ func Load(ctx context.Context, data []stages.Data) ([]Cell, error) {
 	}
 	cells := make([]Cell, len(data))
 	for i, d := range data {
-		cells[i] = Cell{Coord: d.Coord, Measure: stages.MeasureOf(d.Facts), Scores: lists[i]}
+		cells[i] = Cell{Coord: d.Coord, Items: stages.ItemsOf(data), Measure: stages.MeasureOf(d.Facts),
+			Scores: lists[i]}
 	}
 	return cells, nil
 }

@@ -13,6 +13,7 @@ import (
 // A Contest compares the ids of one axis in every case, a combination of the other collapsed axes.
 type Contest struct {
 	Axis        string
+	Items       string   // what has scores, in the plural: "images"
 	Others      []string // axes of the cases, sorted
 	Competitors []string // ids on Axis
 	Names       []string // their labels
@@ -43,7 +44,7 @@ func NewContest(ctx context.Context, order stages.Order, label func(axis, id str
 	if err != nil {
 		return nil, err
 	}
-	c := &Contest{Axis: axis, Others: Without(axes, axis)}
+	c := &Contest{Axis: axis, Items: stages.ItemsOf(data), Others: Without(axes, axis)}
 	for _, ids := range Places(order, data, []string{axis}) {
 		c.Competitors, c.Names = append(c.Competitors, ids[0]), append(c.Names, label(axis, ids[0]))
 	}

@@ -51,7 +51,7 @@ func (m *Case) Means() (Means, error) {
 			}
 			c.N = len(shared)
 			if c.Mean[present[i]] = sum / float64(c.N); c.N > 0 && math.IsInf(sum, 0) || math.IsNaN(sum) {
-				return c, fmt.Errorf("a mean over %d images isn't finite", c.N)
+				return c, fmt.Errorf("a mean over %d scores isn't finite", c.N)
 			}
 		}
 	}

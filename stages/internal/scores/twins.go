@@ -129,8 +129,8 @@ func (c *Contest) twins(a, b int, cases []telling, images int) Twins {
 	return t
 }
 
-// Sentence names twins by their labels, "" without any.
-func Sentence(all []Twins, name func(competitor int) string) string {
+// Sentence names twins by their labels, "" without any. items are what has scores.
+func Sentence(all []Twins, items string, name func(competitor int) string) string {
 	var s []string
 	for _, t := range all {
 		var names []string
@@ -138,9 +138,9 @@ func Sentence(all []Twins, name func(competitor int) string) string {
 			names = append(names, "**"+name(p)+"**")
 		}
 		last := len(names) - 1
-		where := fmt.Sprintf("on all %d images", t.Images)
+		where := fmt.Sprintf("on all %d %s", t.Images, items)
 		if t.Equal < t.Images {
-			where = fmt.Sprintf("on %d of %d images", t.Equal, t.Images)
+			where = fmt.Sprintf("on %d of %d %s", t.Equal, t.Images, items)
 		}
 		if t.Cases > 1 {
 			where += fmt.Sprintf(" in %d cases", t.Cases)

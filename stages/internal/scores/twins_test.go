@@ -83,7 +83,7 @@ func TestTwinsSentence(t *testing.T) {
 			"images: they " +
 			"count as 3 competitors, and every other one meets the same rival 3 times."},
 	} {
-		if got := Sentence(c.twins, name); got != c.want {
+		if got := Sentence(c.twins, "images", name); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
