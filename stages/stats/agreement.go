@@ -69,13 +69,13 @@ al., WMT 2021, metrics by pairs.`,
 		claims.Port,
 		claims.AnswerPort,
 	},
-	Facts: func(AgreementParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(_ AgreementParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Direction: stages.Higher, Low: -1, High: 1, Tolerance: rankTolerance,
 			ItemTolerance: 0.1}
 		pairs := m
 		pairs.Unit, pairs.Low = "share", 0
-		return map[string]stages.Facts{"agreement": m.Facts(nil), "pairs": pairs.Facts(nil),
-			"answer": {"ext": "md"}}, nil
+		return map[string]stages.Facts{"agreement": m.Facts(combinations(in)),
+			"pairs": pairs.Facts(combinations(in)), "answer": {"ext": "md"}}, nil
 	},
 	Run: runAgreement,
 })

@@ -91,12 +91,12 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 			"value's distance from itself, which makes α larger; both has the two side by side",
 		Golden: "irr_icr",
 	}},
-	Facts: func(p IRRParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(p IRRParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Direction: stages.Higher, Low: math.Inf(-1), High: 1, Tolerance: rankTolerance}
 		if p.Variant == official {
 			m.Variant = official
 		}
-		return map[string]stages.Facts{"alpha": m.Facts(nil), "answer": {"ext": "md"}}, nil
+		return map[string]stages.Facts{"alpha": m.Facts(combinations(in)), "answer": {"ext": "md"}}, nil
 	},
 	Run: func(ctx context.Context, p IRRParams, e *stages.Env) error {
 		c, err := p.contest(ctx, e, p.Rate)

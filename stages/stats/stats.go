@@ -40,6 +40,17 @@ func but(ids map[string][]string, axis string) map[string][]string {
 	return others
 }
 
+// combinations are the facts of items that are combinations of ids. Those of images stay without a name, so
+// that they keep their keys.
+func combinations(in map[string]stages.Facts) stages.Facts {
+	for _, f := range in {
+		if f[stages.ItemsFact] != "" {
+			return stages.Facts{stages.ItemsFact: "combinations"}
+		}
+	}
+	return nil
+}
+
 // leaves adds a combination of ids to those with undefined scores or curves, if it has any.
 func leaves(left []string, r *claims.Results, ids []string, undefined int) []string {
 	if undefined == 0 {
