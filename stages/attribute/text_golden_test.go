@@ -50,14 +50,14 @@ func (c textCase) values(t *testing.T, key string) (out [][]float64) {
 	return out
 }
 
-// only returns the inputs of methods for some of the texts.
-func (c textCase) only(t *testing.T, some ...int) map[string][]stages.Data {
+// some returns the inputs of methods for some of the texts.
+func (c textCase) some(t *testing.T, which ...int) map[string][]stages.Data {
 	t.Helper()
 	in := map[string][]stages.Data{"model": c.in["model"]}
 	for _, port := range []string{"images", "targets"} {
 		d := c.in[port][0]
 		var payloads [][]byte
-		for _, k := range some {
+		for _, k := range which {
 			b, err := d.Load(k)
 			if err != nil {
 				t.Fatal(err)
@@ -217,7 +217,7 @@ func TestShapleyValuesOfTexts(t *testing.T) {
 	c, short := readText(t, "bert.dynamo"), []int{0, 1, 2, 3, 5, 6} // the others have no golden
 	p := perturb.Subset.NewParams().(*perturb.SubsetParams)
 	p.Draw, p.Substrate, p.Samples, p.Paired = "shapley", "mask", 10000, true
-	in := c.only(t, short...)
+	in := c.some(t, short...)
 	r := stagetest.Run(t, perturb.Subset, p, in)
 	for port, to := range map[string]string{"subsets": "subsets", "responses": "responses",
 		"segments": "units"} {
@@ -245,7 +245,7 @@ func TestTextAlone(t *testing.T) {
 		p := &IntegratedGradientsParams{tapped(), 8, "gauss-legendre", "pad"}
 		together := mapsOf(t, IntegratedGradients, p, c.in)
 		for _, k := range []int{0, 3, 7} {
-			alone := mapsOf(t, IntegratedGradients, p, c.only(t, k))[0]
+			alone := mapsOf(t, IntegratedGradients, p, c.some(t, k))[0]
 			if !slices.Equal(alone, together[k]) {
 				t.Errorf("%s: text %d is %v alone and %v with others", file, k, alone, together[k])
 			}
