@@ -123,7 +123,8 @@ func TestWordsOfEveryFile(t *testing.T) {
 				mapsOf(t, Occlusion, hidden("mask"), c.in)
 				return
 			}
-			c.each(t, Saliency, &SaliencyParams{tapped(), true}, "gradient.words.abs", "gradient.words.abs", one)
+			c.each(t, Saliency, &SaliencyParams{tapped(), true}, "gradient.words.abs", "gradient.words.abs",
+				one)
 			c.each(t, Saliency, &SaliencyParams{tapped(), false}, "gradient.words.sum", "gradient.words.abs",
 				one)
 			c.each(t, InputXGradient, &InputXGradientParams{tapped()}, "ixg.words", "ixg.words.abs", one)
@@ -139,7 +140,8 @@ func TestWordsOfEveryFile(t *testing.T) {
 				at.Layer = layerNorms[file]
 				c.each(t, Saliency, &SaliencyParams{at, true}, "gradient.embeddings.abs",
 					"gradient.embeddings.abs", one)
-				c.each(t, InputXGradient, &InputXGradientParams{at}, "ixg.embeddings", "ixg.embeddings.abs", one)
+				c.each(t, InputXGradient, &InputXGradientParams{at}, "ixg.embeddings", "ixg.embeddings.abs",
+					one)
 			}
 		})
 	}
@@ -240,7 +242,8 @@ func TestShapleyValuesOfTexts(t *testing.T) {
 
 // TestTextAlone checks that a text's map doesn't depend on the texts that it is explained with.
 func TestTextAlone(t *testing.T) {
-	for _, file := range []string{"bert.optimum", "distilbert.trace", "roberta.dynamo", "bag.own", "bytes.own"} {
+	for _, file := range []string{"bert.optimum", "distilbert.trace", "roberta.dynamo", "bag.own",
+		"bytes.own"} {
 		c := readText(t, file)
 		p := &IntegratedGradientsParams{tapped(), 8, "gauss-legendre", "pad"}
 		together := mapsOf(t, IntegratedGradients, p, c.in)

@@ -39,12 +39,14 @@ func TestOwn(t *testing.T) {
 			w, _ := gzip.NewWriterLevel(&z, gzip.BestCompression)
 			w.Write(b)
 			w.Close()
-			if err := os.WriteFile(filepath.Join(Folder(t), name+".own.onnx.gz"), z.Bytes(), 0o644); err != nil {
+			path := filepath.Join(Folder(t), name+".own.onnx.gz")
+			if err := os.WriteFile(path, z.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if !bytes.Equal(ONNX(t, name+".own"), b) {
-			t.Errorf("%s.own is other than written: go test ./stages/internal/texttest -run Own -update", name)
+			t.Errorf("%s.own isn't what is written: go test ./stages/internal/texttest -run Own -update",
+				name)
 		}
 	}
 }
@@ -121,7 +123,8 @@ func (w *writer) gelu(name, x string) string {
 	inner := w.op(name+".inner", "Mul", []string{sum, w.floats(name+".root", float32(math.Sqrt(2/math.Pi)))})
 	t := w.op(name+".gate", "Add",
 		[]string{w.op(name+".tanh", "Tanh", []string{inner}), w.floats(name+".one", 1)})
-	return w.op(name, "Mul", []string{w.op(name+".double", "Mul", []string{x, t}), w.floats(name+".half", 0.5)})
+	double := w.op(name+".double", "Mul", []string{x, t})
+	return w.op(name, "Mul", []string{double, w.floats(name+".half", 0.5)})
 }
 
 // finish sets the inputs, integers of a type and a length, and the logits.
@@ -177,7 +180,8 @@ func (w *writer) attention(name, x, mask string) string {
 	scores := w.op(name+".scores", "MatMul", []string{part(".query", 0, 2, 1, 3), part(".key", 0, 2, 3, 1)})
 	scores = w.op(name+".scaled", "Mul",
 		[]string{scores, w.floats(name+".scale", float32(1/math.Sqrt(width/heads)))})
-	weights := w.op(name+".attention", "Softmax", []string{w.op(name+".masked", "Add", []string{scores, mask})},
+	masked := w.op(name+".masked", "Add", []string{scores, mask})
+	weights := w.op(name+".attention", "Softmax", []string{masked},
 		onnx.Attr{Name: "axis", Value: 3})
 	y := w.op(name+".mixed", "MatMul", []string{weights, part(".value", 0, 2, 1, 3)})
 	y = w.op(name+".back", "Transpose", []string{y}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 1, 3}})
