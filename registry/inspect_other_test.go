@@ -8,23 +8,53 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestInspectOthers holds that a model of texts and a detector are called what they are not, and get no lines
-// for an experiment.
+// TestInspectOthers holds that a detector is refused, and gets no lines for an experiment.
 func TestInspectOthers(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
 	for name, want := range map[string]string{
-		"texts":    `input "ids" takes INT64`,
 		"detector": "the output has shape [1 5 4]: one number per image and class is needed",
 	} {
 		x, err := Inspect(t.Context(), "testdata/"+name+".onnx", Look{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !x.NoClassifier || !strings.HasPrefix(x.Problem, "this is neither an image nor a text classifier: "+want) ||
+		const none = "this is neither an image nor a text classifier: "
+		if !x.NoClassifier || !strings.HasPrefix(x.Problem, none+want) ||
 			x.Stanza != "" || len(x.Methods) > 0 {
 			t.Errorf("%s: %t, %q, %q, %d methods", name, x.NoClassifier, x.Problem, x.Stanza, len(x.Methods))
 		}
+	}
+}
+
+// TestInspectTexts holds that a model of texts is described by what its inputs take, and gets the methods
+// that take texts and lines for an experiment.
+func TestInspectTexts(t *testing.T) {
+	if _, err := ort.Default(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	x, err := Inspect(t.Context(), "../experiments/text/reviews.onnx", Look{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch text := x.Texts; {
+	case text == nil || x.Problem != "":
+		t.Fatalf("it takes no texts: %s", x.Problem)
+	case len(text.Inputs) != 3 || text.Longest != 128 || text.Vocabulary != 6000 || text.Dimension != 64 ||
+		!text.Padded || text.Fixed || text.Embedding == "" || x.Gradient != "":
+		t.Errorf("%+v, %q", text, x.Gradient)
+	}
+	for _, f := range x.Methods {
+		want := map[string]bool{"attribute/saliency": true,
+			"attribute/deeplift": true, "attribute/rise": false,
+			"attribute/xrai": false, "attribute/raw-attention": true}
+		if fits, listed := want[f.Method]; listed && f.Fits != fits {
+			t.Errorf("%s fits: %v, %s", f.Method, f.Fits, f.Why)
+		}
+	}
+	if want := "model:\n  uses: model/onnx\n  with:\n    path: " +
+		"'../experiments/text/reviews.onnx'\n"; x.Stanza != want {
+		t.Errorf("%s", x.Stanza)
 	}
 }

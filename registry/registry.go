@@ -4,8 +4,8 @@
 // (guide.go) and the JSON schema of the experiment language (schema.go); references.go finds the publications
 // that they cite, and names.go lists what makes the metrics of the field.
 // It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
-// measures how a model is fed (measure.go), and gives the command access to functions of families
-// (tools.go).
+// measures how a model is fed (measure.go), describes files of texts (texts.go), and gives the command access
+// to functions of families (tools.go).
 package registry
 
 import (

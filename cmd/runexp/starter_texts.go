@@ -27,7 +27,8 @@ type textStarter struct {
 }
 
 // writeTextStarter writes an experiment for a model of texts.
-func writeTextStarter(ctx context.Context, u *ui, dir, model, texts, tokenizer string, look *registry.Look) error {
+func writeTextStarter(ctx context.Context, u *ui, dir, model, texts, tokenizer string,
+	look *registry.Look) error {
 	if _, err := ort.Default(); err != nil {
 		return err
 	}
@@ -181,9 +182,11 @@ func (s *textStarter) textCandidates(n int) []candidate {
 		{"random", "random", "reduce: sum", anyKind, 0},
 		{"saliency", "saliency", "reduce: abs-sum", anyKind, 3},
 		{"input-x-gradient", "input-x-gradient", "", anyKind, 3},
-		{"integrated-gradients", "integrated-gradients", fmt.Sprintf("baseline: %s, steps: %d", from, samples),
+		{"integrated-gradients", "integrated-gradients", fmt.Sprintf("baseline: %s, steps: "+
+			"%d", from, samples),
 			anyKind, 3 * samples},
-		{"smoothgrad", "smoothgrad", fmt.Sprintf("samples: %d, reduce: abs-sum", samples), anyKind, 3 * samples},
+		{"smoothgrad", "smoothgrad", fmt.Sprintf("samples: %d, reduce: "+
+			"abs-sum", samples), anyKind, 3 * samples},
 		{"deeplift", "deeplift", "baseline: " + from, anyKind, 6},
 		{"abslrp", "abslrp", "", anyKind, 8},
 		{"lrp", "lrp-epsilon", "stabiliser: 0.01", convolutional, 4},

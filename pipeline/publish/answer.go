@@ -72,8 +72,8 @@ func (f *Folder) guesses() (warnings, lines []string) {
 	return warnings, lines
 }
 
-// hardlyBetter reports whether a share is hardly better than that of guessing: less than twice as large, or of
-// two classes, less than half the way to 1.
+// hardlyBetter reports whether a share is hardly better than that of guessing: less than twice as large, or
+// of two classes, less than half the way to 1.
 func hardlyBetter(share, chance float64) bool {
 	return share < chance+min(chance, (1-chance)/2)
 }

@@ -112,11 +112,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return x, err
 	}
-	var field *stages.FieldError
-	if errors.As(err, &field) &&
-		(field.Field == "input" && p.Input != "" || field.Field == "output" && p.Output != "" ||
-			field.Field == "layout" && p.Layout != "auto" || field.Field == "size" && !p.Size.IsZero() ||
-			field.Field == "length" && p.Length != 0) {
+	if p.given(err) {
 		return x, err
 	}
 	switch {
@@ -126,6 +122,27 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 		x.Problem = err.Error()
 	}
 	return x, nil
+}
+
+// given reports whether an error is about a parameter that isn't the default.
+func (p ONNXParams) given(err error) bool {
+	var field *stages.FieldError
+	if !errors.As(err, &field) {
+		return false
+	}
+	switch field.Field {
+	case "input":
+		return p.Input != ""
+	case "output":
+		return p.Output != ""
+	case "layout":
+		return p.Layout != "auto"
+	case "size":
+		return !p.Size.IsZero()
+	case "length":
+		return p.Length != 0
+	}
+	return false
 }
 
 // notClassifier records that the model is no classifier.
@@ -231,7 +248,8 @@ func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	from := s.Input
 	if s.Text != nil {
 		if from = s.Text.Embedding; g.Shape(from) == nil {
-			x.Gradient = "no value has a vector for each token: " + cmp.Or(x.Texts.Without, "simplification removed it")
+			x.Gradient = "no value has a vector for each token: " +
+				"" + cmp.Or(x.Texts.Without, "simplification removed it")
 			return
 		}
 	}

@@ -57,22 +57,28 @@ func ambiguous(in onnx.Value, p ONNXParams) bool {
 	return p.Layout == "auto" && (first == onnx.Free && last == onnx.Free || count(first) && count(last))
 }
 
-// read reads a model and returns its interpretation. It runs the model for each interpretation of the axes
-// of its input until one succeeds.
+// read reads a model and returns its interpretation.
 func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
-	if texts, err := textInputs(m, p); err != nil || texts != nil {
-		if err != nil {
-			return out, err
-		}
+	texts, err := textInputs(m, p)
+	switch {
+	case err != nil:
+		return out, err
+	case texts != nil:
 		return readText(ctx, m, p, texts)
 	}
+	return readImages(ctx, m, p)
+}
+
+// readImages reads a model that takes images. It runs the model for each interpretation of the axes of its
+// input until one succeeds.
+func readImages(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
 	in, err := imageInput(m, p)
+	if err == nil && p.Length != 0 {
+		err = stages.BadField("length", "length is for models of texts, and this one takes images: size "+
+			"sets theirs")
+	}
 	if err != nil {
 		return out, err
-	}
-	if p.Length != 0 {
-		return out, stages.BadField("length", "length is for models of texts, and this one takes images: size "+
-			"sets theirs")
 	}
 	ways := waysOf(in, p)
 	if len(ways) == 0 {

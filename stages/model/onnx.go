@@ -1,7 +1,7 @@
 // Package model has the stages that load and run classifiers. model/onnx reads a file (onnx.go): its input
-// (layout.go, integers.go, for texts text.go), its batch (probe.go), and its statements about images and classes
-// (declared.go) in its metadata (declaration.go, note_readers.go, literal.go). It is run on several images
-// (look.go), and its outputs (outputs.go) are judged (reading.go) by the graph and the answers
+// (layout.go, integers.go, for texts text.go), its batch (probe.go), and its statements about images and
+// classes (declared.go) in its metadata (declaration.go, note_readers.go, literal.go). It is run on several
+// images (look.go), and its outputs (outputs.go) are judged (reading.go) by the graph and the answers
 // (finding.go): by the properties that the graph ensures for its values (guarantee.go,
 // guarantee_arithmetic.go, guarantee_rules.go) after the last layers (tail.go), by the operators at its end
 // (head.go), and by the values that give the answers (match.go). One output becomes two classes (sides.go).

@@ -35,7 +35,7 @@ const (
 type Texts struct {
 	Inputs     []TextInput `json:"inputs"`
 	Longest    int         `json:"longest"`              // number of tokens
-	Fixed      bool        `json:"fixed,omitempty"`      // texts have that many tokens, or are filled up to it
+	Fixed      bool        `json:"fixed,omitempty"`      // all texts are that long, if need be padded
 	Vocabulary int         `json:"vocabulary,omitempty"` // number of ids, 0 if unknown
 	Embedding  string      `json:"embedding,omitempty"`  // the value that has a vector for each token
 	Dimension  int         `json:"dimension,omitempty"`  // of these vectors
@@ -64,7 +64,8 @@ func textInputs(m *onnx.Model, p ONNXParams) (out []rewrite.TextInput, err error
 }
 
 // readText reads a model of texts, whose inputs are these.
-func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite.TextInput) (out reading, err error) {
+func readText(ctx context.Context, m *onnx.Model, p ONNXParams,
+	inputs []rewrite.TextInput) (out reading, err error) {
 	defer onnx.Sound(&err)
 	if err := p.onlyTexts(); err != nil {
 		return out, err
@@ -97,17 +98,11 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite
 	q.Input, q.Preset, q.Size, q.Layout = "", "unit", picture.Size{H: 1, W: length}, "auto"
 	q.Order, q.Scale, q.Mean, q.Std = "auto", 0, nil, nil
 	as := way{layout: modelfile.NCHW, channels: modelfile.TextChannels, text: &text}
-	var shapes textShapes
-	for _, text.Tried = range []int{cmp.Or(text.Vocabulary, found.Least, 128), 8, 2} {
-		shapes, err = shapesOf(ctx, m, q, as, found.Values)
-		if err == nil || text.Vocabulary > 0 || outOfMemory(ctx, err) {
-			break // the ids aren't the reason
-		}
+	shapes, err := shapesOfSome(ctx, m, q, as, found)
+	if err == nil {
+		err = shapes.classifies(text, p.Output)
 	}
 	if err != nil {
-		return out, err
-	}
-	if err := shapes.classifies(text, p.Output); err != nil {
 		return out, err
 	}
 	shapes.embed(m, found.Values, &text)
@@ -140,8 +135,8 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams, inputs []rewrite
 	return out, err
 }
 
-// lengthsOf tells how texts of several lengths run. It leaves out the attention mask of a model if padding
-// behind it changes the answers.
+// lengthsOf describes how texts of several lengths run. It leaves out the attention mask of a model if
+// padding behind it changes the answers.
 func lengthsOf(ctx context.Context, m *onnx.Model, out *reading) (string, error) {
 	text := out.Spec.Text
 	hidden := false
@@ -155,7 +150,8 @@ func lengthsOf(ctx context.Context, m *onnx.Model, out *reading) (string, error)
 	case text.Fixed && hidden:
 		return "shorter ones are padded behind the attention mask", nil
 	case text.Fixed && text.Attention:
-		out.notes = append(out.notes, "what a text is padded with changes the model's answers in spite of its "+
+		out.notes = append(out.notes, "what a text is padded with changes the model's answers in spite "+
+			"of its "+
 			"attention mask")
 		return "shorter ones are padded, and the attention mask doesn't hide that entirely", nil
 	case text.Fixed:
@@ -178,7 +174,8 @@ type textShapes struct {
 }
 
 // shapesOf runs a model on texts, and returns the shapes of its outputs and of other values.
-func shapesOf(ctx context.Context, m *onnx.Model, p ONNXParams, as way, values []string) (t textShapes, err error) {
+func shapesOf(ctx context.Context, m *onnx.Model, p ONNXParams, as way,
+	values []string) (t textShapes, err error) {
 	s, err := specOf(m, p, as)
 	if err != nil {
 		return t, err
@@ -212,6 +209,19 @@ func shapesOf(ctx context.Context, m *onnx.Model, p ONNXParams, as way, values [
 	return t, nil
 }
 
+// shapesOfSome runs a model on texts of the ids that it may know, until it runs.
+func shapesOfSome(ctx context.Context, m *onnx.Model, p ONNXParams, as way,
+	found textnet.Embedding) (t textShapes, err error) {
+	for _, as.text.Tried = range []int{cmp.Or(as.text.Vocabulary, found.Least, 128), 8, 2} {
+		t, err = shapesOf(ctx, m, p, as, found.Values)
+		if err == nil || as.text.Vocabulary > 0 || outOfMemory(ctx, err) {
+			return t, err // the ids aren't the reason
+		}
+	}
+	return t, err
+}
+
+// shapesAt runs a model on texts, and returns the shapes of its output and of other values.
 func shapesAt(ctx context.Context, m modelfile.Model, rows int, values []string) (map[string][]int, error) {
 	p, err := program.NewProbe(m, rows, append([]string{m.Spec.Output}, values...)...)
 	if err != nil {
@@ -238,7 +248,7 @@ func (t textShapes) perToken(value string) bool {
 	if len(t.lengths) == 1 {
 		return len(first) > 2 && slices.Contains(first[1:], t.lengths[0])
 	}
-	return slices.ContainsFunc(first, func(int) bool { return true }) && !slices.Equal(first, t.shapes[1][value])
+	return !slices.Equal(first, t.shapes[1][value])
 }
 
 // classifies returns an error for a model without an output that has classes of texts.
@@ -253,7 +263,8 @@ func (t textShapes) classifies(text modelfile.Text, requested string) error {
 		return nil
 	}
 	o, shape := tokens[0], t.shapes[0][tokens[0].value]
-	what := fmt.Sprintf("output %q has numbers for each token, %v for %d tokens", o.declared, shape, t.lengths[0])
+	what := fmt.Sprintf("output %q has numbers for each token, %v for %d "+
+		"tokens", o.declared, shape, t.lengths[0])
 	last := shape[max(0, len(shape)-1):]
 	switch {
 	case len(shape) < 3 && len(tokens) > 1:
@@ -263,7 +274,8 @@ func (t textShapes) classifies(text modelfile.Text, requested string) error {
 	case text.Vocabulary > 0 && last[0] >= text.Vocabulary-1:
 		what += ": a language model, which tells tokens; explain a sequence classifier"
 	default:
-		what += ": a classifier of tokens, or an encoder without a head; only classes of whole texts are explained"
+		what += ": a classifier of tokens, or an encoder without a head; only classes of whole texts are " +
+			"explained"
 	}
 	err := fmt.Errorf("%s: %w", what, errNoTexts)
 	if requested != "" {
@@ -304,8 +316,10 @@ func embeds(out reading, p ONNXParams) error {
 		!strings.Contains(low, "pool") {
 		return nil
 	}
-	return stages.BadField("output", "output %q, of %d numbers a text, seems to be a vector of the text, not "+
-		"a number for each class: %w; output: %s has it read as such", name, out.Spec.Classes, errNoClasses, name)
+	return stages.BadField("output", "output %q, of %d numbers a text, seems to be a vector of the text, "+
+		"not "+
+		"a number for each class: %w; output: %s has it read as "+
+		"such", name, out.Spec.Classes, errNoClasses, name)
 }
 
 // quantises reports whether a model rounds activations by their range, to which padding and other texts of a
@@ -394,7 +408,8 @@ func longest(ctx context.Context, graph *onnx.Model, m modelfile.Model, requeste
 		}
 	}
 	if requested != 0 {
-		return 0, stages.BadField("length", "length is %d, but the model takes texts of at most %d tokens: %w",
+		return 0, stages.BadField("length", "length is %d, but the model takes texts of at most %d "+
+			"tokens: %w",
 			requested, good, failed)
 	}
 	return good, nil
@@ -433,8 +448,10 @@ func sampleTexts(s modelfile.Spec, rows, from int) []float32 {
 // aboutTexts returns an error about a model's answers in words for texts.
 func aboutTexts(err error) error {
 	if errors.Is(err, errIgnored) {
-		return judged("the model's answer is the same for texts that differ: it ignores their tokens, or its " +
-			"mask is 1 where tokens are to be ignored: export it with an attention mask that is 1 for tokens " +
+		return judged("the model's answer is the same for texts that differ: it ignores their tokens, or " +
+			"its " +
+			"mask is 1 where tokens are to be ignored: export it with an attention mask that is 1 for " +
+			"tokens " +
 			"(output_kind has it read all the same)")
 	}
 	if field := (*stages.FieldError)(nil); errors.As(err, &field) && field == err {
@@ -464,7 +481,8 @@ func (p ONNXParams) onlyTexts() error {
 		{"scale", p.Scale != 0}, {"mean", p.Mean != nil}, {"std", p.Std != nil},
 	} {
 		if f.given {
-			return stages.BadField(f.name, "%s is for models of images, and this one takes texts: their largest "+
+			return stages.BadField(f.name, "%s is for models of images, and this one takes texts: their "+
+				"largest "+
 				"number of tokens is length", f.name)
 		}
 	}

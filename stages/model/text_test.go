@@ -23,7 +23,8 @@ func needsRuntime(t *testing.T) {
 	}
 }
 
-// A textNet writes a small model of texts: a table of 20 rows with 4 numbers, and classes of what its mean is.
+// A textNet writes a small model of texts: a table of 20 rows with 4 numbers, and classes of what its mean
+// is.
 type textNet struct {
 	m *onnx.Model
 	f *onnx.Fragment
@@ -53,7 +54,8 @@ func (n textNet) table(rows int64) string { return n.numbers("table", rows, 4) }
 
 // classes ends the net with three classes of the mean of x [N, n, width].
 func (n textNet) classes(x string, width int64) {
-	mean := n.f.Op("ReduceMean", []string{n.f.Op("Tanh", []string{x})}, onnx.Attr{Name: "axes", Value: []int64{1}},
+	mean := n.f.Op("ReduceMean", []string{n.f.Op("Tanh", []string{x})},
+		onnx.Attr{Name: "axes", Value: []int64{1}},
 		onnx.Attr{Name: "keepdims", Value: 0})
 	n.f.OpTo("logits", "MatMul", []string{mean, n.numbers("head", width, 3)})
 	n.end(3)
@@ -110,7 +112,8 @@ func TestEmbedding(t *testing.T) {
 		}, 20},
 		"of a table in half precision": {func(n textNet) (string, string, int64) {
 			half := n.f.Op("Cast", []string{n.table(20)}, to(onnxpb.TensorProto_FLOAT16))
-			x := n.f.Op("Gather", []string{n.f.Op("Cast", []string{half}, to(onnxpb.TensorProto_FLOAT)), "ids"})
+			x := n.f.Op("Gather", []string{n.f.Op("Cast", []string{half},
+				to(onnxpb.TensorProto_FLOAT)), "ids"})
 			return x, x, 4
 		}, 20},
 		"columns of a table": {func(n textNet) (string, string, int64) {
@@ -124,7 +127,8 @@ func TestEmbedding(t *testing.T) {
 			return x, x, 8
 		}, 18},
 		"two tables that meet behind other operators": {func(n textNet) (string, string, int64) {
-			x := n.f.Op("Mul", []string{n.f.Op("Tanh", []string{n.f.Op("Gather", []string{n.table(20), "ids"})}),
+			x := n.f.Op("Mul", []string{n.f.Op("Tanh",
+				[]string{n.f.Op("Gather", []string{n.table(20), "ids"})}),
 				n.f.Op("Gather", []string{n.numbers("other", 20, 4), "ids"})})
 			return x, x, 4
 		}, 20},
@@ -163,7 +167,8 @@ func TestEmbedding(t *testing.T) {
 			seen := n.f.Op("Cast", []string{n.f.Op("Not", []string{n.f.Op("Equal", []string{"ids",
 				n.f.Ints("pad", []int64{1}, 1)})})}, to(onnxpb.TensorProto_INT64))
 			at := n.f.Op("CumSum", []string{seen, n.f.Ints("axis", []int64{1})})
-			return n.f.Op("Add", []string{x, n.f.Op("Gather", []string{n.numbers("places", 600, 4), at})}), x, 4
+			places := n.f.Op("Gather", []string{n.numbers("places", 600, 4), at})
+			return n.f.Op("Add", []string{x, places}), x, 4
 		}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,17 +201,22 @@ func TestNoTexts(t *testing.T) {
 		write  func(n textNet)
 		want   string
 	}{
-		"positions": {[]onnx.Value{ids("input_ids"), ids("position_ids")}, plain, "positions follow from these"},
-		"decoder":   {[]onnx.Value{ids("input_ids"), ids("decoder_input_ids")}, plain, "a model from texts to texts"},
+		"positions": {[]onnx.Value{ids("input_ids"), ids("position_ids")}, plain, "positions follow from " +
+			"these"},
+		"decoder": {[]onnx.Value{ids("input_ids"), ids("decoder_input_ids")}, plain, "a model from " +
+			"texts to texts"},
 		"cache": {[]onnx.Value{ids("input_ids"), float("past_key_values.0.key", 1, 2, onnx.Free, 4)}, plain,
 			"the cache of a language model"},
-		"images": {[]onnx.Value{ids("input_ids"), float("pixel_values", 1, 3, 8, 8)}, plain, "takes images and texts"},
+		"images": {[]onnx.Value{ids("input_ids"), float("pixel_values", 1, 3, 8, 8)}, plain, "takes " +
+			"images and texts"},
 		"vectors": {[]onnx.Value{float("inputs_embeds", onnx.Free, onnx.Free, 4)},
 			func(n textNet) { n.classes("inputs_embeds", 4) }, "export the model with input_ids"},
 		"two texts": {[]onnx.Value{ids("input_ids"), ids("tokens")}, plain, "may both be the text's ids"},
-		"numbers": {[]onnx.Value{{Name: "features", Elem: onnxpb.TensorProto_INT64, Shape: []int{onnx.Free, 4},
+		"numbers": {[]onnx.Value{{Name: "features", Elem: onnxpb.TensorProto_INT64,
+			Shape: []int{onnx.Free, 4},
 			Known: true}}, func(n textNet) {
-			x := n.f.Op("Cast", []string{"features"}, onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
+			x := n.f.Op("Cast", []string{"features"},
+				onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 			n.f.OpTo("logits", "MatMul", []string{x, n.numbers("head", 4, 3)})
 			n.end(3)
 		}, "no table is looked up by them"},
@@ -229,8 +239,10 @@ func TestNoTexts(t *testing.T) {
 		"a mask of padding": {[]onnx.Value{ids("input_ids"), ids("padding_mask")}, func(n textNet) {
 			real := n.f.Op("Sub", []string{n.f.Ints("one", []int64{1}, 1), "padding_mask"})
 			weight := n.f.Op("Unsqueeze", []string{n.f.Op("Cast", []string{real},
-				onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}), n.f.Ints("last", []int64{-1}, 1)})
-			n.classes(n.f.Op("Mul", []string{n.f.Op("Gather", []string{n.table(20), "input_ids"}), weight}), 4)
+				onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)}),
+				n.f.Ints("last", []int64{-1}, 1)})
+			x := n.f.Op("Gather", []string{n.table(20), "input_ids"})
+			n.classes(n.f.Op("Mul", []string{x, weight}), 4)
 		}, "its mask is 1 where tokens are to be ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,14 +313,15 @@ func TestLongest(t *testing.T) {
 		if m, _, err = readFile(p.Path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = read(t.Context(), m, p); err == nil || !strings.Contains(err.Error(), "the model takes texts of") {
+		if _, err = read(t.Context(), m, p); err == nil || !strings.Contains(err.Error(), "the model "+
+			"takes texts of") {
 			t.Errorf("%s: length %d: %v", name, p.Length, err)
 		}
 	}
 }
 
-// TestTextAnswers compares the probabilities of texts of mixed lengths with those of ONNX Runtime's own session,
-// of each text alone and without padding.
+// TestTextAnswers compares the probabilities of texts of mixed lengths with those of ONNX Runtime's own
+// session, of each text alone and without padding.
 func TestTextAnswers(t *testing.T) {
 	needsRuntime(t)
 	for _, name := range stagetest.Sample(t, 3, texttest.Files(t)) {

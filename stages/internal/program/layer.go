@@ -31,8 +31,10 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	switch {
 	case layer == "input" && n.Text != nil:
 		if name = n.Text.Embedding; name == "" {
-			return "", stages.BadField("layer", "layer %q: no value of the model has a vector for each token "+
-				"that follows from its id alone: name by layer the value to explain, or take a method that only "+
+			return "", stages.BadField("layer", "layer %q: no value of the model has a vector for each "+
+				"token "+
+				"that follows from its id alone: name by layer the value to explain, or take a method "+
+				"that only "+
 				"asks for answers, such as occlusion", layer)
 		}
 	case layer == "middle":

@@ -13,7 +13,7 @@ import (
 // An Embedding is where a model's ids become vectors.
 type Embedding struct {
 	// Values are those that may have a vector for each token, made of its id alone, the best first: all that
-	// the model knows of the ids passes through each. Their shapes tell which.
+	// the model knows of the ids passes through each. The one with such a shape is the embedding.
 	Values []string
 	// Vocabulary is the number of ids that have a row in all tables, 0 if the ids are changed before, or a
 	// table's size is unknown.
@@ -22,7 +22,7 @@ type Embedding struct {
 	Least int
 	// Tables is the number of tables with a vector for each id.
 	Tables int
-	// Problem tells why there are no values.
+	// Problem is why there are no values.
 	Problem string
 }
 
@@ -263,15 +263,19 @@ func (f *finder) elementwise(n onnx.Node) (t trace, ok bool) {
 		t.raw = t.raw || in.raw
 		ok = true
 	}
+	return t.joined(n, ok)
+}
+
+// joined returns the trace of what a node makes of values with the trace t together, false if it isn't of
+// single ids.
+func (t trace) joined(n onnx.Node, ok bool) (trace, bool) {
 	if n.OpType == "Concat" {
 		axis := n.Int("axis", 0)
 		ok = ok && !t.moved && (axis == -1 || t.rank > 0 && axis == t.rank-1)
 	}
 	equal := n.OpType == "Equal" && t.raw && t.rank > 2 // a one-hot code, of ids in a column of their own
 	t.raw, t.hot = equal || t.raw && t.hot, t.hot || equal
-	if n.OpType == "Equal" {
-		t.float = false
-	}
+	t.float = t.float && n.OpType != "Equal"
 	return t, ok
 }
 

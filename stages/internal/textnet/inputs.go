@@ -32,7 +32,8 @@ func Inputs(m *onnx.Model, input string) (out []rewrite.TextInput, err error) {
 	switch {
 	case len(ids) == 0:
 		return nil, without(all, input)
-	case len(ids) > 1 && slices.ContainsFunc(ids, func(in onnx.Value) bool { return role(in) == roleDecoder }):
+	case len(ids) > 1 && slices.ContainsFunc(ids,
+		func(in onnx.Value) bool { return role(in) == roleDecoder }):
 		return nil, roleDecoder.refuse(ids[len(ids)-1])
 	case len(ids) > 1:
 		return nil, stages.BadField("input", "the inputs %q and %q may both be the text's ids: name the one "+
@@ -48,11 +49,14 @@ func Inputs(m *onnx.Model, input string) (out []rewrite.TextInput, err error) {
 		case channel < 0:
 			return nil, role(in).refuse(in)
 		case len(in.Shape) != 2:
-			return nil, fmt.Errorf("input %q is a text's %s and has shape %v: it must have a number for each "+
+			return nil, fmt.Errorf("input %q is a text's %s and has shape %v: it must have a number for "+
+				"each "+
 				"token, [texts, tokens]", in.Name, Channels[channel], in.Shape)
 		}
-		if i := slices.IndexFunc(out, func(o rewrite.TextInput) bool { return o.Channel == channel }); i >= 0 {
-			return nil, fmt.Errorf("the inputs %q and %q may both be the text's %s: export the model with one",
+		same := func(o rewrite.TextInput) bool { return o.Channel == channel }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			return nil, fmt.Errorf("the inputs %q and %q may both be the text's %s: export the model "+
+				"with one",
 				out[i].Name, in.Name, Channels[channel])
 		}
 		out = append(out, rewrite.TextInput{Value: in, Channel: channel})
@@ -202,7 +206,8 @@ func (r textRole) refuse(in onnx.Value) error {
 	case rolePositions:
 		why = "positions follow from these, so export the model without it: it counts them itself"
 	case roleDecoder:
-		return fmt.Errorf("input %q is that of a decoder: a model from texts to texts has no classes; export "+
+		return fmt.Errorf("input %q is that of a decoder: a model from texts to texts has no classes; "+
+			"export "+
 			"a sequence classifier", in.Name)
 	case roleCache:
 		return fmt.Errorf("input %q is the cache of a language model, which continues texts: export it as a "+
@@ -229,7 +234,8 @@ func without(all []onnx.Value, input string) error {
 			return fmt.Errorf("input %q takes strings: the tokeniser is part of the file; export the model "+
 				"behind it, which takes ids", in.Name)
 		case roleVectors:
-			return fmt.Errorf("input %q takes vectors of tokens: export the model with input_ids, so that it "+
+			return fmt.Errorf("input %q takes vectors of tokens: export the model with input_ids, so "+
+				"that it "+
 				"has its embedding", in.Name)
 		}
 	}
