@@ -6,8 +6,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestItemsAreHandedOn gives every stage texts on one port after the other. All that it makes of them must say
-// that its items are texts, or what else they are, and no stage may call images anything.
+// TestItemsAreHandedOn gives every stage texts on one port after the other. All that it makes of them must
+// say that its items are texts, or what else they are, and no stage may call images anything.
 func TestItemsAreHandedOn(t *testing.T) {
 	builtin := Builtin()
 	others := map[string]string{"stats/agreement": "combinations", "stats/irr": "combinations"}
@@ -16,8 +16,9 @@ func TestItemsAreHandedOn(t *testing.T) {
 		for i := range s.Inputs {
 			ports := map[string][]stages.Data{}
 			for k := range s.Inputs {
-				f := stages.Facts{"height": "1", "width": "8", "classes": "2", "responses": "probability,logit,correct",
-					"order": "deletion", "shares": "0,1", "unit": "pixel", "draw": "single", "target": "predicted"}
+				f := stages.Facts{"height": "1", "width": "8", "classes": "2",
+					"responses": "probability,logit,correct", "order": "deletion", "shares": "0,1",
+					"unit": "pixel", "draw": "single"}
 				if k == i {
 					f[stages.ItemsFact] = "texts"
 				}
@@ -35,7 +36,8 @@ func TestItemsAreHandedOn(t *testing.T) {
 					want = other
 				}
 				if got := made[out.Name][stages.ItemsFact]; got != want {
-					t.Errorf("%s: %q of texts on %s are %q, want %q", name, out.Name, s.Inputs[i].Name, got, want)
+					t.Errorf("%s: %q of texts on %s are %q, want %q", name, out.Name, s.Inputs[i].Name, got,
+						want)
 				}
 			}
 			delete(ports[s.Inputs[i].Name][0].Facts, stages.ItemsFact)

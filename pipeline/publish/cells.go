@@ -10,8 +10,8 @@ import (
 
 // lineOf returns the line of a finished cell.
 func lineOf(c *Cell) *Line {
-	l := &Line{Cell: c.Name, Cells: c.Cells, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N, Items: c.Items,
-		Params: c.Params, Shown: c.Shown}
+	l := &Line{Cell: c.Name, Cells: c.Cells, Definition: c.Definition.Short(), MadeBy: c.MadeBy, N: c.N,
+		Items: c.Items, Params: c.Params, Shown: c.Shown}
 	l.Rows = map[string]int{}
 	for _, s := range c.Scores {
 		value, undefined := mean(s.Items.Values)

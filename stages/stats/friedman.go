@@ -156,8 +156,8 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 	case len(order) == 1:
 		s = append(s, fmt.Sprintf("Only %s competes: there is nothing to rank.", name(order[0])))
 	case t.Blocks == 0:
-		s = append(s, "Nothing can be ranked: no "+english.Singular(c.Items)+" has a score of every competitor "+
-			"in a case with a direction.")
+		s = append(s, "Nothing can be ranked: no "+english.Singular(c.Items)+" has a score of every "+
+			"competitor in a case with a direction.")
 	case math.IsNaN(t.P):
 		s = append(s, fmt.Sprintf("All %d have equal scores on every %s.", len(order),
 			english.Singular(c.Items)))

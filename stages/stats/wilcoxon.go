@@ -268,7 +268,7 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 		case k.N > 0 && k.Test.N == 0:
 			open = append(open, name+" (equal scores)")
 		case math.IsNaN(k.P):
-			open = append(open, fmt.Sprintf("%s (no %s with a score of both)", name, english.Singular(c.Items)))
+			open = append(open, name+" (no "+english.Singular(c.Items)+" with a score of both)")
 		case !(k.P <= p.Alpha):
 			open = append(open, fmt.Sprintf("%s (%s)", name, pText(k.P)))
 		case (k.Mean > 0) != (k.Test.Effect() > 0) || t.Measure.Direction == stages.None:
