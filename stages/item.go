@@ -73,6 +73,9 @@ type Facts map[string]string
 // Stages needn't know it: [Stage.FactsOf] and [Env.SetFacts] hand it on, and reports say it.
 const ItemsFact = "items"
 
+// TextItems are the items of data sets of texts.
+const TextItems = "texts"
+
 const (
 	imageItems = "images"
 	mixedItems = "items"

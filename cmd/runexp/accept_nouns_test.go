@@ -32,7 +32,7 @@ func TestTextsAreNoImages(t *testing.T) {
 			}
 		}
 	}
-	image := regexp.MustCompile(`(?i)\bimages?\b`)
+	image := regexp.MustCompile(`(?i)\b(images?|pixels?)\b`)
 	others := strings.NewReplacer(`"size":"image"`, "") // a choice of a parameter's
 	written := []string{".md", ".csv", ".jsonl", ".tex", ".svg"}
 	for _, count := range []string{"12", "3", "1"} {

@@ -144,7 +144,7 @@ func (s *textSet) facts(tokens stages.Facts) map[string]stages.Facts {
 	}
 	all := map[string]stages.Facts{"tokens": tokens, "words": {"ext": "json"}, "labels": labels, "masks": {}}
 	for _, facts := range all {
-		facts[stages.ItemsFact] = "texts"
+		facts[stages.ItemsFact] = stages.TextItems
 	}
 	return all
 }

@@ -61,7 +61,8 @@ func TestTokens(t *testing.T) {
 		t.Error(f)
 	}
 	without := stagetest.Run(t, Tokens, tokensFile(t, arabic), nil)
-	if f := without.Facts["tokens"]; len(f) != 1 || f[stages.ItemsFact] != "texts" || len(without.Payloads["tokens"]) != 1 {
+	if f := without.Facts["tokens"]; len(f) != 1 || f[stages.ItemsFact] != "texts" ||
+		len(without.Payloads["tokens"]) != 1 {
 		t.Errorf("%v of %d texts without a first line", f, len(without.Payloads["tokens"]))
 	}
 }

@@ -46,7 +46,7 @@ func drawCurves(e *stages.Env, p CurvesParams, panels [][]*plotLine, line string
 	}
 	for n, panel := range panels {
 		plot := chart.CurvePanel{Title: f.titles[n], Level: math.NaN(),
-			XLabel: cmp.Or(p.X, share(panel[0].facts["order"]))}
+			XLabel: cmp.Or(p.X, share(panel[0].facts))}
 		first, lines := 0.0, 0.0
 		area := make([][]float64, 2)
 		for _, s := range panel {
@@ -154,12 +154,16 @@ func extremes(panels [][]*plotLine, names []string, line string) []string {
 func bounded(response string) bool { return response == "probability" || response == "correct" }
 
 // share labels the horizontal axis.
-func share(order string) string {
-	switch order {
+func share(of stages.Facts) string {
+	parts := "pixels"
+	if of[stages.ItemsFact] == stages.TextItems {
+		parts = "tokens"
+	}
+	switch of["order"] {
 	case "insertion":
-		return "share of pixels inserted"
+		return "share of " + parts + " inserted"
 	case "deletion":
-		return "share of pixels deleted"
+		return "share of " + parts + " deleted"
 	case "morf":
 		return "share removed, most relevant first"
 	case "lerf":
@@ -167,7 +171,7 @@ func share(order string) string {
 	case "information":
 		return "share of the information"
 	}
-	return "share of pixels"
+	return "share of " + parts
 }
 
 // curvesCaption describes the figure, and the criterion for the best and worst lines if not all have a

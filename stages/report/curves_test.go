@@ -154,7 +154,8 @@ func TestCurvesPoints(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	if c := r.Facts["figure"]["caption"]; !strings.Contains(c, "2 to 3 images") ||
-		!strings.Contains(c, "1 curve not finite left out") || !strings.Contains(c, interval.Label("images")) {
+		!strings.Contains(c, "1 curve not finite left out") ||
+		!strings.Contains(c, interval.Label("images")) {
 		t.Errorf("the caption is %q", c)
 	}
 	// Paired, over the two images that both have. Minus the image's mean over both lines: a: 0, −0.1 | −0.1,

@@ -103,8 +103,8 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		if err != nil {
 			return err
 		}
-		f := newReliability(c.Items, "Inter-rater reliability of the order of "+c.Axis, "alpha", c.Others, p.Variant,
-			claims.Results{Axes: c.Others, Names: p.names(), Label: e.Label})
+		f := newReliability(c.Items, "Inter-rater reliability of the order of "+c.Axis, "alpha",
+			c.Others, p.Variant, claims.Results{Axes: c.Others, Names: p.names(), Label: e.Label})
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
 			f.add(m.IDs, len(r.images[0]), r.undefined, func(v string) float64 { return p.alpha(r, v) })
@@ -146,8 +146,10 @@ type reliability struct {
 }
 
 // newReliability returns an empty table; tested has what claims call its axes and number.
-func newReliability(items, title, number string, keys []string, variant string, tested claims.Results) *reliability {
-	f := &reliability{items: items, variants: []string{variant}, table: stages.Table{Title: title, Keys: keys}}
+func newReliability(items, title, number string, keys []string, variant string,
+	tested claims.Results) *reliability {
+	f := &reliability{items: items, variants: []string{variant},
+		table: stages.Table{Title: title, Keys: keys}}
 	if variant == both {
 		f.variants = []string{paper, official}
 	}

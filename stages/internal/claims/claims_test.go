@@ -327,7 +327,8 @@ func TestFewImages(t *testing.T) {
 	for _, c := range all {
 		c.Scores.Values = c.Scores.Values[:3]
 	}
-	got := answerOf(t, OfScores(all, []string{"method", "metric"}, Mean, "mean"), MeansOver("images"), "a beats b")
+	got := answerOf(t, OfScores(all, []string{"method", "metric"}, Mean, "mean"), MeansOver("images"),
+		"a beats b")
 	want := "**a** has a better mean than **b** in **2 of 2** tests. Closest: a in ins (0.6000; b " +
 		"0.5000). " +
 		"With 3 images no difference can be confirmed, however large: it takes at least 7; the counts " +
