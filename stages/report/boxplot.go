@@ -79,7 +79,8 @@ func runBoxplot(ctx context.Context, p BoxplotParams, e *stages.Env) error {
 		return err
 	}
 	d := &boxDrawing{BoxplotParams: p, e: e, items: stages.ItemsOf(data), x: x, axes: axes,
-		facets: f, cells: cells, places: byFamily(e, x, placesOf(e, data, x)), groups: placesOf(e, data, p.Group), least: math.MaxInt}
+		facets: f, cells: cells, places: byFamily(e, x, placesOf(e, data, x)),
+		groups: placesOf(e, data, p.Group), least: math.MaxInt}
 	value := columnOf("", cells, func(*cell) bool { return true })
 	b := &chart.Boxes{Title: p.Title, YLabel: cmp.Or(p.YTitle, scoreLabel(value.Unit)), XLabel: p.XTitle,
 		Grid: f.grid, ByRow: f.byRow, Log: p.Log, W: float64(p.Width), H: size(p.Height, 170)}

@@ -93,7 +93,8 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 		}
 	}
 	if len(answers) == 0 {
-		answers = append(answers, "No correlation is defined: it takes two "+c.Items+" with different scores.")
+		answers = append(answers,
+			"No correlation is defined: it takes two "+c.Items+" with different scores.")
 	}
 	if len(left) > 0 {
 		answers = append(answers,

@@ -68,8 +68,8 @@ func leftOut(left []string, items, nouns string) string {
 	if more := len(left) - named; more > 0 {
 		left, rest = left[:named], fmt.Sprintf("; and in %d more", more)
 	}
-	return " " + english.Upper(items) + " are left out for undefined " + nouns + ": " + strings.Join(left, "; ") +
-		rest + "."
+	return " " + english.Upper(items) + " are left out for undefined " + nouns + ": " +
+		strings.Join(left, "; ") + rest + "."
 }
 
 // named is how many combinations a sentence names before it counts the rest.

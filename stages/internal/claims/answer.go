@@ -195,8 +195,8 @@ func (o *Outcomes) rest(s, failures, open, absent []string) []string {
 // method explains p, and whether there are enough images.
 func (o *Outcomes) method(w Words) (s []string) {
 	if o.unpaired() {
-		s = append(s, "Where there is no p, the means are of different "+o.results.Unit+", and nothing tests "+
-			"their difference.")
+		s = append(s, "Where there is no p, the means are of different "+o.results.Unit+", and nothing "+
+			"tests their difference.")
 	}
 	if o.tests == 0 || w.Paired == "" {
 		return s
