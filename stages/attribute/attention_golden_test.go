@@ -37,8 +37,8 @@ func TestOfficialAttention(t *testing.T) {
 		target    string
 		tolerance float64
 	}{
-		{"t_last_layer_attn", RawAttention, &RawAttentionParams{common()}, "target", attention32},
-		{"u_last_layer_attn", RawAttention, &RawAttentionParams{common()}, "target2", attention32},
+		{"t_last_layer_attn", RawAttention, &RawAttentionParams{common(), -1, -1}, "target", attention32},
+		{"u_last_layer_attn", RawAttention, &RawAttentionParams{common(), -1, -1}, "target2", attention32},
 		{"rollout", AttentionRollout, rollout(true), "target", attention32},
 		{"rollout_unnormalised_from_ViT_LRP", AttentionRollout, rollout(false), "target", attention32},
 		{"t_tibav", TIBAV, tibav("attribution"), "target", tibav32},
@@ -75,7 +75,7 @@ func TestOfficialTransitionAttention(t *testing.T) {
 		p := &TransitionAttentionParams{common(), tt.steps, tt.start}
 		patches(t, tt.net, "tam_img", tt.key, TransitionAttention, p, tt.target, attention32)
 	}
-	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common()}, "",
+	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common(), -1, -1}, "",
 		attention32)
 }
 

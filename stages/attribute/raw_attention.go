@@ -9,7 +9,11 @@ import (
 )
 
 // RawAttentionParams are the parameters of [RawAttention].
-type RawAttentionParams struct{ Common }
+type RawAttentionParams struct {
+	Common
+	Block int `yaml:"block" key:"added" doc:"the block, from 0; -1 is the last one, -2 that before it" min:"-1000" max:"1000"`
+	Head  int `yaml:"head" key:"added" doc:"the head, from 0; -1 is the mean over all of them" min:"-1" max:"1000"`
+}
 
 // RawAttention is the attention of the last block.
 var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
@@ -17,8 +21,9 @@ var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
 	Doc: `where the class token looks in a transformer's last block
 
 The row of the class token of A = softmax(QKᵀ/√d), the mean over the heads, at the
-patches, enlarged bilinearly to the image's size; also called last-layer attention. It is
-the same for all classes. Where the output is read from several tokens, such as all of
+patches, enlarged bilinearly to the image's size, or at the tokens of a text; also called
+last-layer attention. Another block, and a single head, can be chosen. It is the same for
+all classes. Where the output is read from several tokens, such as all of
 them averaged, it is the mean of their rows. Blocks, heads, patches and class token are
 found in the model's graph. Attention within windows, as Swin's, has no row that covers
 the image, and is refused.
@@ -27,15 +32,33 @@ The baseline of Chefer, Gur and Wolf, "Transformer Interpretability Beyond Atten
 Visualization", CVPR 2021, section 4.`,
 	Version:  1,
 	Passes:   stages.Passes{Forward: "1"},
-	Defaults: RawAttentionParams{Common: common()},
+	Defaults: RawAttentionParams{Common: common(), Block: -1, Head: -1},
 })
 
 func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
+	what := lower.Heads
+	if p.Head >= 0 {
+		what = lower.EachHead
+	}
+	a, err := n.Attention(ctx, e.Slot, what, false, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}
+	block := p.Block
+	if block < 0 {
+		block += len(a.Blocks)
+	}
+	if block < 0 || block >= len(a.Blocks) {
+		return stages.BadField("block", "block %d: the model has %d blocks, the first of which is 0", p.Block,
+			len(a.Blocks))
+	}
+	square := a.Tokens * a.Tokens
 	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
-		return p.patches(n, a, readRows(a, a.Matrices(len(a.Blocks)-1, row))), nil
+		matrices := a.Matrices(block, row)
+		if heads := len(matrices) / square; p.Head >= heads {
+			return stages.Tensor{}, stages.BadField("head", "head %d: block %d has %d heads, the first of which "+
+				"is 0", p.Head, block, heads)
+		}
+		return p.patches(n, a, readRows(a, matrices[max(p.Head, 0)*square:])), nil
 	})
 }

@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -103,7 +104,7 @@ func TestTextGoldens(t *testing.T) {
 			{"ig.zero", IntegratedGradients, ig("zero"), text32},
 			{"loo.mask", Occlusion, leaveOneOut("mask"), text32},
 			{"loo.pad", Occlusion, leaveOneOut("pad"), text32},
-			{"raw", RawAttention, &RawAttentionParams{common()}, text32},
+			{"raw", RawAttention, &RawAttentionParams{common(), -1, -1}, text32},
 			{"rollout", AttentionRollout, &AttentionRolloutParams{Common: common(), Normalise: true,
 				Order: "last-first"}, text32},
 		} {
@@ -320,6 +321,28 @@ func TestInnerLayersOfTexts(t *testing.T) {
 func iota(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for k := 0; k < n && yield(k); k++ {
+		}
+	}
+}
+
+// TestHeadsOfTexts holds the attention of one head of a block against that of transformers.
+func TestHeadsOfTexts(t *testing.T) {
+	c := readText(t, "bert.optimum")
+	for _, i := range []int{0, 1, 4} {
+		want := c.goldens[fmt.Sprintf("attention.%d", i)]
+		heads, n := want.Shape[1], want.Shape[2]
+		for block := range want.Shape[0] {
+			for head := range heads {
+				got := mapsOf(t, RawAttention, &RawAttentionParams{common(), block, head}, c.only(t, i))[0]
+				from := (block*heads + head) * n * n
+				near(t, fmt.Sprintf("text %d, block %d, head %d", i, block, head), singles(got),
+					want.Float32s()[from:from+n], text32)
+			}
+		}
+	}
+	for _, p := range []RawAttentionParams{{common(), 2, -1}, {common(), -3, -1}, {common(), 0, 4}} {
+		if r, err := stagetest.Try(RawAttention, &p, c.in); err == nil {
+			t.Errorf("block %d, head %d: %d maps", p.Block, p.Head, len(r.Payloads["maps"]))
 		}
 	}
 }

@@ -14,6 +14,8 @@ type Glance string
 const (
 	// Heads is each block's attention, the mean over its heads.
 	Heads Glance = "heads"
+	// EachHead is each block's attention, of each head.
+	EachHead Glance = "each head"
 	// Slopes is the derivative of the explained number with respect to the last block's attention, of each
 	// head.
 	Slopes Glance = "slopes"
@@ -38,8 +40,11 @@ func (what Glance) needs() (relevances, slopes bool) {
 	case Weighted, Factors:
 		return true, true
 	}
-	return what != Heads, false
+	return !what.Plain(), false
 }
+
+// Plain reports whether it is attention itself, which explains no class.
+func (what Glance) Plain() bool { return what == Heads || what == EachHead }
 
 // findAttention finds the matrices of attention.
 func (u *unit) findAttention() (err error) {
@@ -112,6 +117,8 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 	switch u.Glance {
 	case Heads:
 		add(name, mean(v), 1, t, t)
+	case EachHead:
+		add(name, v, heads, t, t)
 	case Slopes:
 		add(name, slope, heads, t, t)
 	case Weighted:

@@ -31,7 +31,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance
 		return Attention{}, err
 	}
 	to := backwards
-	if what == lower.Heads {
+	if what.Plain() {
 		to = forwards
 	}
 	batch = n.atOnce(ctx, slot, to, batch, batch)
@@ -43,7 +43,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance
 				"model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
-	a := Attention{Attention: found, explains: what != lower.Heads}
+	a := Attention{Attention: found, explains: !what.Plain()}
 	r := n.glance(what, probability)
 	if n.Text != nil && what == lower.Slopes {
 		r.Layer = g.Root
@@ -59,7 +59,7 @@ func (n *Net) glance(what lower.Glance, probability bool) lower.Request {
 		Kind:     lower.Attention,
 		Question: lower.Question{Probability: probability},
 		Inputs: func(s lower.Shapes) []lower.IO {
-			if what == lower.Heads {
+			if what.Plain() {
 				return lower.ImagesInput(s)
 			}
 			inputs := append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.Classes))
