@@ -15,9 +15,9 @@ import (
 // units. Those that perturb/subset has too are its parameters, where these methods imply it.
 type Replaced struct {
 	Common
-	Unit      string  `yaml:"unit" doc:"what is replaced at once and gets one value: pixels, square regions, or the segments on the port segments" choices:"pixel|region|segment"`
+	Unit      string  `yaml:"unit" doc:"what is replaced at once and gets one value: pixels, of a text its tokens but the special ones, square regions, or the segments on the port segments" choices:"pixel|region|segment"`
 	Region    int     `yaml:"region" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
-	Substrate string  `yaml:"substrate" doc:"what replaces units, as in perturb/ablation; segment-mean is the mean of each channel over the unit" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images"`
+	Substrate string  `yaml:"substrate" doc:"what replaces units, as in perturb/ablation; segment-mean is the mean of each channel over the unit" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images|mask|pad|removal"`
 	Kernel    int     `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64 `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
 	Share     bool    `yaml:"share" doc:"whether a unit's pixels have equal parts of its value, so that a map sums to the values of all units; otherwise each has the whole value"`

@@ -2,11 +2,13 @@ package attribute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -18,6 +20,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/texttest"
 	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/perturb"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -343,6 +346,59 @@ func TestHeadsOfTexts(t *testing.T) {
 	for _, p := range []RawAttentionParams{{common(), 2, -1}, {common(), -3, -1}, {common(), 0, 4}} {
 		if r, err := stagetest.Try(RawAttention, &p, c.in); err == nil {
 			t.Errorf("block %d, head %d: %d maps", p.Block, p.Head, len(r.Payloads["maps"]))
+		}
+	}
+}
+
+// TestAblatedTexts holds the drops of single tokens that perturb/subset replaces, or removes.
+func TestAblatedTexts(t *testing.T) {
+	c := readText(t, "bert.trace")
+	for _, substrate := range []string{"mask", "pad", "removal"} {
+		p := perturb.Subset.NewParams().(*perturb.SubsetParams)
+		p.Draw, p.Substrate, p.Samples, p.Paired = "single", substrate, 1, false
+		r := stagetest.Run(t, perturb.Subset, p, c.in)
+		in := map[string][]stages.Data{"model": c.in["model"], "images": c.in["images"]}
+		for port, to := range map[string]string{"subsets": "subsets", "responses": "responses",
+			"segments": "units"} {
+			in[to] = []stages.Data{stagetest.Items(r.Facts[port], r.Payloads[port]...)}
+		}
+		want := c.goldens["loo."+substrate].Float32s()
+		var got []float32
+		for _, m := range mapsOf(t, FeatureAblation, nil, in) {
+			got = append(got, singles(m)...)
+		}
+		for k, v := range want {
+			if math.IsNaN(float64(v)) {
+				want[k] = 0
+			}
+		}
+		near(t, substrate, got, want, text32)
+	}
+}
+
+// TestRefusedTexts checks that methods of pixels say why they take no texts, and what to use.
+func TestRefusedTexts(t *testing.T) {
+	c := readText(t, "bag.own")
+	for _, s := range []stages.Stage{AGI, BlurIG, XRAI, RISE, ScoreCAM, ExpectedGradients} {
+		port := s.Input("images")
+		if port.Texts || !strings.Contains(port.NotTexts, ": use attribute/") {
+			t.Errorf("%s: %q", s.Name, port.NotTexts)
+		}
+		_, err := stagetest.Try(s, nil, c.in)
+		if err == nil || !strings.Contains(err.Error(), s.Name+" takes no texts: "+port.NotTexts) {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	for field, try := range map[string]func() error{
+		"baseline": func() error { _, err := stagetest.Try(DeepLIFT, nil, c.in); return err },
+		"substrate": func() error {
+			_, err := stagetest.Try(PartitionSHAP, nil, c.in)
+			return err
+		},
+	} {
+		var bad *stages.FieldError
+		if err := try(); !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Hint, field+": mask") {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }
