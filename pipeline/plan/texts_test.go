@@ -74,3 +74,38 @@ func TestTextsInAFigureOfImages(t *testing.T) {
 		t.Errorf("got %v", ds)
 	}
 }
+
+// TestTextsOfImpliedStages checks that a stage inserted for maps gets the texts on its consumer's input, but
+// no images, and that Check learns whether images are texts.
+func TestTextsOfImpliedStages(t *testing.T) {
+	c := textsCatalog()
+	fake(c, "maps/rank", stages.Each, "maps, texts:tokens?", "ranks", rankParams{"magnitude"})
+	seen := map[bool]bool{}
+	fake(c, "perturb/remover", stages.Each, "images, ranked", "curves", noParams{},
+		func(d *stages.Def[noParams]) {
+			d.Inputs[0].Texts = true
+			d.Check = func(_ noParams, wired func(string) bool) error {
+				seen[wired(stages.TextsName)] = true
+				return nil
+			}
+		})
+	fake(c, "dataset/pictures", stages.Each, "", "images, maps", noParams{})
+	p := mustParse(t, c, textsText+`  maps: {uses: attribute/reader, in: {model: model, texts: lines}}
+  curves: {uses: perturb/remover, in: {texts: lines, maps: maps}}
+publish: [curves]
+`, Overrides{})
+	checkPlan(t, p)
+	if text := stepText(t, p, "ranks~maps~lines"); !strings.Contains(text, "texts lines.tokens") || !seen[true] ||
+		seen[false] {
+		t.Errorf("the implied stage reads %q; texts seen: %v", text, seen)
+	}
+	p = mustParse(t, c, `name: x
+stages:
+  pictures: {uses: dataset/pictures}
+  curves: {uses: perturb/remover, in: {images: pictures, maps: pictures}}
+publish: [curves]
+`, Overrides{})
+	if text := stepText(t, p, "ranks~pictures"); strings.Contains(text, "texts") || !seen[false] {
+		t.Errorf("the implied stage of images reads %q; texts seen: %v", text, seen)
+	}
+}
