@@ -23,21 +23,40 @@ func TestDocsTutorial(t *testing.T) {
 	defer p.close()
 	p.write("net.onnx", []byte(page(t, "experiments/quickstart/resnet.onnx")))
 	writePhotos(p.world)
+	p.follow(20)
+}
+
+// TestDocsTutorialText follows docs/tutorial-text.md, in a folder with the net and the texts of experiments/text.
+func TestDocsTutorialText(t *testing.T) {
+	runtimeOrSkip(t)
+	p := openPage(t, "tutorial-text.md")
+	defer p.close()
+	for _, name := range []string{"reviews.onnx", "tokenizer.json", "reviews.csv", "classes.txt"} {
+		p.write(name, []byte(page(t, "experiments/text/"+name)))
+	}
+	p.follow(9)
+}
+
+// follow runs the commands of a page, of which there are at least as many as least.
+func (p *docPage) follow(least int) {
+	p.Helper()
 	commands := 0
 	for _, f := range fencesOf(p.text) {
 		switch kind, file, _ := strings.Cut(f.info, " "); kind {
 		case "yaml":
-			p.write(file, []byte(f.body))
+			if file != "" {
+				p.write(file, []byte(f.body))
+			}
 		case "console":
 			commands += strings.Count("\n"+f.body, "\n$ ")
 			p.console(f)
-		case "python": // needs PyTorch
+		case "python", "sh": // needs PyTorch or transformers
 		default:
-			t.Errorf("%s:%d: what is %q?", p.file, f.line, f.info)
+			p.Errorf("%s:%d: what is %q?", p.file, f.line, f.info)
 		}
 	}
-	if commands < 20 {
-		t.Errorf("%d commands", commands)
+	if commands < least {
+		p.Errorf("%d commands", commands)
 	}
 }
 

@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			}
 			root, err := filepath.Abs("../..")
 			e.Setenv("NETS", filepath.Join(root, "experiments", "quickstart"))
+			e.Setenv("TEXTS", filepath.Join(root, "experiments", "text"))
 			e.Setenv("PICTURES", filepath.Join(root, "stages", "internal", "picture", "testdata"))
 			return err
 		},

@@ -35,6 +35,7 @@ const (
 type Texts struct {
 	Inputs     []TextInput `json:"inputs"`
 	Longest    int         `json:"longest"`              // number of tokens
+	Open       bool        `json:"open,omitempty"`       // it may be more: a larger number wasn't tried
 	Fixed      bool        `json:"fixed,omitempty"`      // all texts are that long, if need be padded
 	Vocabulary int         `json:"vocabulary,omitempty"` // number of ids, 0 if unknown
 	Embedding  string      `json:"embedding,omitempty"`  // the value that has a vector for each token
@@ -131,7 +132,7 @@ func readText(ctx context.Context, m *onnx.Model, p ONNXParams,
 	if !text.Fixed {
 		out.Spec.Width, err = longest(ctx, m, out.Model, p.Length)
 	}
-	out.texts.Longest = out.Spec.Width
+	out.texts.Longest, out.texts.Open = out.Spec.Width, !text.Fixed && out.Spec.Width == longestText
 	return out, err
 }
 
