@@ -26,7 +26,7 @@ func TestDocsTutorial(t *testing.T) {
 	p.follow(20)
 }
 
-// TestDocsTutorialText follows docs/tutorial-text.md, in a folder with the net and the texts of experiments/text.
+// TestDocsTutorialText follows docs/tutorial-text.md, in a folder with the net and texts of experiments/text.
 func TestDocsTutorialText(t *testing.T) {
 	runtimeOrSkip(t)
 	p := openPage(t, "tutorial-text.md")

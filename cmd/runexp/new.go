@@ -33,7 +33,8 @@ func newVerb(f flags) *verb {
 			case len(args) > 1:
 				return misuse("new takes one argument, a folder, not %d; only quickstart stands before it", 2)
 			case images != "" && texts != "":
-				return misuse("new needs --images for a model of images, or --texts for one of texts, not both")
+				return misuse("new needs --images for a model of images, or --texts for one of texts, " +
+					"not both")
 			case tokenizer != "" && texts == "":
 				return misuse("--tokenizer is for --texts")
 			case model == "" || images+texts == "":

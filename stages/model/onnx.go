@@ -72,7 +72,7 @@ func (p ONNXParams) Validate() error {
 // preprocessing; its facts are the image size, the number of classes and, if known, their names.
 var ONNX = stages.New(stages.Def[ONNXParams]{
 	Name: "model/onnx",
-	Doc: `an image classifier from an ONNX file
+	Doc: `a classifier of images or texts from an ONNX file
 
 The model takes a batch of images with 1 or 3 channels and returns a number per class.
 The file may be named by an address: https://HOST/FILE#sha256=DIGEST, or
@@ -108,6 +108,12 @@ A model with one output has two classes, 1 that it answers for and 0 against it:
 logit z, their logits are z and −z, of a probability p, p and 1 − p. So images that the
 model takes for class 0 are explained by what speaks for 0. A regression without bounds
 looks like a logit, and is taken for one.
+
+A model whose input is ids of tokens, [texts, tokens], takes texts. It may have an
+attention mask and token types, too, by the names that exporters give. Its methods
+explain the embedding, the value that has a vector for each token. Texts are padded
+behind the attention mask, or where padding would change the answers run at their own
+lengths. Parameters of pixels, such as preset, have no meaning for it.
 
 An integer input becomes the real numbers that the model converts it to: 0 to 255 for a
 Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinearConv

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -63,6 +64,16 @@ port targets.`,
 	Run: runPredict,
 })
 
+// warnOfTokeniser warns if texts are of a tokeniser with fewer ids than the model has vectors for.
+func warnOfTokeniser(e *stages.Env) {
+	own, err := strconv.Atoi(e.Facts("model")["vocabulary"])
+	known, failed := strconv.Atoi(e.Facts("images")["vocabulary"])
+	if err == nil && failed == nil && known < own {
+		e.Warn("the tokeniser of the texts has %d ids, and the model knows %d: is it the model's own?",
+			known, own)
+	}
+}
+
 func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 	x, err := program.ParseExpression(p.Target)
 	if err == nil {
@@ -71,6 +82,7 @@ func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
 	if err != nil {
 		return stages.BadField("target", "target: %w", err)
 	}
+	warnOfTokeniser(e)
 	return eachAnswer(ctx, e, func(n *program.Net, i int, row []float32) error {
 		if err := x.Fits(n.Classes); err != nil {
 			return stages.BadField("target", "target: %w", err)

@@ -494,4 +494,7 @@ func (p ONNXParams) onlyTexts() error {
 func textFacts(s modelfile.Spec, f stages.Facts) {
 	f["texts"] = "1"
 	f["length"] = strconv.Itoa(s.Width)
+	if s.Text.Vocabulary > 0 {
+		f["vocabulary"] = strconv.Itoa(s.Text.Vocabulary)
+	}
 }

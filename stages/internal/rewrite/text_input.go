@@ -31,8 +31,8 @@ func TextInputs(m *onnx.Model, channels int, of []TextInput) onnx.Value {
 	return in
 }
 
-// TextsFirst rewrites a Gather of rows that returns [tokens, texts, n], so that it returns [texts, tokens, n], and
-// exchanges the axes behind it. It returns the new output, "" if value isn't such a Gather's.
+// TextsFirst rewrites a Gather of rows that returns [tokens, texts, n], so that it returns [texts, tokens,
+// n], and exchanges the axes behind it. It returns the new output, "" if value isn't such a Gather's.
 func TextsFirst(m *onnx.Model, value string) string {
 	made := m.Producer(value)
 	if made == nil || made.OpType != "Gather" || (onnx.Node{NodeProto: made}).Int("axis", 0) != 0 {
