@@ -26,6 +26,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/golden"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/texttest"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -173,7 +174,10 @@ func newWorld(t *testing.T) *world {
 		w.params["model/onnx"]["path"] = filepath.Join(filepath.Dir(net), name+".onnx")
 		w.models[name] = w.value(t, "model/onnx")
 	}
+	w.params["model/onnx"]["path"] = texttest.Path(t, "bert.trace")
+	w.ports["model/noise model"] = w.value(t, "model/onnx")
 	w.params["model/onnx"]["path"] = net
+	w.removeTokens()
 	shapes := w.run(t, w.stage(t, "dataset/shapes"), nil)
 	for _, port := range w.stage(t, "dataset/shapes").Outputs {
 		w.given[port.Type] = shapes.data(port.Name)
@@ -273,7 +277,7 @@ func (w *world) replaceSubsets(t *testing.T) {
 		"fixed": {"score/faithfulness-correlation", "score/infidelity", "score/mu-fidelity",
 			"score/sensitivity-n"},
 		"single": {"score/faithfulness-estimate", "score/monotonicity-correlation",
-			"score/non-sensitivity", "score/single-deletion", "attribute/feature-ablation"},
+			"score/non-sensitivity", "score/single-deletion", "score/tau-loo", "attribute/feature-ablation"},
 		"bernoulli":   {"attribute/lime"},
 		"shapley":     {"attribute/kernel-shap"},
 		"permutation": {"attribute/shapley-sampling"},
@@ -289,6 +293,17 @@ func (w *world) replaceSubsets(t *testing.T) {
 		}
 	}
 	w.params["perturb/subset"] = map[string]any{"samples": 10}
+}
+
+// removeTokens gives curves of two texts to what reads them: responses, and how many tokens have changed.
+func (w *world) removeTokens() {
+	for port, order := range map[string]string{"removed": "deletion", "kept": "insertion"} {
+		facts := stages.Facts{"responses": "probability,changed", "order": order, "unit": "token",
+			"shares": "0,0.25,0.5,1"}
+		w.ports["score/eraser "+port] = stagetest.Items(facts,
+			stages.NewTensor([]float64{0.875, 0.5, 0.25, 0.125, 0, 1, 2, 4}, 2, 4).Encode(),
+			stages.NewTensor([]float64{0.75, 0.75, 0.5, 0.25, 0, 0, 1, 2}, 2, 4).Encode())
+	}
 }
 
 func (w *world) stage(t *testing.T, name string) *stages.Stage {
