@@ -95,8 +95,8 @@ func TestTextsOfImpliedStages(t *testing.T) {
 publish: [curves]
 `, Overrides{})
 	checkPlan(t, p)
-	if text := stepText(t, p, "ranks~maps~lines"); !strings.Contains(text, "texts lines.tokens") || !seen[true] ||
-		seen[false] {
+	text := stepText(t, p, "ranks~maps~lines")
+	if !strings.Contains(text, "texts lines.tokens") || !seen[true] || seen[false] {
 		t.Errorf("the implied stage reads %q; texts seen: %v", text, seen)
 	}
 	p = mustParse(t, c, `name: x
@@ -105,7 +105,7 @@ stages:
   curves: {uses: perturb/remover, in: {images: pictures, maps: pictures}}
 publish: [curves]
 `, Overrides{})
-	if text := stepText(t, p, "ranks~pictures"); strings.Contains(text, "texts") || !seen[false] {
+	if text = stepText(t, p, "ranks~pictures"); strings.Contains(text, "texts") || !seen[false] {
 		t.Errorf("the implied stage of images reads %q; texts seen: %v", text, seen)
 	}
 }
