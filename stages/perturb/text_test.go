@@ -216,7 +216,8 @@ func TestGoldenLeaveOneOut(t *testing.T) {
 // TestRemovedTokensAreATokenisersText checks that a text without some tokens has, to the last bit, the
 // response of the text that a tokeniser makes of the others.
 func TestRemovedTokensAreATokenisersText(t *testing.T) {
-	for _, file := range stagetest.Sample(t, 2, []string{"bert.trace", "bag.own", "roberta.optimum", "fixed.own"}) {
+	files := []string{"bert.trace", "bag.own", "roberta.optimum", "fixed.own"}
+	for _, file := range stagetest.Sample(t, 2, files) {
 		c := newTextCase(t, file)
 		p := defaults("removal")
 		p.Steps = 4
