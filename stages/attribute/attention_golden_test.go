@@ -75,8 +75,8 @@ func TestOfficialTransitionAttention(t *testing.T) {
 		p := &TransitionAttentionParams{common(), tt.steps, tt.start}
 		patches(t, tt.net, "tam_img", tt.key, TransitionAttention, p, tt.target, attention32)
 	}
-	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention, &RawAttentionParams{common(), -1, -1}, "",
-		attention32)
+	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention,
+		&RawAttentionParams{common(), -1, -1}, "", attention32)
 }
 
 // patches holds the maps of three images against one number for each patch of 8 × 8 pixels, or against maps,

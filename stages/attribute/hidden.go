@@ -58,8 +58,8 @@ func (h Hidden) fill(e *stages.Env, i int, n *program.Net, x, dst []float32) err
 	case "images":
 		return imageOn("substrates", e, i, n, dst)
 	default:
-		return stages.BadField("substrate", "substrate is %s, which hides the tokens of texts: an image has none",
-			h.Substrate)
+		return stages.BadField("substrate", "substrate is %s, which hides the tokens of texts: an image has "+
+			"none", h.Substrate)
 	}
 	return nil
 }

@@ -91,8 +91,8 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 		if n.Text != nil {
 			windows = p.windows(at.height, at.width)
 			if len(windows) == 1 && at.width > 1 {
-				e.WarnItem(i, "one window covers all %d tokens, so that they have equal values: window: 1 and "+
-					"stride: 1 leave one out after the other", at.width)
+				e.WarnItem(i, "one window covers all %d tokens, so that they have equal values: window: 1 "+
+					"and stride: 1 leave one out after the other", at.width)
 			}
 		}
 		m.set(i)

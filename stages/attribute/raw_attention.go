@@ -56,8 +56,8 @@ func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.N
 	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
 		matrices := a.Matrices(block, row)
 		if heads := len(matrices) / square; p.Head >= heads {
-			return stages.Tensor{}, stages.BadField("head", "head %d: block %d has %d heads, the first of which "+
-				"is 0", p.Head, block, heads)
+			return stages.Tensor{}, stages.BadField("head", "head %d: block %d has %d heads, the first of "+
+				"which is 0", p.Head, block, heads)
 		}
 		return p.patches(n, a, readRows(a, matrices[max(p.Head, 0)*square:])), nil
 	})

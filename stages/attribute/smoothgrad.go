@@ -58,8 +58,8 @@ func (p SmoothGradParams) run(ctx context.Context, e *stages.Env, n *program.Net
 	return p.runNoise(ctx, e, n, p.draw(e))
 }
 
-// A draw returns, for an item and what gets noise, its normalised image or a text's embedding, a function that
-// writes the noise of the next copy.
+// A draw returns, for an item and what gets noise, its normalised image or a text's embedding, a function
+// that writes the noise of the next copy.
 type draw func(i int, x []float32) func(noise []float32)
 
 // draw draws Gaussian noise that depends on the seed and the image alone.

@@ -27,8 +27,8 @@ func hiddenTexts(e *stages.Env, n *program.Net, baseline string) (out baselines,
 	return out, nil
 }
 
-// hideWords writes the text x of item i into dst, with the tokens hidden that aren't special, as the parameter
-// field says.
+// hideWords writes the text x of item i into dst, with the tokens hidden that aren't special, as the
+// parameter field says.
 func hideWords(e *stages.Env, i int, n *program.Net, field, token string, x, dst []float32) error {
 	id, err := n.TextID(field, token)
 	if err != nil {
@@ -127,8 +127,8 @@ func columns(m stages.Tensor, n int) stages.Tensor {
 // cancels is the share of the magnitudes below which the sum of a token's components is rounding noise.
 const cancels = 1e-5
 
-// warnCancelled warns of a text whose map has nothing but sums that cancel, as those of a derivative do before
-// a LayerNormalization.
+// warnCancelled warns of a text whose map has nothing but sums that cancel, as those of a derivative do
+// before a LayerNormalization.
 func (c Common) warnCancelled(e *stages.Env, i int, at planes) {
 	if c.Reduce != metric.Sum && c.Reduce != metric.AbsSum {
 		return
@@ -148,7 +148,7 @@ func (c Common) warnCancelled(e *stages.Env, i int, at planes) {
 		largest, magnitude = max(largest, math.Abs(sum)), max(magnitude, size)
 	}
 	if largest <= cancels*magnitude && magnitude > 0 {
-		e.WarnItem(i, "the components of each token sum to 0 but for rounding, as those of derivatives before "+
-			"a LayerNormalization do: reduce: sum-abs adds their magnitudes")
+		e.WarnItem(i, "the components of each token sum to 0 but for rounding, as those of derivatives "+
+			"before a LayerNormalization do: reduce: sum-abs adds their magnitudes")
 	}
 }

@@ -22,8 +22,8 @@ var textMethods = []struct {
 	{LeftIG, &LeftIGParams{tapped(), 5, 0.9, "mask"}},
 	{GuidedIG, &GuidedIGParams{tapped(), "paper", 10, 0.25, 0.02, "zero"}},
 	{DeepLIFT, &DeepLIFTParams{tapped(), "paper", "mask"}},
-	{LRPEpsilon, nil}, {LRPGamma, nil}, {LRPZPlus, nil}, {LRPAlphaBeta, nil}, {LRPComposite, nil}, {CLRP, nil},
-	{AbsLRP, nil}, {RAP, nil}, {CRAP, nil},
+	{LRPEpsilon, nil}, {LRPGamma, nil}, {LRPZPlus, nil}, {LRPAlphaBeta, nil}, {LRPComposite, nil},
+	{CLRP, nil}, {AbsLRP, nil}, {RAP, nil}, {CRAP, nil},
 	{RawAttention, nil}, {AttentionRollout, nil}, {TIBAV, nil},
 	{TIBAV, &TIBAVParams{Common: common(), Form: "full"}},
 	{TransitionAttention, &TransitionAttentionParams{common(), 3, 0}},
@@ -53,8 +53,10 @@ func TestTextsAlone(t *testing.T) {
 			back := stagetest.Run(t, m.stage, m.params, c.reversed(t)).Payloads["maps"]
 			slices.Reverse(back)
 			for i, b := range all {
-				if m, err := stages.DecodeTensor(b); err != nil || m.Undefined() > 0 || m.Len() != len(c.texts[i].IDs) {
-					t.Errorf("%s, text %d: %v, %d undefined values of %d", file, i, err, m.Undefined(), m.Len())
+				values, err := stages.DecodeTensor(b)
+				if err != nil || values.Undefined() > 0 || values.Len() != len(c.texts[i].IDs) {
+					t.Errorf("%s: %s, text %d: %v, %d undefined values of %d", file, m.stage.Name, i, err,
+						values.Undefined(), values.Len())
 				}
 				if !slices.Equal(b, back[i]) {
 					t.Errorf("%s: %s: the map of text %d differs in another order", file, m.stage.Name, i)

@@ -255,7 +255,8 @@ func TestDeepLIFTOfTexts(t *testing.T) {
 	for _, file := range stagetest.Sample(t, 3, floats) {
 		c := readText(t, file)
 		for _, baseline := range []string{"mask", "pad"} {
-			if network := texttest.Network(file); baseline == "pad" && (network == "roberta" || network == "mpnet") {
+			network := texttest.Network(file)
+			if baseline == "pad" && (network == "roberta" || network == "mpnet") {
 				continue // places are counted from tokens that aren't pads, and move
 			}
 			p := &DeepLIFTParams{tapped(), "paper", baseline}
@@ -279,7 +280,8 @@ func TestDeepLIFTOfTexts(t *testing.T) {
 // TestInnerLayersOfTexts holds maps at a value behind the embedding, and class activation maps at the final
 // layer against what derivatives and values there give.
 func TestInnerLayersOfTexts(t *testing.T) {
-	for _, file := range stagetest.Sample(t, 3, []string{"bert.trace", "distilbert.optimum", "roberta.dynamo"}) {
+	for _, file := range stagetest.Sample(t, 3,
+		[]string{"bert.trace", "distilbert.optimum", "roberta.dynamo"}) {
 		c := readText(t, file)
 		at := func(layer, reduce string) Tapped {
 			p := tapped()
@@ -397,7 +399,8 @@ func TestRefusedTexts(t *testing.T) {
 		},
 	} {
 		var bad *stages.FieldError
-		if err := try(); !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Hint, field+": mask") {
+		if err := try(); !errors.As(err, &bad) || bad.Field != field ||
+			!strings.Contains(bad.Hint, field+": mask") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

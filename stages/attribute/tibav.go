@@ -79,7 +79,7 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 		a.Explain(row, t)
 		return nil
 	}
-	return p.runAttention(ctx, e, n, a, explain, func(_, row int, a program.Attention) (stages.Tensor, error) {
+	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
 		switch p.Form {
 		case "full":
 			values, shape := a.Pixels(row)
@@ -96,7 +96,8 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 			rows = rows.times(a.Matrices(k, row), 1)
 		}
 		return p.patches(n, a, rows), nil
-	})
+	}
+	return p.runAttention(ctx, e, n, a, explain, newMap)
 }
 
 // glance returns the matrices that a form needs.

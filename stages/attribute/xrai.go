@@ -40,8 +40,9 @@ Regions", ICCV 2019.`,
 	Tolerance: pathTolerance,
 	Passes:    stages.Passes{Forward: "2 × steps", Backward: "2 × steps"},
 	Inputs: append(imageInputs("its regions are of pixels of similar colours: "+
-		"use attribute/integrated-gradients"), stages.Port{Name: "segments", Type: stages.Segments, Optional: true,
-		Doc: "segments to choose from, instead of Felzenszwalb's"}),
+		"use attribute/integrated-gradients"),
+		stages.Port{Name: "segments", Type: stages.Segments, Optional: true,
+			Doc: "segments to choose from, instead of Felzenszwalb's"}),
 	Defaults: XRAIParams{Common: xraiCommon(), Algorithm: "full", Steps: 100,
 		Scales: []float64{50, 100, 150, 250, 500, 1200}, MinSize: 150, Side: 224, Dilation: 5, MinPixels: 50},
 })

@@ -169,7 +169,8 @@ func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bo
 	if err := u.lower(); err != nil {
 		return nil, false, err
 	}
-	if g, err = onnx.NewGraph(u.model, u.types); err == nil && s.Text != nil && g.Shape(s.Text.Embedding) != nil {
+	g, err = onnx.NewGraph(u.model, u.types)
+	if err == nil && s.Text != nil && g.Shape(s.Text.Embedding) != nil {
 		g.Root = s.Text.Embedding
 	}
 	return g, u.measured, err
