@@ -72,19 +72,17 @@ type Fit struct {
 	Method string `json:"method"`
 	Fits   bool   `json:"fits"`
 	Why    string `json:"why,omitempty"` // why it doesn't fit; or a remark if it does
-	// Hides reports that it needs baseline: mask or pad for texts.
+	// Hides reports that for texts it needs a token that hides others, as Why says.
 	Hides bool `json:"hides,omitempty"`
 }
 
-// needsBaseline reports whether a stage refuses its baseline for texts.
-func needsBaseline(err error) bool {
+// refused returns which parameter a stage refuses for texts, as its default hides pixels, "" for none.
+func refused(err error) string {
 	var field *stages.FieldError
-	return errors.As(err, &field) && field.Field == "baseline"
-}
-
-// setBaseline sets the parameter baseline.
-func setBaseline(params any, baseline string) error {
-	return yaml.Unmarshal([]byte("baseline: "+baseline), params)
+	if errors.As(err, &field) && (field.Field == "baseline" || field.Field == "substrate") {
+		return field.Field
+	}
+	return ""
 }
 
 // Inspect inspects an ONNX file, and measures how the programs of some stages use these devices.
@@ -134,9 +132,9 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		f := Fit{Method: s.Name, Fits: true}
 		err := t.Unfit(ctx, s, p, func(string) bool { return false })
 		remark := ""
-		if t.Spec.Text != nil && needsBaseline(err) {
-			remark = "with baseline: mask or baseline: pad"
-			if err = setBaseline(p, "mask"); err == nil {
+		if field := refused(err); t.Spec.Text != nil && field != "" {
+			remark = fmt.Sprintf("with %s: mask or %[1]s: pad", field)
+			if err = yaml.Unmarshal([]byte(field+": mask"), p); err == nil {
 				err = t.Unfit(ctx, s, p, func(string) bool { return false })
 			}
 		}

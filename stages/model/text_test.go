@@ -282,6 +282,31 @@ func TestHides(t *testing.T) {
 	}
 }
 
+// TestSoftmaxOfJAX explains the logits before a softmax that subtracts the larger of their maximum and −∞: what
+// is left of the predicted class's logit is always 0, and has no gradient.
+func TestSoftmaxOfJAX(t *testing.T) {
+	needsRuntime(t)
+	n := newTextNet(ids("ids"))
+	mean := n.f.Op("ReduceMean", []string{n.f.Op("Gather", []string{n.table(20), "ids"})},
+		onnx.Attr{Name: "axes", Value: []int64{1}}, onnx.Attr{Name: "keepdims", Value: 0})
+	logits := n.f.Op("Add", []string{n.f.Op("MatMul", []string{mean, n.numbers("head", 4, 3)}),
+		n.numbers("bias", 3)})
+	last := onnx.Attr{Name: "axes", Value: []int64{1}}
+	most := n.f.Op("Max", []string{n.f.Floats("least", []float32{float32(math.Inf(-1))}, 1),
+		n.f.Op("ReduceMax", []string{logits}, last)})
+	powers := n.f.Op("Exp", []string{n.f.Op("Sub", []string{logits, most})})
+	n.f.OpTo("logits", "Div", []string{powers, n.f.Op("ReduceSum", []string{powers,
+		n.f.Ints("axis", []int64{1}, 1)})})
+	n.end(3)
+	got, err := n.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Output != logits || got.Spec.Probabilities {
+		t.Errorf("%s is explained, want %s", got.Spec.Output, logits)
+	}
+}
+
 // TestLongest finds the largest number of tokens by the table of positions, and refuses a larger one.
 func TestLongest(t *testing.T) {
 	needsRuntime(t)
