@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/model"
@@ -134,7 +133,9 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		remark := ""
 		if field := refused(err); t.Spec.Text != nil && field != "" {
 			remark = fmt.Sprintf("with %s: mask or %[1]s: pad", field)
-			if err = yaml.Unmarshal([]byte(field+": mask"), p); err == nil {
+			named := map[string]string{"baseline": "Baseline", "substrate": "Substrate"}[field]
+			if v := reflect.ValueOf(p).Elem().FieldByName(named); v.Kind() == reflect.String {
+				v.SetString("mask")
 				err = t.Unfit(ctx, s, p, func(string) bool { return false })
 			}
 		}
