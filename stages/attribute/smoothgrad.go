@@ -127,7 +127,9 @@ func (p SmoothGradParams) runNoise(ctx context.Context, e *stages.Env, n *progra
 		for k := 0; k < p.Samples; k += g.Batch {
 			rows := min(g.Batch, p.Samples-k)
 			for row := range rows {
-				next(ownTokens(e, i, n, g.Noise(row)))
+				own := ownTokens(e, i, n, g.Noise(row))
+				next(own)
+				clear(g.Noise(row)[len(own):]) // a longer text may have left its noise in the padding
 			}
 			if err := g.Run(ctx, weights[:rows]); err != nil {
 				return err

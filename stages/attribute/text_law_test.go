@@ -70,6 +70,25 @@ func TestTextsAlone(t *testing.T) {
 	}
 }
 
+// TestNoiseOfPadding checks that no noise of a longer text stays in the padding of a shorter one, where no
+// attention mask hides it.
+func TestNoiseOfPadding(t *testing.T) {
+	c := readText(t, "bytes.own")
+	for _, m := range textMethods {
+		if m.stage.Name != SmoothGrad.Name && m.stage.Name != VarGrad.Name {
+			continue
+		}
+		all := stagetest.Run(t, m.stage, m.params, c.in).Payloads["maps"]
+		back := stagetest.Run(t, m.stage, m.params, c.reversed(t)).Payloads["maps"]
+		slices.Reverse(back)
+		for i, b := range all {
+			if !slices.Equal(b, back[i]) {
+				t.Errorf("%s: the map of text %d differs in another order", m.stage.Name, i)
+			}
+		}
+	}
+}
+
 // reversed returns the inputs with the texts in reverse order.
 func (c textCase) reversed(t *testing.T) map[string][]stages.Data {
 	t.Helper()
