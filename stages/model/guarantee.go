@@ -66,13 +66,14 @@ type guarantees struct {
 	makers map[string]onnx.Node
 	shapes map[string][]int // of values that were measured, for one batch
 	fixed  map[string]*onnxpb.TensorProto
+	texts  bool // the model takes texts
 }
 
 // guaranteesOf derives the guarantees of all values of a model whose nodes are in order. shapes are the
 // known ones.
-func guaranteesOf(m *onnx.Model, shapes map[string][]int) *guarantees {
+func guaranteesOf(m *onnx.Model, shapes map[string][]int, texts bool) *guarantees {
 	all := &guarantees{map[string]guarantee{"": constant}, map[string]onnx.Node{}, shapes,
-		map[string]*onnxpb.TensorProto{}}
+		map[string]*onnxpb.TensorProto{}, texts}
 	for _, v := range m.Inputs() {
 		all.of[v.Name] = unbounded
 	}

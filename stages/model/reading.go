@@ -90,7 +90,7 @@ type reader struct {
 
 // read interprets a model whose Spec is complete except for output, classes and head.
 func (r *reader) read(outputs []output) (out reading, err error) {
-	r.all = guaranteesOf(r.m, nil)
+	r.all = guaranteesOf(r.m, nil, r.model.Spec.Text != nil)
 	if err := r.lookAt(outputs); err != nil {
 		return out, err
 	}
@@ -98,7 +98,7 @@ func (r *reader) read(outputs []output) (out reading, err error) {
 	for name, v := range r.seen {
 		shapes[name] = v.shape
 	}
-	r.all = guaranteesOf(r.m, shapes)
+	r.all = guaranteesOf(r.m, shapes, r.model.Spec.Text != nil)
 	var good []verdict
 	var failed error
 	for _, o := range outputs {
