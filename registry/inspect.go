@@ -159,7 +159,7 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("model") {
-		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" || t.Spec.Text != nil && ofGrids[s.Name] {
+		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" || ofOthers(t)[s.Name] {
 			continue
 		}
 		f := Fit{Method: s.Name, Fits: true}
@@ -175,8 +175,15 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	return out, nil
 }
 
-// ofGrids are the rewrites for grids of images.
-var ofGrids = map[string]bool{"model/difull": true, "model/dipart": true, "model/gridpg": true}
+// ofOthers returns the rewrites that aren't for models like this one: those for grids of images, or the one for
+// texts.
+func ofOthers(t *model.Trial) map[string]bool {
+	if t.Spec.Text != nil {
+		return map[string]bool{"model/difull": true, "model/dipart": true, "model/gridpg": true,
+			"model/shift": true}
+	}
+	return map[string]bool{"model/noise": true}
+}
 
 // tried are the stages whose programs are representative of experiments: a classification, a gradient, a
 // backward pass with rules, masked images, a curve. A model may support only some of them.
