@@ -175,8 +175,7 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	return out, nil
 }
 
-// ofOthers returns the rewrites that aren't for models like this one: those for grids of images, or the one for
-// texts.
+// ofOthers returns the rewrites that aren't for models like this one: those for images, or the one for texts.
 func ofOthers(t *model.Trial) map[string]bool {
 	if t.Spec.Text != nil {
 		return map[string]bool{"model/difull": true, "model/dipart": true, "model/gridpg": true,

@@ -117,8 +117,8 @@ type Port struct {
 	// explained class, must be equal if both do.
 	SameTarget string
 
-	// Texts marks an input of images that takes [Tokens] in their place, as images of one row and a column for
-	// each token. An experiment may call the input images then texts.
+	// Texts marks an input of images that takes [Tokens] in their place, as images of one row and a column
+	// for each token. An experiment may call the input images then texts.
 	Texts bool
 	// NotTexts, of an input of images that takes no texts, is why, and what to use: "tokens can't be blurred:
 	// use …".

@@ -37,16 +37,16 @@ func TestTextsAreWiredAsImages(t *testing.T) {
 }
 
 func TestTextsWhereImagesAre(t *testing.T) {
-	for in, want := range map[string]string{
-		"uses: attribute/reader, in: {model: model, texts: lines, images: lines}": "are one input of",
-		"uses: mosaic/grid, in: {images: lines}":                                  "no output of the type images",
-		"uses: mosaic/grid, in: {texts: lines}":                                   `has no input "texts"`,
-		"uses: attribute/reader, in: {model: model, texts: lines.labels}":         "takes images or tokens",
-		"uses: attribute/reader, in: {model: model}":                              "it takes images or tokens",
+	for _, c := range []struct{ in, want string }{
+		{"uses: attribute/reader, in: {model: model, texts: lines, images: lines}", "are one input of"},
+		{"uses: mosaic/grid, in: {images: lines}", "has no output of the type images"},
+		{"uses: mosaic/grid, in: {texts: lines}", `has no input "texts"`},
+		{"uses: attribute/reader, in: {model: model, texts: lines.labels}", "takes images or tokens"},
+		{"uses: attribute/reader, in: {model: model}", "it takes images or tokens"},
 	} {
-		ds := diagsOf(t, textsCatalog(), textsText+"  maps: {"+in+"}\npublish: [maps]\n", Overrides{})
-		if text := ds.Error(); !strings.Contains(text, want) {
-			t.Errorf("%s: no %q in\n%s", in, want, text)
+		ds := diagsOf(t, textsCatalog(), textsText+"  maps: {"+c.in+"}\npublish: [maps]\n", Overrides{})
+		if text := ds.Error(); !strings.Contains(text, c.want) {
+			t.Errorf("%s: no %q in\n%s", c.in, c.want, text)
 		}
 	}
 }

@@ -91,8 +91,8 @@ func (p *CellMaps) setText(c indexedCell, of func(i int) *Payloads) {
 	p.Words = of(*c.Words)
 	for _, curve := range c.Curves {
 		if of(curve.Curves) != nil && of(curve.Ranks) != nil {
-			p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order, Responses: curve.Responses,
-				Ranks: of(curve.Ranks), Values: of(curve.Curves)})
+			p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order,
+				Responses: curve.Responses, Ranks: of(curve.Ranks), Values: of(curve.Curves)})
 		}
 	}
 }

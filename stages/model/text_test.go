@@ -282,8 +282,8 @@ func TestHides(t *testing.T) {
 	}
 }
 
-// TestSoftmaxOfJAX explains the logits before a softmax that subtracts the larger of their maximum and −∞: what
-// is left of the predicted class's logit is always 0, and has no gradient.
+// TestSoftmaxOfJAX explains the logits before a softmax that subtracts the larger of their maximum and −∞:
+// what is left of the predicted class's logit is always 0, and has no gradient.
 func TestSoftmaxOfJAX(t *testing.T) {
 	needsRuntime(t)
 	n := newTextNet(ids("ids"))

@@ -178,6 +178,7 @@ func newWorld(t *testing.T) *world {
 	w.ports["model/noise model"] = w.value(t, "model/onnx")
 	w.params["model/onnx"]["path"] = net
 	w.removeTokens()
+	w.writeTexts(t)
 	shapes := w.run(t, w.stage(t, "dataset/shapes"), nil)
 	for _, port := range w.stage(t, "dataset/shapes").Outputs {
 		w.given[port.Type] = shapes.data(port.Name)
@@ -293,6 +294,26 @@ func (w *world) replaceSubsets(t *testing.T) {
 		}
 	}
 	w.params["perturb/subset"] = map[string]any{"samples": 10}
+}
+
+// writeTexts gives texts of five tokens, their maps and rationales to what shows them.
+func (w *world) writeTexts(t *testing.T) {
+	words := stages.Words{Text: "née אב ok", Tokens: []string{"[CLS]", "né", "##e", "אב", "ok"},
+		Offsets: [][2]int{{0, 0}, {0, 2}, {2, 3}, {4, 6}, {7, 9}},
+		Special: []bool{true, false, false, false, false}}
+	text, err := words.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var maps [][]byte
+	for k := range count {
+		values := []float32{1, 0.5, -0.25, float32(k) / 8, 0}
+		maps = append(maps, stages.NewTensor(values, 1, len(values)).Encode())
+	}
+	mask := stages.NewTensor([]uint8{stages.Ignored, 1, 1, 0, 0}, 1, 5).Encode()
+	w.ports["report/text words"] = stagetest.Items(nil, slices.Repeat([][]byte{text}, count)...)
+	w.ports["report/text maps"] = stagetest.Items(nil, maps...)
+	w.ports["report/text masks"] = stagetest.Items(nil, slices.Repeat([][]byte{mask}, count)...)
 }
 
 // removeTokens gives curves of two texts to what reads them: responses, and how many tokens have changed.

@@ -36,7 +36,8 @@ func TestTextIsFilledUp(t *testing.T) {
 	}
 	hidden := make([]float32, len(dst))
 	tokens.Hidden(8, dst, hidden)
-	if want := []float32{2, 8, 8, 7, 7}; !slices.Equal(hidden[:5], want) || !slices.Equal(hidden[5:], dst[5:]) {
+	want = append([]float32{2, 8, 8}, dst[3:]...)
+	if !slices.Equal(hidden, want) {
 		t.Errorf("hidden: %v, want the ids %v", hidden, want)
 	}
 }
