@@ -20,7 +20,7 @@ type Models struct {
 	Remarks   []string // remarks for users about stages on models that they fit
 
 	loaded   map[string]*loaded
-	reported map[string]bool // images and models whose different sizes were reported
+	reported map[string]bool // images and models that don't fit and were reported
 }
 
 // A loaded model, and the results of trying stages on it.
@@ -96,7 +96,7 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 			continue // its own stage reports the error
 		}
 		m.remark(u.mislabelled(x.trial, w.From.Name))
-		images, err := u.oversized(x.trial)
+		images, err := u.misfit(x.trial)
 		if err == nil {
 			err = m.try(ctx, x, u, w.From.Name)
 		} else if pair := images + "\x00" + w.From.Name; m.reported[pair] {
@@ -231,15 +231,24 @@ func (u Use) mislabelled(t *model.Trial, name string) string {
 	return ""
 }
 
-// oversized returns the images that don't have the model's size, if their size is known, and the error.
-func (u Use) oversized(t *model.Trial) (images string, err error) {
+// misfit returns the images that aren't of the kind and the size that the model takes, as far as that is known,
+// and the error.
+func (u Use) misfit(t *model.Trial) (images string, err error) {
 	for _, w := range u.wires(stages.Images) {
+		name, texts := w.From.Name, t.Spec.Text != nil
+		if p := w.From.Stage.Output(w.Port); p != nil && (p.Type == stages.Tokens) != texts {
+			if texts {
+				return name, fmt.Errorf("%s has images, and the model takes texts: dataset/text or "+
+					"dataset/tokens has them", name)
+			}
+			return name, fmt.Errorf("%s has texts, and the model takes images", name)
+		}
 		height, okH := w.fact("height")
 		width, okW := w.fact("width")
 		if okH && okW && (height != t.Spec.Height || width != t.Spec.Width) {
 			const text = "the images of %s have %d×%d pixels, and the model takes %d×%d: the data set's " +
 				"size or crop makes others, and a model that takes any has the parameter size"
-			return w.From.Name, fmt.Errorf(text, w.From.Name, height, width, t.Spec.Height, t.Spec.Width)
+			return name, fmt.Errorf(text, name, height, width, t.Spec.Height, t.Spec.Width)
 		}
 	}
 	return "", nil

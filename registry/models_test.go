@@ -34,6 +34,36 @@ func use[P any](s *stages.Stage, change func(*P), wires map[string]Wire) Use {
 		}}
 }
 
+// TestTextsForImages checks that texts are refused for models of images, and images for those of texts.
+func TestTextsForImages(t *testing.T) {
+	if _, err := ort.Default(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	net := func(path string) Wire {
+		return Wire{use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/" + path }, nil), "model"}
+	}
+	images := Wire{use[dataset.ShapesParams](&dataset.Shapes, nil, nil), "images"}
+	texts := Wire{use(&dataset.Text, func(p *dataset.TextParams) {
+		p.Path, p.Tokenizer = "../experiments/text/reviews.csv", "../experiments/text/tokenizer.json"
+	}, nil), "tokens"}
+	for _, tt := range []struct {
+		model, images Wire
+		want          string
+	}{
+		{net("text/reviews.onnx"), texts, ""},
+		{net("text/reviews.onnx"), images, "the-shapes has images, and the model takes texts"},
+		{net("quickstart/vgg.onnx"), images, ""},
+		{net("quickstart/vgg.onnx"), texts, "the-text has texts, and the model takes images"},
+	} {
+		var m Models
+		err := m.Unfit(t.Context(), use[model.PredictParams](&model.Predict, nil,
+			map[string]Wire{"model": tt.model, "images": tt.images}))
+		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %q", err, tt.want)
+		}
+	}
+}
+
 // TestUnfit holds that stages are refused for models that they don't fit, with the
 // parameters they have, and for no others; and that the error is of the parameter.
 func TestUnfit(t *testing.T) {

@@ -3,6 +3,7 @@ package model_test
 import (
 	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -94,6 +95,19 @@ func TestNoiseNeedsTexts(t *testing.T) {
 	if _, err := stagetest.Try(model.Noise, model.Noise.NewParams(),
 		map[string][]stages.Data{"model": {m}}); err == nil {
 		t.Error("a model of images gets noise")
+	}
+}
+
+// TestTextsHaveNoPixels checks that what cuts images into cells, or shifts their values, refuses models of texts.
+func TestTextsHaveNoPixels(t *testing.T) {
+	for _, file := range []string{"bert.trace", "bag.own", "bytes.own"} {
+		m := modeltest.Model(t, model.ONNXParams{Path: texttest.Path(t, file)})
+		for _, s := range []stages.Stage{model.Shift, model.GridPG, model.DiFull, model.DiPart} {
+			_, err := stagetest.Try(s, s.NewParams(), map[string][]stages.Data{"model": {m}})
+			if err == nil || !strings.Contains(err.Error(), "the model takes texts") {
+				t.Errorf("%s: %s: %v", file, s.Name, err)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package variant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,9 +30,20 @@ func (c Cells) spec(base modelfile.Spec, g *onnx.Graph) modelfile.Spec {
 	return s
 }
 
+// fits returns an error for a base of which no grids can be made.
+func (c Cells) fits(base lower.Source) error {
+	if base.Spec.Text != nil {
+		return errors.New("the model takes texts, and the cells of a grid are images")
+	}
+	return nil
+}
+
 // headed returns the specification of a model with a head for every cell, which takes cells as batches, and
 // the graph of the base.
 func (c Cells) headed(base lower.Source) (modelfile.Spec, *onnx.Graph, error) {
+	if err := c.fits(base); err != nil {
+		return modelfile.Spec{}, nil, err
+	}
 	g, _, err := graphOf(base, 0)
 	if err != nil {
 		return modelfile.Spec{}, nil, err

@@ -20,6 +20,9 @@ func (GridPG) Name() string { return "model/gridpg" }
 
 // Spec returns the specification of the model for grids.
 func (p GridPG) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
+	if err := p.fits(base); err != nil {
+		return modelfile.Spec{}, err
+	}
 	g, _, err := graphOf(base, 0)
 	if err != nil {
 		return modelfile.Spec{}, err
