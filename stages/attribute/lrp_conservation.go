@@ -3,6 +3,7 @@ package attribute
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -42,19 +43,6 @@ meet, relevance is in all of them. Bach et al., PLOS ONE 2015.`,
 })
 
 func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.Env) error {
-	n, err := program.Load(e)
-	if err != nil {
-		return err
-	}
-	q, err := p.question(ctx, e, n, p.named(n, p.Rules, p.FirstLayer).Policy())
-	if err != nil {
-		return err
-	}
-	q.Start = p.start()
-	a, err := n.Audit(ctx, e.Slot, q)
-	if err != nil {
-		return err
-	}
 	if count := len(e.Ports["images"]); count != 1 {
 		return fmt.Errorf("port images has the images of %d cells; this stage takes one", count)
 	}
@@ -63,6 +51,7 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 	if err != nil {
 		return err
 	}
+	audits := map[int]audit{} // by the net's width: texts run by their lengths
 	var sums []program.Account
 	for i := range images.Len() {
 		item, err := images.At(i)
@@ -73,8 +62,12 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		if err != nil {
 			return err
 		}
+		a, err := p.audit(ctx, one, audits)
+		if err != nil {
+			return err
+		}
 		group := passGroup{a.Gradient, []backwardPass{{Common: p.Common}}}
-		if err := group.put(one, 0, n, 0); err != nil {
+		if err := group.put(one, 0, a.net, 0); err != nil {
 			return fmt.Errorf("item %q: %w", item.ID, err)
 		}
 		if err := a.Run(ctx); err != nil {
@@ -83,9 +76,14 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 		accounts := a.Accounts()
 		if sums == nil {
 			sums = make([]program.Account, len(accounts))
+			for k, at := range accounts {
+				sums[k].Node, sums[k].Op = at.Node, at.Op
+			}
+		}
+		if !slices.EqualFunc(sums, accounts, sameNode) {
+			return fmt.Errorf("item %q: the model has other nodes for its text than for those before", item.ID)
 		}
 		for k, at := range accounts {
-			sums[k].Node, sums[k].Op = at.Node, at.Op
 			sums[k].Arrives += at.Arrives
 			sums[k].Leaves += at.Leaves
 			sums[k].Constants += at.Constants
@@ -95,6 +93,32 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 	e.Set("table", accountsTable(sums, images.Len()).Encode())
 	return nil
 }
+
+// An audit accounts for the relevance of images of a net.
+type audit struct {
+	program.Audit
+	net *program.Net
+}
+
+// audit returns the audit for the only image, or text, of e.
+func (p LRPConservationParams) audit(ctx context.Context, e *stages.Env, made map[int]audit) (a audit, err error) {
+	if a.net, err = program.Load(e); err != nil {
+		return a, err
+	}
+	if known, ok := made[a.net.Width]; ok {
+		return known, nil
+	}
+	q, err := p.question(ctx, e, a.net, p.named(a.net, p.Rules, p.FirstLayer).Policy())
+	if err != nil {
+		return a, err
+	}
+	q.Start = p.start()
+	a.Audit, err = a.net.Audit(ctx, e.Slot, q)
+	made[a.net.Width] = a
+	return a, err
+}
+
+func sameNode(a, b program.Account) bool { return a.Node == b.Node && a.Op == b.Op }
 
 // accountsTable returns the means of sums over images.
 func accountsTable(sums []program.Account, images int) stages.Table {

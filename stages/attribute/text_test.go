@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -402,6 +403,31 @@ func TestRefusedTexts(t *testing.T) {
 		if err := try(); !errors.As(err, &bad) || bad.Field != field ||
 			!strings.Contains(bad.Hint, field+": mask") {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestLRPConservationOfTexts checks that what reaches the embedding is what the maps sum to, on the average over
+// texts of several lengths.
+func TestLRPConservationOfTexts(t *testing.T) {
+	for _, file := range []string{"bert.trace", "distilbert.optimum", "roberta.optimum", "electra.dynamo",
+		"deberta.optimum", "bag.own"} {
+		c := readText(t, file)
+		var table stages.Table
+		payload := stagetest.Run(t, LRPConservation, LRPConservation.NewParams(), c.in).Payloads["table"][0]
+		if err := json.Unmarshal(payload, &table); err != nil {
+			t.Fatal(err)
+		}
+		sum, size := 0.0, 0.0
+		for _, m := range mapsOf(t, LRPEpsilon, LRPEpsilon.NewParams(), c.in) {
+			for _, v := range m {
+				sum += v / float64(len(c.texts))
+				size += math.Abs(v) / float64(len(c.texts))
+			}
+		}
+		last := table.Rows[len(table.Rows)-1]
+		if got := float64(last.Numbers[1]); size == 0 || !(math.Abs(got-sum) <= 1e-4*size) {
+			t.Errorf("%s: %v reaches the embedding at %v, the maps sum to %v", file, got, last.Keys, sum)
 		}
 	}
 }

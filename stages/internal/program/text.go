@@ -123,7 +123,8 @@ func Shared(run func(ctx context.Context, parts []stages.Part) error) stages.Sha
 func byLength(ctx context.Context, parts []stages.Part,
 	run func(ctx context.Context, parts []stages.Part) error) error {
 	e := parts[0].Env
-	if p := e.Stage.Input("images"); p == nil || !p.Texts || !e.Wired("model") {
+	if p := e.Stage.Input("images"); p == nil || !p.Texts || !e.Wired("model") ||
+		e.Stage.Relation == stages.Whole { // its items aren't calls: it splits them itself
 		return run(ctx, parts)
 	}
 	n, err := LoadNet(e.Slot, e.Ports["model"][0])
