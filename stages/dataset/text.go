@@ -75,7 +75,7 @@ from 0 (a line break in CSV is one). A token that overlaps a span is in the mask
 		Rationale: textfile.Usual.Rationale, ID: textfile.Usual.ID, TextChoice: TextChoice{Corrupt: "fail"}},
 	Sources: func(p TextParams, _ []string) (sources []stages.Source, err error) {
 		err = p.opened(func(s *textSet, t *wordpiece.Tokenizer) (err error) {
-			sources, err = s.sources(t.Digest)
+			sources, err = s.sources(s.shared(t.Digest.String()))
 			return err
 		})
 		return sources, err
@@ -169,7 +169,7 @@ func factsOfTokens(pad, mask, vocabulary int) stages.Facts {
 
 func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 	return p.opened(func(s *textSet, t *wordpiece.Tokenizer) error {
-		return s.read(ctx, e, t.Digest, func(i int, r *textfile.Record) error {
+		return s.read(ctx, e, s.shared(t.Digest.String()), func(i int, r *textfile.Record) error {
 			tokens, cut := t.Encode(r.Text, p.Length)
 			if len(tokens) < t.Least() {
 				const none = "the tokeniser finds no token in its text"

@@ -149,7 +149,7 @@ func TestNotesOfTexts(t *testing.T) {
 	}{
 		"a text":           {"bad", "film", []bool{false, true}},
 		"a label's number": {`"x"`, `"z"`, []bool{true, true}},
-		"a label's name":   {`"x"`, `"w"`, []bool{false, false}},
+		"a label's name":   {`"x"`, `"w"`, []bool{true, true}}, // which the facts have
 		"a rationale":      {`"good",`, `"good", "rationale": [[0, 1]],`, []bool{true, false}},
 		"another field":    {`"good",`, `"good", "stars": 4, "id": "first",`, []bool{false, false}},
 		"spaces":           {`"good",`, ` "good" , `, []bool{false, false}},

@@ -85,6 +85,12 @@ func (s *textSet) numberLabels() (err error) {
 	return nil
 }
 
+// shared returns the digest of what all texts share besides their records: the classes, and what makes the tokens
+// and their facts. The file has it, not the parameters, and a stored result is of one.
+func (s *textSet) shared(tokens string) stages.Digest {
+	return stages.Sum(fmt.Appendf(nil, "%q %q", s.classes, tokens))
+}
+
 // sources lists the chosen texts. A source has no file: its note has the digest of its own record and of what
 // all share, so that a changed line changes one item.
 func (s *textSet) sources(shared stages.Digest) ([]stages.Source, error) {

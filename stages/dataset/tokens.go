@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/textfile"
@@ -56,27 +57,21 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 	Defaults: TokensParams{TextChoice: TextChoice{Corrupt: "fail"}},
 	Sources: func(p TokensParams, _ []string) (sources []stages.Source, err error) {
 		err = p.opened(func(s *textSet) (err error) {
-			sources, err = s.sources(stages.Digest{})
+			sources, err = s.sources(s.shared(fmt.Sprint(headerFacts(s))))
 			return err
 		})
 		return sources, err
 	},
 	Facts: func(p TokensParams, _ map[string]stages.Facts) (facts map[string]stages.Facts, err error) {
 		err = p.opened(func(s *textSet) error {
-			or := func(n *int) int {
-				if n == nil {
-					return -1
-				}
-				return *n
-			}
-			facts = s.facts(factsOfTokens(or(s.Header.Pad), or(s.Header.Mask), or(s.Header.Vocabulary)))
+			facts = s.facts(headerFacts(s))
 			return nil
 		})
 		return facts, err
 	},
 	Run: func(ctx context.Context, p TokensParams, e *stages.Env) error {
 		return p.opened(func(s *textSet) error {
-			return s.read(ctx, e, stages.Digest{}, func(i int, r *textfile.Record) error {
+			return s.read(ctx, e, s.shared(fmt.Sprint(headerFacts(s))), func(i int, r *textfile.Record) error {
 				if n := r.Tokens.Padding; n > 0 {
 					e.WarnItem(i, "%d of its %d tokens are left out: its mask hides them", n,
 						n+len(r.Tokens.IDs))
@@ -87,6 +82,17 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 	},
 	Hooks: func(p TokensParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Remarks: p.remarks} },
 })
+
+// headerFacts returns the facts of tokens that the file's first line has.
+func headerFacts(s *textSet) stages.Facts {
+	or := func(n *int) int {
+		if n == nil {
+			return -1
+		}
+		return *n
+	}
+	return factsOfTokens(or(s.Header.Pad), or(s.Header.Mask), or(s.Header.Vocabulary))
+}
 
 func (p TokensParams) lacks(port string, _ func(string) bool) (lacks error) {
 	_ = p.opened(func(s *textSet) error { // an error is one of the sources, too

@@ -67,6 +67,27 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestNotesOfTokens checks that a file's first line is in the notes of all texts, as far as their facts have it.
+func TestNotesOfTokens(t *testing.T) {
+	const head = `{"pad": 1, "mask": 50, "vocabulary": 100, "tokenizer": "x"}`
+	content := head + "\n" + arabic + "\n" + strings.Replace(arabic, "LABEL_1", "LABEL_0", 1) + "\n"
+	_, notes := sourcesOf(t, Tokens, tokensFile(t, content))
+	for _, c := range []struct {
+		from, to string
+		moves    bool
+	}{
+		{`"pad": 1`, `"pad": 2`, true}, {`"mask": 50`, `"mask": 51`, true}, {`"mask": 50, `, ``, true},
+		{`"vocabulary": 100`, `"vocabulary": 101`, true}, {`"tokenizer": "x"`, `"tokenizer": "y"`, false},
+	} {
+		_, now := sourcesOf(t, Tokens, tokensFile(t, strings.Replace(content, c.from, c.to, 1)))
+		for i := range notes {
+			if (now[i] != notes[i]) != c.moves {
+				t.Errorf("%s: text %d: %q, was %q", c.to, i, now[i], notes[i])
+			}
+		}
+	}
+}
+
 func TestTokensErrors(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"no ids":     {`"ids": [0, 9, 8, 2, 1, 1], `, "", "tokens.jsonl:1: there are no ids"},
