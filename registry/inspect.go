@@ -129,14 +129,14 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		}
 		p := s.NewParams()
 		f := Fit{Method: s.Name, Fits: true}
-		err := t.Unfit(ctx, s, p, func(string) bool { return false })
+		err := t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
 		remark := ""
 		if field := refused(err); t.Spec.Text != nil && field != "" {
 			remark = fmt.Sprintf("with %s: mask or %[1]s: pad", field)
 			named := map[string]string{"baseline": "Baseline", "substrate": "Substrate"}[field]
 			if v := reflect.ValueOf(p).Elem().FieldByName(named); v.Kind() == reflect.String {
 				v.SetString("mask")
-				err = t.Unfit(ctx, s, p, func(string) bool { return false })
+				err = t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
 			}
 		}
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {

@@ -178,10 +178,12 @@ func (m *Models) try(ctx context.Context, x *loaded, u Use, name string) error {
 	for _, port := range u.Stage.Inputs {
 		key += strconv.FormatBool(wired(port.Name))
 	}
+	texts := u.textFacts()
+	key += fmt.Sprint(texts)
 	if err, ok := x.unfits[key]; ok {
 		return err
 	}
-	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired)
+	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired, texts)
 	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return nil
 	}
@@ -219,6 +221,17 @@ func (x *loaded) shorten(stage string, err error) error {
 	return err
 }
 
+// textFacts returns what is known of the texts on the port images before their stage runs; nil if nothing is,
+// or if they are images.
+func (u Use) textFacts() stages.Facts {
+	for _, w := range u.Wired("images") {
+		if p := w.From.Stage.Output(w.Port); p != nil && p.Type == stages.Tokens {
+			return w.From.facts()[w.Port]
+		}
+	}
+	return nil
+}
+
 // mislabelled returns a remark if the wired labels are of more classes than the model has. It isn't an
 // error: perhaps no image has such a label.
 func (u Use) mislabelled(t *model.Trial, name string) string {
@@ -231,8 +244,8 @@ func (u Use) mislabelled(t *model.Trial, name string) string {
 	return ""
 }
 
-// misfit returns the images that aren't of the kind and the size that the model takes, as far as that is known,
-// and the error.
+// misfit returns the images that aren't of the kind and the size that the model takes, if these are known, and
+// the error.
 func (u Use) misfit(t *model.Trial) (images string, err error) {
 	for _, w := range u.wires(stages.Images) {
 		name, texts := w.From.Name, t.Spec.Text != nil

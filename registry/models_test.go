@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +42,8 @@ func TestTextsForImages(t *testing.T) {
 		stagetest.Lacks(t, err.Error())
 	}
 	net := func(path string) Wire {
-		return Wire{use(&model.ONNX, func(p *model.ONNXParams) { p.Path = "../experiments/" + path }, nil), "model"}
+		change := func(p *model.ONNXParams) { p.Path = "../experiments/" + path }
+		return Wire{use(&model.ONNX, change, nil), "model"}
 	}
 	images := Wire{use[dataset.ShapesParams](&dataset.Shapes, nil, nil), "images"}
 	texts := Wire{use(&dataset.Text, func(p *dataset.TextParams) {
@@ -60,6 +63,39 @@ func TestTextsForImages(t *testing.T) {
 			map[string]Wire{"model": tt.model, "images": tt.images}))
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)
+		}
+	}
+}
+
+// TestHiddenTextsAreKnown checks that a token that hides others is refused where the data set names none, or
+// one that the model doesn't know, and texts of another tokeniser; before anything runs.
+func TestHiddenTextsAreKnown(t *testing.T) {
+	if _, err := ort.Default(); err != nil {
+		stagetest.Lacks(t, err.Error())
+	}
+	reviews := func(p *model.ONNXParams) { p.Path = "../experiments/text/reviews.onnx" }
+	net := Wire{use(&model.ONNX, reviews, nil), "model"}
+	for _, tt := range []struct{ head, field, want string }{
+		{`{"pad": 0, "mask": 4}`, "", ""},
+		{`{"pad": 0}`, "baseline", "names no mask token"},
+		{`{"mask": 1000000}`, "baseline", "whose id is 1000000 by the data set"},
+		{`{"vocabulary": 1000000}`, "", "it has another tokeniser"},
+	} {
+		path := filepath.Join(t.TempDir(), "tokens.jsonl")
+		const text = `{"text": "good", "ids": [2, 9, 3], "tokens": ["[CLS]", "good", "[SEP]"], ` +
+			`"offsets": [[0, 0], [0, 4], [0, 0]], "special": [1, 0, 1]}`
+		if err := os.WriteFile(path, []byte(tt.head+"\n"+text+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		texts := use(&dataset.Tokens, func(p *dataset.TokensParams) { p.Path = path }, nil)
+		var m Models
+		err := m.Unfit(t.Context(), use(&attribute.IntegratedGradients,
+			func(p *attribute.IntegratedGradientsParams) { p.Baseline = "mask" },
+			map[string]Wire{"model": net, "images": {texts, "tokens"}}))
+		var of *stages.FieldError
+		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) ||
+			errors.As(err, &of) != (tt.field != "") || of != nil && of.Field != tt.field {
+			t.Errorf("%s: %v, want %q", tt.head, err, tt.want)
 		}
 	}
 }
@@ -279,27 +315,32 @@ func TestEveryUserOfModels(t *testing.T) {
 			return fmt.Errorf("it ran")
 		}
 		if err := trial.Unfit(t.Context(), &probe, s.NewParams(),
-			func(string) bool { return true }); err == nil || !ran {
+			func(string) bool { return true }, nil); err == nil || !ran {
 			t.Errorf("%s isn't tried: %v", s.Name, err)
 		}
 	}
 }
 
-// Every stage that takes a model can be tried on one with all its inputs wired, and answers without a panic.
+// Every stage that takes a model can be tried on one of images and one of texts with all its inputs wired,
+// and answers without a panic.
 func TestEveryStageCanBeTried(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path = "../experiments/quickstart/vgg.onnx"
-	trial, err := model.NewTrial(t.Context(), *p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer trial.Close()
-	for _, s := range Builtin().Family("") {
-		if err := trial.Unfit(t.Context(), s, s.NewParams(),
-			func(string) bool { return true }); err != nil && strings.Contains(err.Error(), "bug") {
+	for _, path := range []string{"quickstart/vgg.onnx", "text/reviews.onnx"} {
+		p := model.ONNX.NewParams().(*model.ONNXParams)
+		p.Path = "../experiments/" + path
+		trial, err := model.NewTrial(t.Context(), *p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range Builtin().Family("") {
+			if err := trial.Unfit(t.Context(), s, s.NewParams(), func(string) bool { return true },
+				nil); err != nil && strings.Contains(err.Error(), "bug") {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		if err := trial.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -81,7 +81,8 @@ func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.
 			}
 		}
 		if !slices.EqualFunc(sums, accounts, sameNode) {
-			return fmt.Errorf("item %q: the model has other nodes for its text than for those before", item.ID)
+			return fmt.Errorf("item %q: the model has other nodes for its text than for those before",
+				item.ID)
 		}
 		for k, at := range accounts {
 			sums[k].Arrives += at.Arrives
@@ -101,7 +102,8 @@ type audit struct {
 }
 
 // audit returns the audit for the only image, or text, of e.
-func (p LRPConservationParams) audit(ctx context.Context, e *stages.Env, made map[int]audit) (a audit, err error) {
+func (p LRPConservationParams) audit(ctx context.Context, e *stages.Env,
+	made map[int]audit) (a audit, err error) {
 	if a.net, err = program.Load(e); err != nil {
 		return a, err
 	}

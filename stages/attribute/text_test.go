@@ -407,8 +407,8 @@ func TestRefusedTexts(t *testing.T) {
 	}
 }
 
-// TestLRPConservationOfTexts checks that what reaches the embedding is what the maps sum to, on the average over
-// texts of several lengths.
+// TestLRPConservationOfTexts checks that what reaches the embedding is what the maps sum to, on the average
+// over texts of several lengths.
 func TestLRPConservationOfTexts(t *testing.T) {
 	for _, file := range []string{"bert.trace", "distilbert.optimum", "roberta.optimum", "electra.dynamo",
 		"deberta.optimum", "bag.own"} {

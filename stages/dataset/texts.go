@@ -85,8 +85,8 @@ func (s *textSet) numberLabels() (err error) {
 	return nil
 }
 
-// shared returns the digest of what all texts share besides their records: the classes, and what makes the tokens
-// and their facts. The file has it, not the parameters, and a stored result is of one.
+// shared returns the digest of what all texts share besides their records: the names of the classes, and what
+// tokens and their facts are made by. Files have it, and parameters don't.
 func (s *textSet) shared(tokens string) stages.Digest {
 	return stages.Sum(fmt.Appendf(nil, "%q %q", s.classes, tokens))
 }

@@ -57,21 +57,22 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 	Defaults: TokensParams{TextChoice: TextChoice{Corrupt: "fail"}},
 	Sources: func(p TokensParams, _ []string) (sources []stages.Source, err error) {
 		err = p.opened(func(s *textSet) (err error) {
-			sources, err = s.sources(s.shared(fmt.Sprint(headerFacts(s))))
+			sources, err = s.sources(s.shared(fmt.Sprint(s.headerFacts())))
 			return err
 		})
 		return sources, err
 	},
 	Facts: func(p TokensParams, _ map[string]stages.Facts) (facts map[string]stages.Facts, err error) {
 		err = p.opened(func(s *textSet) error {
-			facts = s.facts(headerFacts(s))
+			facts = s.facts(s.headerFacts())
 			return nil
 		})
 		return facts, err
 	},
 	Run: func(ctx context.Context, p TokensParams, e *stages.Env) error {
 		return p.opened(func(s *textSet) error {
-			return s.read(ctx, e, s.shared(fmt.Sprint(headerFacts(s))), func(i int, r *textfile.Record) error {
+			shared := s.shared(fmt.Sprint(s.headerFacts()))
+			return s.read(ctx, e, shared, func(i int, r *textfile.Record) error {
 				if n := r.Tokens.Padding; n > 0 {
 					e.WarnItem(i, "%d of its %d tokens are left out: its mask hides them", n,
 						n+len(r.Tokens.IDs))
@@ -84,7 +85,7 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 })
 
 // headerFacts returns the facts of tokens that the file's first line has.
-func headerFacts(s *textSet) stages.Facts {
+func (s *textSet) headerFacts() stages.Facts {
 	or := func(n *int) int {
 		if n == nil {
 			return -1

@@ -67,7 +67,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNotesOfTokens checks that a file's first line is in the notes of all texts, as far as their facts have it.
+// TestNotesOfTokens checks that a file's first line is in the notes of all texts, where their facts
+// have it.
 func TestNotesOfTokens(t *testing.T) {
 	const head = `{"pad": 1, "mask": 50, "vocabulary": 100, "tokenizer": "x"}`
 	content := head + "\n" + arabic + "\n" + strings.Replace(arabic, "LABEL_1", "LABEL_0", 1) + "\n"

@@ -98,7 +98,8 @@ func TestNoiseNeedsTexts(t *testing.T) {
 	}
 }
 
-// TestTextsHaveNoPixels checks that what cuts images into cells, or shifts their values, refuses models of texts.
+// TestTextsHaveNoPixels checks that what cuts images into cells, or shifts their values, refuses models of
+// texts.
 func TestTextsHaveNoPixels(t *testing.T) {
 	for _, file := range []string{"bert.trace", "bag.own", "bytes.own"} {
 		m := modeltest.Model(t, model.ONNXParams{Path: texttest.Path(t, file)})

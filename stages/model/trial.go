@@ -77,9 +77,10 @@ func trialOn(m modelfile.Model, base *stages.Data) (*Trial, error) {
 
 // Unfit returns why a stage with these parameters can't work on the model; nil if it can or isn't part of a
 // trial. wired reports which optional ports are connected.
-func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool) error {
+func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool,
+	texts stages.Facts) error {
 	err := t.slot.Rehearse(ctx, s, params,
-		program.Subject{Spec: t.Spec, Model: t.model}, wired)
+		program.Subject{Spec: t.Spec, Model: t.model, Texts: texts}, wired)
 	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}

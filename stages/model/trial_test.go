@@ -86,7 +86,8 @@ func TestTrial(t *testing.T) {
 		said := ""
 		for name, s := range methods {
 			params := s.NewParams()
-			tried := trial.Unfit(t.Context(), s, params, func(port string) bool { return in[port] != nil })
+			wired := func(port string) bool { return in[port] != nil }
+			tried := trial.Unfit(t.Context(), s, params, wired, nil)
 			wired := map[string][]stages.Data{}
 			for port, d := range in {
 				if s.Input(port) != nil {

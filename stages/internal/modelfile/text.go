@@ -121,13 +121,17 @@ func (s Spec) text(t stages.Tensor, dst []float32) error {
 	n, width := tokens.Len(), s.Width
 	switch {
 	case n > width:
-		return fmt.Errorf("a text of %d tokens is longer than the model's %d: give the data set length: "+
-			"%[2]d", n, width)
+		return fmt.Errorf("a text of %d tokens is longer than the model's %d: dataset/text cuts texts by "+
+			"length: %[2]d, and the command that writes tokens by --length %[2]d", n, width)
 	case n < width && s.Text.Fixed && !s.Text.Attention && s.Text.Pad < 0:
 		return fmt.Errorf("a text of %d tokens must be filled up to the model's %d, and the data set names "+
 			"no token that does so", n, width)
 	}
 	clear(dst)
+	if n < width && s.Text.Pad >= 0 && !s.Text.Knows(s.Text.Pad) {
+		return fmt.Errorf("the token that fills up has the id %d by the data set, and the model knows the "+
+			"ids from 0 to %d", s.Text.Pad, s.Text.Vocabulary-1)
+	}
 	for i := range width {
 		if i >= n {
 			dst[TextIDs*width+i] = float32(max(0, s.Text.Pad))
@@ -143,9 +147,14 @@ func (s Spec) text(t stages.Tensor, dst []float32) error {
 	return nil
 }
 
+// Knows reports whether the model may have a vector for an id.
+func (t *Text) Knows(id int64) bool {
+	return id >= 0 && (t.Vocabulary == 0 || id < int64(t.Vocabulary))
+}
+
 // checkID returns an error for an id that the model has no vector for.
 func (s Spec) checkID(i int, id int64) error {
-	if id < 0 || s.Text.Vocabulary > 0 && id >= int64(s.Text.Vocabulary) {
+	if !s.Text.Knows(id) {
 		return fmt.Errorf("token %d has the id %d, and the model knows the ids from 0 to %d: the texts are "+
 			"of another model's tokeniser", i, id, s.Text.Vocabulary-1)
 	}

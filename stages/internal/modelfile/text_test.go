@@ -46,6 +46,7 @@ func TestTextsThatDontFit(t *testing.T) {
 	image := stages.NewTensor(make([]uint8, 15), 3, 1, 5)
 	plain := textSpec(Text{Vocabulary: 10, Attention: true, Pad: -1})
 	fixed := textSpec(Text{Vocabulary: 10, Fixed: true, Pad: -1})
+	beyond := textSpec(Text{Vocabulary: 10, Attention: true, Pad: 10})
 	images := textSpec(Text{})
 	images.Text = nil
 	for _, c := range []struct {
@@ -58,6 +59,7 @@ func TestTextsThatDontFit(t *testing.T) {
 		{plain, someTokens(-1, 1), "token 0 has the id -1"},
 		{plain, image, "takes texts"},
 		{fixed, someTokens(1, 2), "names no token"},
+		{beyond, someTokens(1, 2), "the token that fills up has the id 10"},
 		{images, someTokens(1, 2), "the model takes images"},
 	} {
 		err := c.spec.Normalise(c.item, make([]float32, c.spec.Size()))

@@ -78,7 +78,8 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 		}
 		r := &Rehearsal{Base: e.Slot, exact: true}
 		defer r.Close()
-		if err := r.Rehearse(ctx, &s, &p, Subject{n.Spec, e.Ports["model"][0]}, e.Wired); err != nil {
+		on := Subject{Spec: n.Spec, Model: e.Ports["model"][0]}
+		if err := r.Rehearse(ctx, &s, &p, on, e.Wired); err != nil {
 			return stages.Digest{}, err
 		}
 		return r.digest()

@@ -88,6 +88,7 @@ func (r *Rehearsal) Record(d stages.Digest) { r.recorded = append(r.recorded, d)
 type Subject struct {
 	Spec  modelfile.Spec
 	Model stages.Data
+	Texts stages.Facts // those of the texts that it is to run on, nil if they aren't known
 }
 
 // rehearsed is the number of items of a rehearsal, all of them in a batch: the shapes of a graph for two tell
@@ -181,10 +182,14 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 	return e, nil
 }
 
-// facts returns the facts of blank items: those of texts name a token that fills up and one that hides.
+// facts returns the facts of blank items: texts whose facts aren't known have a token that fills up and one
+// that hides.
 func (on Subject) facts(of stages.Type) stages.Facts {
-	if on.Spec.Text == nil || of != stages.Images {
+	switch {
+	case on.Spec.Text == nil || of != stages.Images:
 		return nil
+	case on.Texts != nil:
+		return on.Texts
 	}
 	return stages.Facts{"pad": "0", "mask": "0"}
 }

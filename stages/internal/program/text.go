@@ -105,9 +105,13 @@ func (n *Net) TextID(field, token string) (int64, error) {
 		return 0, &stages.FieldError{Field: field, Hint: "write " + field + ": mask or " + field + ": pad",
 			Err: fmt.Errorf("%s is %s: the tokens of a text are hidden by others", field, token)}
 	}
-	if id < 0 {
+	switch {
+	case id < 0:
 		return 0, stages.BadField(field, "%s is %[2]s, but the data set of the texts names no %[2]s token",
 			field, token)
+	case !n.Text.Knows(id):
+		return 0, stages.BadField(field, "%s is %s, whose id is %d by the data set, and the model knows the "+
+			"ids from 0 to %d", field, token, id, n.Text.Vocabulary-1)
 	}
 	return id, nil
 }

@@ -22,8 +22,8 @@ func (Shift) Name() string { return "model/shift" }
 // Spec returns the specification of the model, which is the base's.
 func (p Shift) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
 	if base.Spec.Text != nil {
-		return modelfile.Spec{}, errors.New("the model takes texts, and the ids of their tokens have no values " +
-			"in between: model/noise changes their embedding")
+		return modelfile.Spec{}, errors.New("the model takes texts, and the ids of their tokens have no " +
+			"values in between: model/noise changes their embedding")
 	}
 	return trial(ctx, p, base, base.Spec)
 }
