@@ -244,7 +244,7 @@ func (u Use) mislabelled(t *model.Trial, name string) string {
 	return ""
 }
 
-// misfit returns the images that aren't of the kind and the size that the model takes, if these are known, and
+// misfit returns the images that aren't of the kind and size that the model takes, if these are known, and
 // the error.
 func (u Use) misfit(t *model.Trial) (images string, err error) {
 	for _, w := range u.wires(stages.Images) {

@@ -86,8 +86,8 @@ func TestTrial(t *testing.T) {
 		said := ""
 		for name, s := range methods {
 			params := s.NewParams()
-			wired := func(port string) bool { return in[port] != nil }
-			tried := trial.Unfit(t.Context(), s, params, wired, nil)
+			has := func(port string) bool { return in[port] != nil }
+			tried := trial.Unfit(t.Context(), s, params, has, nil)
 			wired := map[string][]stages.Data{}
 			for port, d := range in {
 				if s.Input(port) != nil {
