@@ -30,11 +30,11 @@ empty ones not at all:
   removed:
     uses: perturb/deletion
     in: {model: model, texts: texts, maps: maps}
-    with: {substrate: removal, values: signed, shares: [.1, .2, .3, .4, .5, .6, .7, .8, .9, 1]}
+    with: {substrate: removal, values: signed, shares: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]}
   kept:
     uses: perturb/insertion
     in: {model: model, texts: texts, maps: maps}
-    with: {substrate: removal, values: signed, shares: [.1, .2, .3, .4, .5, .6, .7, .8, .9, 1]}
+    with: {substrate: removal, values: signed, shares: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]}
   eraser: {uses: score/eraser, in: {removed: removed, kept: kept}}
 
 With values: positive no rationale has a token of negative relevance, as in ferret.
@@ -66,7 +66,8 @@ DeYoung et al., "ERASER", ACL 2020; Attanasio et al., "ferret", EACL 2023.`,
 	Variants: []stages.Variant{{
 		Item: "sizes", Default: "rationales that differ and aren't empty, as ferret has them",
 		Differs: "the paper's mean over shares of 1, 5, 10, 20 and 50 % has the empty rationale as one " +
-			"more, and equal ones as often as they occur: score/aopc of a curve with these shares",
+			"more, and equal ones as often as they occur, as score/aopc of a curve with these shares has " +
+			"comprehensiveness; the authors' code has the mean over the shares alone",
 	}, {
 		Item: "negative relevance", Default: "values: signed, tokens in the order of their relevance",
 		Differs: "ferret leaves tokens out of rationales that aren't positive: values: positive",
