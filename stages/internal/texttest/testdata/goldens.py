@@ -16,7 +16,8 @@ lxt 2.1. An array is called NETWORK.WHAT. Its rows are the texts, or the tokens 
                            or mask, or zero embeddings; zero.all has these for special tokens too
     attention.K            of text K, [blocks, heads, tokens, tokens], of BERT alone
     raw, rollout           the first token's row of the last block's attention, the mean over heads, and of the
-                           product of I + attention, each row divided by its sum, of all blocks
+                           product of I + attention, each row divided by its sum, of all blocks; of fixed, whose
+                           head averages the tokens of a text, the mean of their rows
     loo.S, loo.S.p         the drop of the logit and of the probability when a token gives way, S mask, pad or
                            removal; NaN at special tokens
     shapley                of the logit, with mask for the tokens outside a subset, over all subsets; NaN at special
@@ -94,11 +95,13 @@ class Fixed(Own):
         x = self.words(input_ids) + self.w["types.weight"][token_type_ids] + self.w["positions"]
         x = self.norm(x)
         mask = (attention_mask == 0).double()[:, None, None] * -10000
+        self.attention = []
         for i in range(2):
             name = f"block{i}"
             q, k, v = (self.linear(f"{name}.{p}", x).view(*x.shape[:2], 4, 8).transpose(1, 2)
                        for p in ("query", "key", "value"))
             a = (q @ k.transpose(2, 3) * self.w[name + ".scale"] + mask).softmax(-1)
+            self.attention.append(a[0].detach())
             y = self.linear(name + ".output", (a @ v).transpose(1, 2).reshape(x.shape))
             x = self.layer_norm(name + ".norm1", x + y)
             h = F.gelu(self.linear(name + ".up", x), approximate="tanh")
@@ -279,14 +282,19 @@ def padded(net, row, target, taps):
         assert (g[n:] == 0).all() and (g[:n] - taps[name][1][:n]).abs().max() < 1e-11, (net.name, name)
 
 
-def attention(net, inputs):
-    """[blocks, heads, tokens, tokens], and the first token's rows of what raw attention and rollout are."""
-    a = torch.stack(net.net(*inputs, output_attentions=True).attentions)[:, 0]
+def attention(net, inputs, n):
+    """[blocks, heads, tokens, tokens], and the rows that the classes are read from of what raw attention and rollout
+    are: the first token's, or where all n of a text are read the mean of theirs."""
+    if net.name == "fixed":
+        net(*inputs)
+        a, read = torch.stack(net.net.attention), range(n)
+    else:
+        a, read = torch.stack(net.net(*inputs, output_attentions=True).attentions)[:, 0], range(1)
     product = torch.eye(a.shape[-1], dtype=a.dtype)
     for block in a.mean(1):
         block = block + torch.eye(len(block))
         product = block / block.sum(-1, keepdim=True) @ product
-    return a, a[-1].mean(0)[0], product[0]
+    return a, a[-1].mean(0)[read].mean(0)[:n], product[read].mean(0)[:n]
 
 
 def network(name):
@@ -315,8 +323,8 @@ def network(name):
         for b, (a, delta) in net.integrated(inputs, target, np.array(free), n).items():
             put("ig." + b, a[:n].detach())
             put("delta." + b, [delta])
-        if name not in nets.OWN:
-            a, raw, rollout = attention(net, inputs)
+        if name not in ("bag", "bytes"):
+            a, raw, rollout = attention(net, inputs, n)
             put("raw", raw)
             put("rollout", rollout)
             if name == "bert" and k in (0, 1, 4):
