@@ -221,3 +221,14 @@ func TestPagesHaveProse(t *testing.T) {
 		}
 	}
 }
+
+// TestExamplesHaveNumbers checks that the examples of stages write numbers as the language reads them: 0.1
+// and not .1.
+func TestExamplesHaveNumbers(t *testing.T) {
+	short := regexp.MustCompile(`(?m)^  .*[\[ ]\.\d`)
+	for _, s := range Builtin().stages {
+		if line := short.FindString(s.Doc); line != "" {
+			t.Errorf("%s: %s", s.Name, strings.TrimSpace(line))
+		}
+	}
+}
