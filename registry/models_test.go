@@ -151,6 +151,20 @@ func TestUnfit(t *testing.T) {
 	broken, _ := of(&model.DiPart, "vit")
 	camOfFull := use(&attribute.GradCAM, func(p *attribute.GradCAMParams) { p.Layer = "final" },
 		map[string]Wire{"model": {full, "model"}, "images": {grids, "images"}})
+	list := filepath.Join(t.TempDir(), "names.txt")
+	names := "zero one two three four five six seven eight nine ten eleven"
+	if err := os.WriteFile(list, []byte(strings.ReplaceAll(names, " ", "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	labelled := onnx("vgg", func(p *model.ONNXParams) { p.Labels = list })
+	named := func(target string) Use {
+		return use(&attribute.Saliency, func(p *attribute.SaliencyParams) { p.Target = target },
+			map[string]Wire{"model": {labelled, "model"}, "images": {shapes(64), "images"}})
+	}
+	rewritten := Use{Name: "the-setting", Stage: &model.GridPG, Params: model.GridPG.NewParams(),
+		Wired: func(string) []Wire { return []Wire{{labelled, "model"}} }}
+	namedOfGrids := use(&attribute.Saliency, func(p *attribute.SaliencyParams) { p.Target = "eleven" },
+		map[string]Wire{"model": {rewritten, "model"}, "images": {grids, "images"}})
 	var m Models
 	for _, tt := range []struct {
 		name, field, want string
@@ -175,6 +189,19 @@ func TestUnfit(t *testing.T) {
 		{"a layer without places", "layer", "values of shape [12] for an image have no places in the image",
 			cam("logits")},
 		{"a class", "", "", saliency(func(p *attribute.SaliencyParams) { p.Target = "11" })},
+		{"a class's name, which the data set has", "", "",
+			saliency(func(p *attribute.SaliencyParams) { p.Target = "square" })},
+		{"a name to predict, which the data set has", "", "",
+			use(&model.Predict, func(p *model.PredictParams) { p.Target = "square" }, vgg)},
+		{"a class's name, which the model has", "", "", named("two - eleven")},
+		{"a name that is none of the model's", "target", `did you mean "eleven"?`, named("elevne")},
+		{"a name without names", "target", "no names of classes are known",
+			use(&attribute.Saliency, func(p *attribute.SaliencyParams) { p.Target = "square" },
+				map[string]Wire{"model": vgg["model"], "images": vgg["images"]})},
+		{"a name of a file that isn't there", "", "", use(&attribute.Saliency,
+			func(p *attribute.SaliencyParams) { p.Target = "square" }, map[string]Wire{"model": {onnx("vgg",
+				func(p *model.ONNXParams) { p.Labels = "none.txt" }), "model"}, "images": vgg["images"]})},
+		{"a name of a rewritten model's class", "", "", namedOfGrids},
 		{"no such class", "target", "class 1000 is not one of the model's 12, which are 0 to 11",
 			saliency(func(p *attribute.SaliencyParams) { p.Target = "1000" })},
 		{"no such class in a difference", "target", "class 12 is",

@@ -188,7 +188,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		runsAt(ctx, out.Model, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
-	t, err := trialOf(out.Model)
+	t, err := trialOf(out.Model, "")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/variant"
 )
@@ -33,14 +34,20 @@ func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 			return err
 		}
 		e.Set("model", payload)
-		labels := e.Facts("model")["labels"]
-		if labels != "" {
-			labels = strings.Join(slices.Repeat([]string{labels}, m.Spec.Classes/n.Classes), "\n")
-		}
-		e.SetFacts("model", factsOf(m.Spec, labels))
+		e.SetFacts("model", factsOf(m.Spec, labelsLike(e.Facts("model"), n, m.Spec)))
 		return nil
 	}
 	return stages.New(d)
+}
+
+// labelsLike returns the names of the classes of a model that was made of n, whose facts are given: each head
+// has n's classes.
+func labelsLike(facts stages.Facts, n *program.Net, made modelfile.Spec) string {
+	labels := facts["labels"]
+	if labels == "" || labels == program.AnyNames {
+		return labels
+	}
+	return strings.Join(slices.Repeat([]string{labels}, made.Classes/n.Classes), "\n")
 }
 
 // RandomiseParams are the parameters of [Randomise].

@@ -41,7 +41,11 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, stages.BadField("labels", "labels: %w", err)
 	}
-	t, err := trialOf(out.Model)
+	names := labels
+	if err != nil {
+		names = program.AnyNames
+	}
+	t, err := trialOf(out.Model, names)
 	if err == nil {
 		t.Notes = append(append(notes, out.notes...), warnings(m, declared, p, out.Spec, labels)...)
 	}
@@ -55,13 +59,13 @@ func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trialOn(m, &t.model)
+	return trialOn(m, labelsLike(t.model.Facts, t.net, m.Spec), &t.model)
 }
 
-func trialOf(m modelfile.Model) (*Trial, error) { return trialOn(m, nil) }
+func trialOf(m modelfile.Model, labels string) (*Trial, error) { return trialOn(m, labels, nil) }
 
-// trialOn returns a trial of a model that was derived from base.
-func trialOn(m modelfile.Model, base *stages.Data) (*Trial, error) {
+// trialOn returns a trial of a model, whose classes have these names, that was derived from base.
+func trialOn(m modelfile.Model, labels string, base *stages.Data) (*Trial, error) {
 	payload, err := m.Encode()
 	if err != nil {
 		return nil, err
@@ -70,6 +74,7 @@ func trialOn(m modelfile.Model, base *stages.Data) (*Trial, error) {
 		Items: stages.ItemSlice{{Digest: stages.Sum(payload)}},
 		Load:  func(int) ([]byte, error) { return payload, nil },
 		Base:  base,
+		Facts: factsOf(m.Spec, labels),
 	}}
 	t.net, err = program.LoadNet(&t.slot, t.model)
 	return t, err

@@ -80,7 +80,7 @@ func isName(text string) bool {
 }
 
 // Resolve returns the expression with names replaced by the numbers that they have in lists of class names,
-// which separate names by line breaks: in the first list that has the name. A list may be empty.
+// which separate names by line breaks: in the first list that has the name. A list may be empty, or [AnyNames].
 func (e Expression) Resolve(lists ...string) (Expression, error) {
 	e.operands = slices.Clone(e.operands)
 	for i := range e.operands {
@@ -90,17 +90,39 @@ func (e Expression) Resolve(lists ...string) (Expression, error) {
 		}
 		var err error
 		if o.class, err = classNamed(o.name, lists); err != nil {
-			return e, err
+			if !slices.Contains(lists, AnyNames) {
+				return e, err
+			}
+			continue
 		}
 		o.name = ""
 	}
+	e.takeAny()
 	return e, nil
 }
+
+// takeAny gives each name that is left one of the first two classes.
+func (e Expression) takeAny() {
+	for i, o := range e.operands {
+		if o.name == "" {
+			continue
+		}
+		o = operand{}
+		if other := len(e.operands) - 1 - i; other != i && e.operands[other] == o {
+			o.class = 1
+		}
+		e.operands[i] = o
+	}
+}
+
+// AnyNames stands for a list of class names that isn't known yet, and has every name: its class is one of the
+// first two, another one than the class that it is compared with.
+const AnyNames = "\x00"
 
 func classNamed(name string, lists []string) (int, error) {
 	var all []string
 	for _, list := range lists {
-		if list == "" {
+		if list == "" || list == AnyNames {
 			continue
 		}
 		names := strings.Split(list, "\n")

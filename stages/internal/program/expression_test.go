@@ -133,3 +133,24 @@ func TestExpressionNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnyNames holds that names that aren't known yet stand for a class, which differs from the one that it is
+// compared with.
+func TestAnyNames(t *testing.T) {
+	for text, want := range map[string]Target{
+		"sushi": {0, -1}, "sushi - ramen": {0, 1}, "0 - ramen": {0, 1}, "ramen - 0": {1, 0}, "5 - ramen": {5, 0},
+		"goldfish - ramen": {1, 0}, "ramen - goldfish": {0, 1}, "tench - ramen": {0, 1}, "ramen - tench": {1, 0},
+	} {
+		e, err := ParseExpression(text)
+		if err == nil {
+			e, err = e.Resolve("tench\ngoldfish", AnyNames)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := e.Target(make([]float32, 6), nil, 6); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}

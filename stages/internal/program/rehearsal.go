@@ -183,15 +183,17 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 }
 
 // facts returns the facts of blank items: texts whose facts aren't known have a token that fills up and one
-// that hides.
+// that hides, and labels have any class, since their data set says only when it runs what its classes are called.
 func (on Subject) facts(of stages.Type) stages.Facts {
 	switch {
-	case on.Spec.Text == nil || of != stages.Images:
-		return nil
-	case on.Texts != nil:
+	case of == stages.Labels:
+		return stages.Facts{"labels": AnyNames}
+	case of == stages.Images && on.Texts != nil:
 		return on.Texts
+	case of == stages.Images && on.Spec.Text != nil:
+		return stages.Facts{"pad": "0", "mask": "0"}
 	}
-	return stages.Facts{"pad": "0", "mask": "0"}
+	return nil
 }
 
 // blank returns the payload of a blank item.
