@@ -75,13 +75,40 @@ type Fit struct {
 	Hides bool `json:"hides,omitempty"`
 }
 
-// refused returns which parameter a stage refuses for texts, as its default hides pixels, "" for none.
-func refused(err error) string {
-	var field *stages.FieldError
-	if errors.As(err, &field) && (field.Field == "baseline" || field.Field == "substrate") {
-		return field.Field
+// forTexts are parameters of methods whose defaults may be for images, and their values for texts.
+var forTexts = map[string]string{"baseline": "mask", "substrate": "mask", "unit": "pixel"}
+
+// unfitTexts returns why a method doesn't fit a model of texts. It gives parameters other values where their
+// defaults are for images, and returns what is to be written then.
+func unfitTexts(ctx context.Context, t *model.Trial, s *stages.Stage, params any) (write string, err error) {
+	var fields []string
+	for range len(forTexts) + 1 {
+		err = t.Unfit(ctx, s, params, func(string) bool { return false }, nil)
+		if err == nil && s.Check != nil {
+			err = s.Check(params, func(port string) bool { return port == stages.TextsName })
+		}
+		var of *stages.FieldError
+		if !errors.As(err, &of) || forTexts[of.Field] == "" || slices.Contains(fields, of.Field) {
+			break
+		}
+		for _, f := range stages.Fields(params) {
+			if f.Name == of.Field {
+				reflect.ValueOf(params).Elem().FieldByIndex(f.Index).SetString(forTexts[f.Name])
+				fields = append(fields, f.Name)
+			}
+		}
 	}
-	return ""
+	switch {
+	case len(fields) == 0:
+	case len(fields) == 1 && fields[0] != "unit":
+		write = fmt.Sprintf("with %s: mask or %[1]s: pad", fields[0])
+	default:
+		for i, name := range fields {
+			fields[i] = name + ": " + forTexts[name]
+		}
+		write = "with " + strings.Join(fields, ", ")
+	}
+	return write, err
 }
 
 // Inspect inspects an ONNX file, and measures how the programs of some stages use these devices.
@@ -129,15 +156,12 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		}
 		p := s.NewParams()
 		f := Fit{Method: s.Name, Fits: true}
-		err := t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
+		var err error
 		remark := ""
-		if field := refused(err); t.Spec.Text != nil && field != "" {
-			remark = fmt.Sprintf("with %s: mask or %[1]s: pad", field)
-			named := map[string]string{"baseline": "Baseline", "substrate": "Substrate"}[field]
-			if v := reflect.ValueOf(p).Elem().FieldByName(named); v.Kind() == reflect.String {
-				v.SetString("mask")
-				err = t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
-			}
+		if t.Spec.Text != nil {
+			remark, err = unfitTexts(ctx, t, s, p)
+		} else {
+			err = t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
 		}
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return nil, err

@@ -52,6 +52,13 @@ func TestInspectTexts(t *testing.T) {
 		if fits, listed := want[f.Method]; listed && f.Fits != fits {
 			t.Errorf("%s fits: %v, %s", f.Method, f.Fits, f.Why)
 		}
+		write := map[string]string{"attribute/deeplift": "with baseline: mask or baseline: pad",
+			"attribute/partition-shap": "with substrate: mask or substrate: pad",
+			"attribute/kernel-shap":    "with substrate: mask, unit: pixel",
+			"attribute/lime":           "with substrate: mask, unit: pixel", "attribute/saliency": ""}
+		if want, listed := write[f.Method]; listed && (!f.Fits || f.Why != want || f.Hides != (want != "")) {
+			t.Errorf("%s: %+v, want %q", f.Method, f, want)
+		}
 	}
 	if want := "model:\n  uses: model/onnx\n  with:\n    path: " +
 		"'../experiments/text/reviews.onnx'\n"; x.Stanza != want {

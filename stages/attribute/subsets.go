@@ -162,6 +162,11 @@ func checkSolver[P solver](p, defaults *P, wired func(string) bool) error {
 		return err
 	}
 	if !wired("subsets") {
+		if wired(stages.TextsName) {
+			if err := c.checkTexts(); err != nil {
+				return err
+			}
+		}
 		if err := stages.GoesWith("unit", c.Unit, "segment", "segments", wired("segments")); err != nil {
 			return err
 		}
@@ -180,6 +185,24 @@ func checkSolver[P solver](p, defaults *P, wired func(string) bool) error {
 			return stages.BadField(f.Name, "%s is %v, but the port subsets is wired: set it of the stage "+
 				"that makes them", f.Name, is)
 		}
+	}
+	return nil
+}
+
+// checkTexts refuses what isn't for texts with all that is to be written, since defaults are for images.
+func (p Replaced) checkTexts() error {
+	refuse := func(field, is, write string) error {
+		return &stages.FieldError{Field: field, Hint: "write " + write, Err: fmt.Errorf("%s, but the tokens "+
+			"of a text are replaced by others, one by one: its pixels are its tokens", is)}
+	}
+	switch hides := slices.Contains([]string{"mask", "pad", "removal"}, p.Substrate); {
+	case !hides && p.Unit != "pixel":
+		return refuse("substrate", fmt.Sprintf("substrate is %s and unit is %s", p.Substrate, p.Unit),
+			"substrate: mask, unit: pixel; substrate: pad or removal do as well")
+	case !hides:
+		return refuse("substrate", "substrate is "+p.Substrate, "substrate: mask, or pad or removal")
+	case p.Unit != "pixel":
+		return refuse("unit", "unit is "+p.Unit, "unit: pixel")
 	}
 	return nil
 }

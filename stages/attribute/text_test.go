@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -428,6 +430,32 @@ func TestLRPConservationOfTexts(t *testing.T) {
 		last := table.Rows[len(table.Rows)-1]
 		if got := float64(last.Numbers[1]); size == 0 || !(math.Abs(got-sum) <= 1e-4*size) {
 			t.Errorf("%s: %v reaches the embedding at %v, the maps sum to %v", file, got, last.Keys, sum)
+		}
+	}
+}
+
+// TestRefusedUnits checks that methods of units whose defaults are for images say all that is to be written
+// for texts, and take texts with that.
+func TestRefusedUnits(t *testing.T) {
+	texts := func(port string) bool { return port == stages.TextsName }
+	for _, s := range []stages.Stage{KernelSHAP, LIME, ShapleySampling, FeatureAblation} {
+		for _, tt := range []struct{ substrate, unit, field, hint string }{
+			{"", "", "substrate", "write substrate: mask, unit: pixel; "},
+			{"zero", "pixel", "substrate", "write substrate: mask, or pad or removal"},
+			{"mask", "", "unit", "write unit: pixel"}, {"removal", "segment", "unit", "write unit: pixel"},
+			{"mask", "pixel", "", ""}, {"pad", "pixel", "", ""}, {"removal", "pixel", "", ""},
+		} {
+			p := s.NewParams()
+			of := reflect.ValueOf(p).Elem().FieldByName("Replaced").Addr().Interface().(*Replaced)
+			of.Substrate, of.Unit = cmp.Or(tt.substrate, of.Substrate), cmp.Or(tt.unit, of.Unit)
+			var bad *stages.FieldError
+			err := s.Check(p, texts)
+			switch errors.As(err, &bad); {
+			case (err == nil) != (tt.field == ""):
+				t.Errorf("%s, %+v: %v", s.Name, tt, err)
+			case err != nil && (bad == nil || bad.Field != tt.field || !strings.HasPrefix(bad.Hint, tt.hint)):
+				t.Errorf("%s, %+v: %+v", s.Name, tt, bad)
+			}
 		}
 	}
 }

@@ -28,7 +28,11 @@ func checkUnits(substrate, unit string, texts bool) error {
 		return stages.BadField("substrate", "substrate is %s, which is for the tokens of texts: images have "+
 			"pixels", substrate)
 	case texts && !ofTexts(substrate):
-		return &stages.FieldError{Field: "substrate", Hint: "write substrate: mask, or pad or removal",
+		hint := "write substrate: mask, or pad or removal"
+		if unit != "pixel" {
+			hint = "write substrate: mask, unit: pixel; substrate: pad or removal do as well"
+		}
+		return &stages.FieldError{Field: "substrate", Hint: hint,
 			Err: fmt.Errorf("substrate is %s, but the tokens of a text have no values in between: others "+
 				"take their place, or they are removed", substrate)}
 	case texts && unit != "pixel":

@@ -2,6 +2,7 @@ package perturb
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -465,6 +466,17 @@ func TestTextParametersAreChecked(t *testing.T) {
 		err := p.checkCurve(tt.d, func(port string) bool { return port == stages.TextsName && tt.texts })
 		if good := tt.want == ""; good != (err == nil) || !good && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("texts %t, %+v: %v, want %q", tt.texts, p, err, tt.want)
+		}
+	}
+}
+
+// TestHintsOfUnits checks that a substrate and a unit that are both of images are told of together.
+func TestHintsOfUnits(t *testing.T) {
+	for unit, want := range map[string]string{"region": "write substrate: mask, unit: pixel; ",
+		"pixel": "write substrate: mask, or "} {
+		var bad *stages.FieldError
+		if err := checkUnits("zero", unit, true); !errors.As(err, &bad) || !strings.HasPrefix(bad.Hint, want) {
+			t.Errorf("%s: %v, %+v", unit, err, bad)
 		}
 	}
 }
