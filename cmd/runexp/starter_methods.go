@@ -87,7 +87,11 @@ func (s *starter) choose(from []candidate, costly int) (passes int) {
 			unfit[why], s.Others = len(s.Others), append(s.Others, c.id+": "+why)
 			continue
 		case c.cost > costly:
-			s.Others = append(s.Others, fmt.Sprintf("%s  # %d passes an image", line, c.cost))
+			per := "an image"
+			if s.Model.Texts != nil {
+				per = "a text"
+			}
+			s.Others = append(s.Others, fmt.Sprintf("%s  # %d passes %s", line, c.cost, per))
 			continue
 		}
 		s.Methods, passes = append(s.Methods, line), passes+c.cost

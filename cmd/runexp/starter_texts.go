@@ -161,7 +161,7 @@ func (s *textStarter) budget() {
 		programs = float64(min(n, 40))
 	}
 	for _, level := range []struct{ costly, coarse, texts int }{
-		{512, 1, enough}, {100, 2, enough}, {60, 2, leastImages},
+		{520, 1, enough}, {100, 2, enough}, {60, 2, leastImages},
 	} {
 		s.Coarse = level.coarse
 		text := pass * float64(s.choose(s.textCandidates(n), level.costly)+len(s.Methods)*42)
@@ -175,9 +175,10 @@ func (s *textStarter) budget() {
 
 // textCandidates returns the methods that suit models of texts, for texts of n tokens.
 func (s *textStarter) textCandidates(n int) []candidate {
-	samples := 24 / s.Coarse
+	samples, drawn := 24/s.Coarse, 200/s.Coarse
 	from := cmp.Or(s.Hide, "zero")
-	return []candidate{
+	units := fmt.Sprintf("substrate: %s, unit: pixel", cmp.Or(s.Hide, "removal"))
+	out := []candidate{
 		{"constant", "constant", "", anyKind, 0},
 		{"random", "random", "reduce: sum", anyKind, 0},
 		{"saliency", "saliency", "reduce: abs-sum", anyKind, 3},
@@ -187,14 +188,22 @@ func (s *textStarter) textCandidates(n int) []candidate {
 			anyKind, 3 * samples},
 		{"smoothgrad", "smoothgrad", fmt.Sprintf("samples: %d, reduce: "+
 			"abs-sum", samples), anyKind, 3 * samples},
-		{"deeplift", "deeplift", "baseline: " + from, anyKind, 6},
 		{"abslrp", "abslrp", "", anyKind, 8},
 		{"lrp", "lrp-epsilon", "stabiliser: 0.01", convolutional, 4},
 		{"attn-lrp", "lrp-epsilon", "gates: halved, stabiliser: 0.01", transformer, 4},
 		{"raw-attention", "raw-attention", "", transformer, 1},
 		{"attention-rollout", "attention-rollout", "", transformer, 1},
 		{"occlusion", "occlusion", "window: 1, stride: 1, baseline: " + from, anyKind, n + 1},
+		{"kernel-shap", "kernel-shap", units, anyKind, 2*max(200, 2*n) + 2},
+		{"lime", "lime", fmt.Sprintf("%s, samples: %d", units, drawn), anyKind, drawn + 2},
 	}
+	if s.Hide == "" {
+		return out
+	}
+	return append(out,
+		candidate{"deeplift", "deeplift", "baseline: " + s.Hide, anyKind, 6},
+		candidate{"partition-shap", "partition-shap", fmt.Sprintf("substrate: %s, evaluations: %d", s.Hide, drawn),
+			anyKind, drawn + 12})
 }
 
 // text fills the template.
