@@ -6,6 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/npy"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // ExternalParams are the parameters of [External].
@@ -28,7 +29,8 @@ var External = modelFreeMethod(stages.Def[ExternalParams]{
 	Doc: `maps made by another program
 
 Reads one array an item, [height, width] or [channels, height, width] of the image's
-size, and sums channels as reduce says. Float64 maps stay float64.`,
+size, and sums channels as reduce says; of a text [tokens], with its special tokens, or
+[channels, 1, tokens]. Float64 maps stay float64.`,
 	Version:  1,
 	Defaults: ExternalParams{Common: common()},
 	Sources: func(p ExternalParams, ids []string) ([]stages.Source, error) {
@@ -42,7 +44,11 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 			if err != nil {
 				return stages.Tensor{}, err
 			}
-			m, err := p.newMap(a, height, width)
+			newMap := p.newMap
+			if _, err := program.TokensOf(e, i); err == nil {
+				newMap = p.newTextMap
+			}
+			m, err := newMap(a, height, width)
 			if err != nil {
 				err = fmt.Errorf("%s: %w", e.Source(i).File, err)
 			}
@@ -50,6 +56,19 @@ size, and sums channels as reduce says. Float64 maps stay float64.`,
 		})
 	},
 })
+
+// newTextMap makes a map of an array, which has a value for each token of a text.
+func (p ExternalParams) newTextMap(a npy.Array, height, tokens int) (stages.Tensor, error) {
+	shape := a.Shape
+	if len(shape) == 1 {
+		a.Shape = []int{1, shape[0]}
+	}
+	if last := len(a.Shape) - 1; last < 1 || a.Shape[last] != tokens || a.Shape[last-1] != height {
+		return stages.Tensor{}, fmt.Errorf("a map of shape %v doesn't fit a text of %d tokens, the special "+
+			"ones among them", shape, tokens)
+	}
+	return p.newMap(a, height, tokens)
+}
 
 // newMap makes a map of an array, whose shape must fit the image.
 func (p ExternalParams) newMap(a npy.Array, height, width int) (stages.Tensor, error) {

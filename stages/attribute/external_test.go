@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"archive/zip"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -171,6 +172,46 @@ func TestExternalShapes(t *testing.T) {
 		if m.DType != c.dtype || !slices.Equal(m.Shape, c.shape) || m.Float64s()[0] != c.first {
 			t.Errorf("%v, %s: %s %v beginning with %v, want %s %v with %v", c.t.Shape, c.reduce, m.DType,
 				m.Shape, m.Float64s()[0], c.dtype, c.shape, c.first)
+		}
+	}
+}
+
+// TestExternalTexts checks that a map of a text has one value for each token, or channels of such rows, and
+// that another length is told of with the item.
+func TestExternalTexts(t *testing.T) {
+	dir := t.TempDir()
+	tokens := func(n int) []byte { return stages.NewTensor(make([]int64, 3*n), 3, n).Encode() }
+	in := named("a", "b")
+	in["images"][0].Load = func(i int) ([]byte, error) { return tokens(2 + i), nil }
+	p := External.NewParams().(*ExternalParams)
+	p.Path = dir
+	array := func(shape ...int) []byte {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		return golden.NPY(stages.NewTensor(slices.Repeat([]float32{1}, n), shape...))
+	}
+	write(t, filepath.Join(dir, "a.npy"), array(2))
+	for _, shape := range [][]int{{3}, {1, 3}, {1, 1, 3}, {1, 1, 1, 3}, {4, 1, 3}} {
+		write(t, filepath.Join(dir, "b.npy"), array(shape...))
+		for i, b := range stagetest.Run(t, External, p, in).Payloads["maps"] {
+			m, err := stages.DecodeTensor(b)
+			want := float64(1)
+			if i == 1 && shape[0] == 4 {
+				want = 4
+			}
+			if err != nil || !slices.Equal(m.Shape, []int{1, 2 + i}) || m.Float64s()[0] != want {
+				t.Errorf("%v: text %d has a map of %v, %v", shape, i, m.Shape, err)
+			}
+		}
+	}
+	for _, shape := range [][]int{{2}, {4}, {1, 2}, {3, 1}, {3, 3}, {2, 3, 3}} {
+		write(t, filepath.Join(dir, "b.npy"), array(shape...))
+		want := fmt.Sprintf("a map of shape %v doesn't fit a text of 3 tokens", shape)
+		_, err := stagetest.Try(External, p, in)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `item "b"`) {
+			t.Errorf("%v: %v", shape, err)
 		}
 	}
 }
