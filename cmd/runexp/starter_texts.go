@@ -181,13 +181,13 @@ func (s *textStarter) textCandidates(n int) []candidate {
 	out := []candidate{
 		{"constant", "constant", "", anyKind, 0},
 		{"random", "random", "reduce: sum", anyKind, 0},
-		{"saliency", "saliency", "reduce: abs-sum", anyKind, 3},
+		{"saliency", "saliency", "reduce: sum-abs", anyKind, 3},
 		{"input-x-gradient", "input-x-gradient", "", anyKind, 3},
 		{"integrated-gradients", "integrated-gradients", fmt.Sprintf("baseline: %s, steps: "+
 			"%d", from, samples),
 			anyKind, 3 * samples},
 		{"smoothgrad", "smoothgrad", fmt.Sprintf("samples: %d, reduce: "+
-			"abs-sum", samples), anyKind, 3 * samples},
+			"sum-abs", samples), anyKind, 3 * samples},
 		{"abslrp", "abslrp", "", anyKind, 8},
 		{"lrp", "lrp-epsilon", "stabiliser: 0.01", convolutional, 4},
 		{"attn-lrp", "lrp-epsilon", "gates: halved, stabiliser: 0.01", transformer, 4},
