@@ -76,7 +76,8 @@ type Fit struct {
 }
 
 // forTexts are parameters of methods whose defaults may be for images, and their values for texts.
-var forTexts = map[string]string{"baseline": "mask", "substrate": "mask", "unit": "pixel"}
+var forTexts = map[string]string{"baseline": "mask", "substrate": "mask", "unit": "pixel",
+	"preset": "epsilon-plus"}
 
 // unfitTexts returns why a method doesn't fit a model of texts. It gives parameters other values where their
 // defaults are for images, and returns what is to be written then.
@@ -100,7 +101,7 @@ func unfitTexts(ctx context.Context, t *model.Trial, s *stages.Stage, params any
 	}
 	switch {
 	case len(fields) == 0:
-	case len(fields) == 1 && fields[0] != "unit":
+	case len(fields) == 1 && forTexts[fields[0]] == "mask":
 		write = fmt.Sprintf("with %s: mask or %[1]s: pad", fields[0])
 	default:
 		for i, name := range fields {

@@ -55,7 +55,8 @@ func TestInspectTexts(t *testing.T) {
 		write := map[string]string{"attribute/deeplift": "with baseline: mask or baseline: pad",
 			"attribute/partition-shap": "with substrate: mask or substrate: pad",
 			"attribute/kernel-shap":    "with substrate: mask, unit: pixel",
-			"attribute/lime":           "with substrate: mask, unit: pixel", "attribute/saliency": ""}
+			"attribute/lime":           "with substrate: mask, unit: pixel", "attribute/saliency": "",
+			"attribute/lrp-composite": "with preset: epsilon-plus", "attribute/lrp-epsilon": ""}
 		if want, listed := write[f.Method]; listed && (!f.Fits || f.Why != want || f.Hides != (want != "")) {
 			t.Errorf("%s: %+v, want %q", f.Method, f, want)
 		}

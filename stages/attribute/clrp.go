@@ -55,6 +55,14 @@ func (r NamedRules) refuseTwo(p Relevant) error {
 	return p.Tapped.Validate()
 }
 
+// firstRule returns the rule of the first layer, and the parameter that has it.
+func (r NamedRules) firstRule() (rule, field, write string) {
+	if of, ok := presets[r.Rules]; ok && of.first != "same" {
+		return of.first, "rules", "rules: " + of.forTexts()
+	}
+	return r.FirstLayer.firstRule()
+}
+
 // CLRP is contrastive layer-wise relevance propagation.
 var CLRP = conservingMethod(stages.Def[CLRPParams]{
 	Name: "attribute/clrp",

@@ -36,6 +36,12 @@ in Explaining Neural Network Decisions with LRP", IJCNN 2020.`,
 		Gamma: 0.25},
 })
 
+// firstRule returns the rule of the preset for the first layer.
+func (p LRPCompositeParams) firstRule() (rule, field, write string) {
+	of := presets[p.Preset]
+	return of.first, "preset", "preset: " + of.forTexts()
+}
+
 func (p LRPCompositeParams) propagation(n *program.Net) propagation {
 	c := p.rules(n, presets[p.Preset], p.Epsilon, p.Gamma)
 	return propagation{rules: c.Policy(), start: p.start()}
@@ -51,6 +57,15 @@ var presets = map[string]preset{
 	"epsilon-alpha2-beta1":      {"alpha2-beta1", "epsilon", "same"},
 	"epsilon-alpha2-beta1-flat": {"alpha2-beta1", "epsilon", "flat"},
 	"epsilon-gamma-box":         {"gamma", "epsilon", "box"},
+}
+
+// forTexts returns the name of the preset that has no rule for first layers, with the same one for the others;
+// models of texts hardly have the Conv layers of one with γ.
+func (of preset) forTexts() string {
+	if of.conv == "alpha2-beta1" {
+		return "epsilon-alpha2-beta1"
+	}
+	return "epsilon-plus"
 }
 
 // rules returns the composite of a preset for a net.

@@ -38,8 +38,13 @@ meet, relevance is in all of them. Bach et al., PLOS ONE 2015.`,
 		Doc: "one row per node, from the output on"}},
 	Defaults: LRPConservationParams{Relevant: relevant(), NamedRules: NamedRules{FirstLayer{"same"},
 		"epsilon"}},
-	Check: func(p LRPConservationParams, wired func(string) bool) error { return p.check(wired) },
-	Run:   runLRPConservation,
+	Check: func(p LRPConservationParams, wired func(string) bool) error {
+		if err := p.check(wired); err != nil {
+			return err
+		}
+		return checkRules(p, wired)
+	},
+	Run: runLRPConservation,
 })
 
 func runLRPConservation(ctx context.Context, p LRPConservationParams, e *stages.Env) error {

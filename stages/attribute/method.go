@@ -106,7 +106,12 @@ func explaining[P checked](d stages.Def[P]) stages.Stage {
 	if d.Inputs == nil {
 		d.Inputs = inputs()
 	}
-	d.Check = func(p P, wired func(string) bool) error { return p.check(wired) }
+	d.Check = func(p P, wired func(string) bool) error {
+		if err := p.check(wired); err != nil {
+			return err
+		}
+		return checkRules(p, wired)
+	}
 	withTarget(&d)
 	return itemwise(d)
 }

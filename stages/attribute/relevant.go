@@ -46,6 +46,27 @@ func (f FirstLayer) rule(n *program.Net, stabiliser float32) relevance.LayerRule
 	return relevance.LayerRule{}
 }
 
+// firstRule returns the rule of the first layer, and the parameter that has it.
+func (f FirstLayer) firstRule() (rule, field, write string) { return f.First, "first", "first: same" }
+
+// checkRules refuses rules for the layers that read the image where there are texts: they are for pixels, all
+// of which count alike or lie between bounds, and the components of an embedding don't.
+func checkRules(params any, wired func(string) bool) error {
+	p, ok := params.(interface {
+		firstRule() (rule, field, write string)
+	})
+	if !ok || !wired(stages.TextsName) {
+		return nil
+	}
+	rule, field, write := p.firstRule()
+	if rule == "same" {
+		return nil
+	}
+	return &stages.FieldError{Field: field, Hint: "write " + write, Err: fmt.Errorf("the rule %s is for "+
+		"layers that read pixels, but those of a text read the embedding, which has the rule of the others",
+		rule)}
+}
+
 // composite returns the composite of the rules of layers.
 func (p Relevant) composite(conv, dense, first relevance.LayerRule) relevance.LRP {
 	return relevance.LRP{

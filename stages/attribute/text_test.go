@@ -459,3 +459,55 @@ func TestRefusedUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfTexts checks that rules for the layers that read pixels are refused where there are texts, whose
+// layers never had them, and that what is to be written instead is taken.
+func TestRulesOfTexts(t *testing.T) {
+	first := func(s stages.Stage, set func(p any)) any {
+		p := s.NewParams()
+		set(p)
+		return p
+	}
+	type fields struct{ field, write string }
+	for name, tt := range map[string]struct {
+		stage  stages.Stage
+		params any
+		want   fields
+	}{
+		"epsilon": {LRPEpsilon, LRPEpsilon.NewParams(), fields{}},
+		"box": {LRPEpsilon, first(LRPEpsilon, func(p any) { p.(*LRPEpsilonParams).First = "box" }),
+			fields{"first", "first: same"}},
+		"image-box": {LRPAlphaBeta, first(LRPAlphaBeta,
+			func(p any) { p.(*LRPAlphaBetaParams).First = "image-box" }), fields{"first", "first: same"}},
+		"flat": {LRPGamma, first(LRPGamma, func(p any) { p.(*LRPGammaParams).First = "flat" }),
+			fields{"first", "first: same"}},
+		"w-square": {LRPZPlus, first(LRPZPlus, func(p any) { p.(*LRPZPlusParams).First = "w-square" }),
+			fields{"first", "first: same"}},
+		"clrp": {CLRP, CLRP.NewParams(), fields{}},
+		"flat clrp": {CLRP, first(CLRP, func(p any) { p.(*CLRPParams).First = "flat" }),
+			fields{"first", "first: same"}},
+		"clrp with a preset": {CLRP, first(CLRP, func(p any) { p.(*CLRPParams).Rules = "epsilon-plus-flat" }),
+			fields{"rules", "rules: epsilon-plus"}},
+		"conservation": {LRPConservation, first(LRPConservation,
+			func(p any) { p.(*LRPConservationParams).Rules = "epsilon-gamma-box" }),
+			fields{"rules", "rules: epsilon-plus"}},
+		"composite": {LRPComposite, LRPComposite.NewParams(), fields{"preset", "preset: epsilon-plus"}},
+		"composite of two": {LRPComposite, first(LRPComposite,
+			func(p any) { p.(*LRPCompositeParams).Preset = "epsilon-alpha2-beta1-flat" }),
+			fields{"preset", "preset: epsilon-alpha2-beta1"}},
+		"composite without": {LRPComposite, first(LRPComposite,
+			func(p any) { p.(*LRPCompositeParams).Preset = "epsilon-plus" }), fields{}},
+	} {
+		if err := tt.stage.Check(tt.params, func(string) bool { return false }); err != nil {
+			t.Errorf("%s of images: %v", name, err)
+		}
+		var bad *stages.FieldError
+		err := tt.stage.Check(tt.params, func(port string) bool { return port == stages.TextsName })
+		switch errors.As(err, &bad); {
+		case (err == nil) != (tt.want == fields{}):
+			t.Errorf("%s: %v", name, err)
+		case err != nil && (bad == nil || bad.Field != tt.want.field || bad.Hint != "write "+tt.want.write):
+			t.Errorf("%s: %v, %+v", name, err, bad)
+		}
+	}
+}
