@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"text/template"
 
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/ort"
 )
 
@@ -95,13 +97,16 @@ func (s *textStarter) lookInto(u *ui, model, texts, tokenizer string) (err error
 		tokenizer = nextTo(texts, model)
 	}
 	if s.Texts, err = registry.LookIntoTexts(texts, tokenizer); err != nil {
-		return usage(fmt.Errorf("--texts: %w", err), "")
+		return usage(fmt.Errorf("--texts: %w", err), columnsHint(err))
 	}
 	if s.Texts.Count == 0 {
 		return usage(fmt.Errorf("%s has no texts", texts), "")
 	}
 	for _, told := range s.Texts.Told {
 		u.warn(told)
+	}
+	if !s.Texts.Labelled {
+		u.warn(texts + " has no labels (label): the accuracy, which would show a wrong tokeniser, is left out")
 	}
 	switch known := s.Model.Texts.Vocabulary; {
 	case known == 0 || s.Texts.Vocabulary == 0:
@@ -125,6 +130,16 @@ func (s *textStarter) lookInto(u *ui, model, texts, tokenizer string) (err error
 		s.Hide = "pad"
 	}
 	return nil
+}
+
+// columnsHint returns how columns have to be called, "" for an error that isn't about their names.
+func columnsHint(err error) string {
+	var f *stages.FieldError
+	if !errors.As(err, &f) || len(f.Names) == 0 {
+		return ""
+	}
+	return "call the column with the texts text, and that with the classes label; in an experiment, text and " +
+		"label of dataset/text name other columns"
 }
 
 // nextTo returns the tokeniser that is next to the texts or to the model, "" if there is none.

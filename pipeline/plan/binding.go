@@ -186,6 +186,9 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 	var names []string
 	for _, p := range r.stage.Inputs {
 		names = append(names, p.Name)
+		if p.Texts {
+			names = append(names, stages.TextsName)
+		}
 	}
 	for i, in := range b.decl.inputs {
 		k := slices.IndexFunc(r.stage.Inputs, func(p stages.Port) bool { return p.Called(in.port) })
@@ -201,6 +204,9 @@ func (x *expander) connect(b *stepBuild, r *binding) {
 		hint := r.stage.Name + " takes no inputs"
 		if len(names) > 0 {
 			hint = didYouMean(in.port, "inputs", names)
+		}
+		if other := x.ofTexts(r.stage); other != "" && (in.port == stages.TextsName || in.port == "words") {
+			hint += "; " + other + " takes texts"
 		}
 		x.report(in.key, hint, "%s has no input %q", r.stage.Name, in.port)
 	}

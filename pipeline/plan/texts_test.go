@@ -41,6 +41,7 @@ func TestTextsWhereImagesAre(t *testing.T) {
 		{"uses: attribute/reader, in: {model: model, texts: lines, images: lines}", "are one input of"},
 		{"uses: mosaic/grid, in: {images: lines}", "has no output of the type images"},
 		{"uses: mosaic/grid, in: {texts: lines}", `has no input "texts"`},
+		{"uses: attribute/reader, in: {model: model, textss: lines}", `did you mean "texts"?`},
 		{"uses: attribute/reader, in: {model: model, texts: lines.labels}", "takes images or tokens"},
 		{"uses: attribute/reader, in: {model: model}", "it takes images or tokens"},
 	} {
@@ -63,6 +64,13 @@ func TestTextsInAFigureOfImages(t *testing.T) {
 		ds := diagsOf(t, c, text+"  sheet: {uses: report/sheet, in: {maps: maps, images: "+wired+"}}\n"+
 			"publish: [sheet]\n", Overrides{})
 		if len(ds) != 1 || !strings.Contains(ds[0].Msg+ds[0].Hint, "report/text takes texts") {
+			t.Errorf("%s: got %v", wired, ds)
+		}
+	}
+	for _, wired := range []string{"texts: reviews", "words: reviews"} {
+		ds := diagsOf(t, c, text+"  sheet: {uses: report/sheet, in: {maps: maps, "+wired+"}}\n"+
+			"publish: [sheet]\n", Overrides{})
+		if !strings.Contains(ds.Error(), "report/text takes texts") {
 			t.Errorf("%s: got %v", wired, ds)
 		}
 	}
