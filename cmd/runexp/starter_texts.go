@@ -34,7 +34,7 @@ func writeTextStarter(ctx context.Context, u *ui, dir, model, texts, tokenizer s
 	if _, err := ort.Default(); err != nil {
 		return err
 	}
-	s := textStarter{starter: starter{Name: starterName(model)}}
+	s := textStarter{starter: starter{Name: starterName(ownName(model))}}
 	s.File = filepath.Join(dir, s.Name+".yaml")
 	if _, err := os.Lstat(s.File); err == nil {
 		return exists(s.File)
@@ -227,6 +227,22 @@ func (s *textStarter) text() ([]byte, error) {
 	var b bytes.Buffer
 	err := template.Must(t.Parse(textStarterText)).Execute(&b, s)
 	return b.Bytes(), err
+}
+
+// ownName returns the path of a model without the names that all exports have in common, those of optimum and on
+// Hugging Face's hub: net for net/model.onnx and for hf://people/net@main/onnx/model.onnx.
+func ownName(model string) string {
+	if base := filepath.Base(model); base != "model.onnx" {
+		return model
+	}
+	folder := filepath.Dir(model)
+	if filepath.Base(folder) == "onnx" {
+		folder = filepath.Dir(folder)
+	}
+	if name, _, _ := strings.Cut(filepath.Base(folder), "@"); strings.Trim(name, "./") != "" {
+		return name + ".onnx"
+	}
+	return model
 }
 
 // starterName returns the name of an experiment on a model.

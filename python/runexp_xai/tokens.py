@@ -21,7 +21,8 @@ def write_tokens(model, texts, to, length=None, text="text", label="label"):
     cut = 0
     for number, row in enumerate(_rows(texts) if isinstance(texts, str) else texts, 1):
         if not isinstance(row.get(text), str):
-            raise ValueError("text %d has no %r: it has %s" % (number, text, ", ".join(map(str, row))))
+            has = ", ".join(map(str, row))
+            raise ValueError("text %d has no %r (--text names another): it has %s" % (number, text, has))
         made = tokenizer(row[text], truncation=length is not None, max_length=length, return_special_tokens_mask=True)
         if not hasattr(made, "encodings") or not made.encodings:
             raise ValueError("the tokeniser of %s is one in Python, which has no offsets" % (model,))

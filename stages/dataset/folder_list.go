@@ -40,8 +40,12 @@ func listNamed(p FolderParams, names []string) (*listing, error) {
 		return nil, fmt.Errorf("folder %q: %w", p.Path, plain(err))
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%q is neither a folder nor an archive, whose name ends with %s", p.Path,
-			strings.Join(archive.Extensions, ", "))
+		texts := ""
+		if slices.Contains([]string{".csv", ".tsv", ".json", ".jsonl", ".txt"}, filepath.Ext(p.Path)) {
+			texts = "; dataset/text takes texts"
+		}
+		return nil, fmt.Errorf("%q is neither a folder nor an archive, whose name ends with %s%s", p.Path,
+			strings.Join(archive.Extensions, ", "), texts)
 	}
 	if p.List == "" {
 		p.findList()

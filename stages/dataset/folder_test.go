@@ -219,12 +219,13 @@ func TestFolderErrors(t *testing.T) {
 	}
 	dir := folderOf(t,
 		map[string]string{"a.png": px, "labels.csv": "file,label\na.png,5\n", "names": "cat\ndog\n",
-			"gap": "cat\n\ndog\n", "dog/b.png": px})
+			"gap": "cat\n\ndog\n", "dog/b.png": px, "x.csv": "text\n"})
 	for name, tc := range map[string]struct {
 		change func(p *FolderParams)
 		want   string
 	}{
 		"no such folder": {func(p *FolderParams) { p.Path += "x" }, "no such file"},
+		"texts":          {func(p *FolderParams) { p.Path += "/x.csv" }, "; dataset/text takes texts"},
 		"not a folder":   {func(p *FolderParams) { p.Path += "/a.png" }, "neither a folder nor an archive"},
 		"a label past names": {func(p *FolderParams) { p.Names = dir + "/names" },
 			"labels.csv:2: label 5 has no name: there are 2 names"},

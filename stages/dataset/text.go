@@ -182,6 +182,9 @@ func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 			if cut > 0 {
 				e.WarnItem(i, "of its %d tokens, length leaves out %d at the end", len(tokens)+cut, cut)
 			}
+			if unknown, all := t.Unknown(tokens); 2*unknown > all {
+				e.WarnItem(i, "%d of its %d tokens stand for words that the tokeniser doesn't know", unknown, all)
+			}
 			list := &textfile.Tokens{}
 			for _, k := range tokens {
 				list.IDs, list.Types = append(list.IDs, k.ID), append(list.Types, k.Type)

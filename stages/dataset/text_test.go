@@ -110,6 +110,19 @@ func TestTextOfCSV(t *testing.T) {
 	}
 }
 
+// TestUnknownWords: a text that is mostly of words that the vocabulary lacks is warned of.
+func TestUnknownWords(t *testing.T) {
+	p := textFile(t, "reviews.csv", "text\ngood films !\ngood novel\ngood old novel\n电影\n")
+	r := stagetest.Run(t, Text, p, nil)
+	want := []string{
+		`item "000004": 2 of its 3 tokens stand for words that the tokeniser doesn't know`,
+		`item "000005": 2 of its 2 tokens stand for words that the tokeniser doesn't know`,
+	}
+	if !slices.Equal(r.Warnings, want) {
+		t.Errorf("got %q", r.Warnings)
+	}
+}
+
 // TestTextOfJSON: ids are lines, labels numbers from 1, and long texts lose their ends.
 func TestTextOfJSON(t *testing.T) {
 	p := textFile(t, "reviews.jsonl", `{"sentence": "good films!", "stars": 5}`+"\n\n"+

@@ -47,6 +47,19 @@ type Tokenizer struct {
 // Least is the least number of tokens of a text: the special ones, and one of its own.
 func (t *Tokenizer) Least() int { return len(t.before) + len(t.after) + 1 }
 
+// Unknown returns how many of the tokens stand for words that the vocabulary lacks, and how many aren't special.
+func (t *Tokenizer) Unknown(tokens []Token) (unknown, all int) {
+	for _, k := range tokens {
+		if k.Special {
+			continue
+		}
+		if all++; k.ID == t.unknown.ID {
+			unknown++
+		}
+	}
+	return unknown, all
+}
+
 // Encode returns the tokens of a text: at most so many, or all if most is 0. cut is the number of tokens at
 // its end that were left out.
 func (t *Tokenizer) Encode(text string, most int) (tokens []Token, cut int) {
