@@ -31,7 +31,7 @@ func TestDocsTutorialText(t *testing.T) {
 	runtimeOrSkip(t)
 	p := openPage(t, "tutorial-text.md")
 	defer p.close()
-	for _, name := range []string{"reviews.onnx", "tokenizer.json", "reviews.csv", "classes.txt"} {
+	for _, name := range []string{"reviews.onnx", "tokenizer.json", "reviews.csv"} {
 		p.write(name, []byte(page(t, "experiments/text/"+name)))
 	}
 	p.follow(9)

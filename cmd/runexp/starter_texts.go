@@ -25,7 +25,6 @@ type textStarter struct {
 	starter
 	Texts registry.Texts
 	Hide  string // the substrate of the curves: mask or pad, "" if the tokeniser has neither
-	Names string // the file with the names of the model's classes, if there is one next to the texts
 }
 
 // writeTextStarter writes an experiment for a model of texts.
@@ -106,7 +105,8 @@ func (s *textStarter) lookInto(u *ui, model, texts, tokenizer string) (err error
 		u.warn(told)
 	}
 	if !s.Texts.Labelled {
-		u.warn(texts + " has no labels (label): the accuracy, which would show a wrong tokeniser, is left out")
+		u.warn(texts + " has no labels (label): the accuracy, which would show a wrong tokeniser, is " +
+			"left out")
 	}
 	switch known := s.Model.Texts.Vocabulary; {
 	case known == 0 || s.Texts.Vocabulary == 0:
@@ -138,8 +138,8 @@ func columnsHint(err error) string {
 	if !errors.As(err, &f) || len(f.Names) == 0 {
 		return ""
 	}
-	return "call the column with the texts text, and that with the classes label; in an experiment, text and " +
-		"label of dataset/text name other columns"
+	return "call the column with the texts text, and that with the classes label; in an experiment, text " +
+		"and label of dataset/text name other columns"
 }
 
 // nextTo returns the tokeniser that is next to the texts or to the model, "" if there is none.
@@ -229,8 +229,8 @@ func (s *textStarter) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ownName returns the path of a model without the names that all exports have in common, those of optimum and on
-// Hugging Face's hub: net for net/model.onnx and for hf://people/net@main/onnx/model.onnx.
+// ownName returns the path of a model without the names that all exports by optimum and on Hugging Face's hub
+// have in common: net for net/model.onnx and for hf://people/net@main/onnx/model.onnx.
 func ownName(model string) string {
 	if base := filepath.Base(model); base != "model.onnx" {
 		return model

@@ -183,7 +183,8 @@ func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 				e.WarnItem(i, "of its %d tokens, length leaves out %d at the end", len(tokens)+cut, cut)
 			}
 			if unknown, all := t.Unknown(tokens); 2*unknown > all {
-				e.WarnItem(i, "%d of its %d tokens stand for words that the tokeniser doesn't know", unknown, all)
+				e.WarnItem(i, "%d of its %d tokens stand for words that the tokeniser doesn't know", unknown,
+					all)
 			}
 			list := &textfile.Tokens{}
 			for _, k := range tokens {

@@ -15,6 +15,6 @@ func checkLabel(label int64, model stages.Facts) error {
 		return nil
 	}
 	return fmt.Errorf("the label is %d, but the model has %d classes, 0 to %d: the data set's classes must "+
-		"be the model's, in its order; the parameter names of dataset/folder sets it", label, classes,
+		"be the model's, in its order; its parameters names and first set it", label, classes,
 		classes-1)
 }

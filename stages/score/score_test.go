@@ -343,7 +343,7 @@ func TestTop1OfOneOutput(t *testing.T) {
 	fails(t, Top1, nil, in,
 		`item "item-1": the label is 2, but the model has 2 classes, 0 to 1: `+
 			`the data set's classes must be the `+
-			`model's, in its order; the parameter names of dataset/folder sets it`)
+			`model's, in its order; its parameters names and first set it`)
 }
 
 // TestOrderIsThatOfRanks checks that score/mas accumulates a map in the order in which the perturbation

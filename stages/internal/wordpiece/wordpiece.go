@@ -47,7 +47,8 @@ type Tokenizer struct {
 // Least is the least number of tokens of a text: the special ones, and one of its own.
 func (t *Tokenizer) Least() int { return len(t.before) + len(t.after) + 1 }
 
-// Unknown returns how many of the tokens stand for words that the vocabulary lacks, and how many aren't special.
+// Unknown returns how many of the tokens stand for words that the vocabulary lacks, and how many aren't
+// special.
 func (t *Tokenizer) Unknown(tokens []Token) (unknown, all int) {
 	for _, k := range tokens {
 		if k.Special {
