@@ -1,7 +1,9 @@
 package attribute
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -85,6 +87,43 @@ func TestNoiseOfPadding(t *testing.T) {
 			if !slices.Equal(b, back[i]) {
 				t.Errorf("%s: the map of text %d differs in another order", m.stage.Name, i)
 			}
+		}
+	}
+}
+
+// notingSlot notes what is shared on it.
+type notingSlot struct {
+	stages.Slot
+	keys map[string]bool
+}
+
+func (s notingSlot) Share(key string, weight int64, make func() (io.Closer, error)) (io.Closer, error) {
+	s.keys[key] = true
+	return s.Slot.Share(key, weight, make)
+}
+
+// TestKeysOfLengths checks that the keys of methods have the programs of short texts and of the longest, which
+// the compiler may treat otherwise; and one where the model takes one length.
+func TestKeysOfLengths(t *testing.T) {
+	for file, want := range map[string]int{"bert.trace": 2, "bag.own": 2, "fixed.own": 1} {
+		c := readText(t, file)
+		e, err := stagetest.Env(&Saliency, c.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot := notingSlot{stagetest.NewSlot(), map[string]bool{}}
+		e.Slot = slot
+		if _, err := Saliency.Program(t.Context(), Saliency.NewParams(), e); err != nil {
+			t.Fatal(err)
+		}
+		lengths := 0
+		for key := range slot.keys {
+			if strings.HasPrefix(key, "graph batch ") {
+				lengths++
+			}
+		}
+		if lengths != want {
+			t.Errorf("%s: graphs of %d lengths are compiled, want %d: %v", file, lengths, want, slot.keys)
 		}
 	}
 }

@@ -89,6 +89,9 @@ type Subject struct {
 	Spec  modelfile.Spec
 	Model stages.Data
 	Texts stages.Facts // those of the texts that it is to run on, nil if they aren't known
+
+	// Long has texts be as long as the model takes them; usually they are short.
+	Long bool
 }
 
 // rehearsed is the number of items of a rehearsal, all of them in a batch: the shapes of a graph for two tell
@@ -199,7 +202,7 @@ func (on Subject) facts(of stages.Type) stages.Facts {
 // blank returns the payload of a blank item.
 func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
 	h, w := on.Spec.Height, on.Spec.Width
-	if on.Spec.Text != nil && !on.Spec.Text.Fixed {
+	if on.Spec.Text != nil && !on.Spec.Text.Fixed && !on.Long {
 		w = min(w, 2*shortestText)
 	}
 	switch of {
