@@ -10,7 +10,7 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestNoStagePanicsOnTexts runs every stage on texts of several lengths in the place of images, whether it takes
+// TestNoStagePanicsOnTexts runs every stage on texts of two lengths in the place of images, whether it takes
 // them or not, with what else belongs to texts: it works, or has an error.
 func TestNoStagePanicsOnTexts(t *testing.T) {
 	if _, err := ort.Default(); err != nil {

@@ -102,7 +102,7 @@ func (s notingSlot) Share(key string, weight int64, make func() (io.Closer, erro
 	return s.Slot.Share(key, weight, make)
 }
 
-// TestKeysOfLengths checks that the keys of methods have the programs of short texts and of the longest, which
+// TestKeysOfLengths checks that keys of methods have the programs of short texts and of the longest, which
 // the compiler may treat otherwise; and one where the model takes one length.
 func TestKeysOfLengths(t *testing.T) {
 	for file, want := range map[string]int{"bert.trace": 2, "bag.own": 2, "fixed.own": 1} {
