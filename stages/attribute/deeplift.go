@@ -96,12 +96,22 @@ func (p DeepLIFTParams) run(ctx context.Context, e *stages.Env, n *program.Net) 
 				excess += values[k]
 			}
 			e.Put("completeness", i, stages.Scalar(excess))
-			warnIncomplete(e, i, excess, response, reference, "what has no slope, such as Round, Floor and "+
-				"the masks of comparisons, counts as constant, and differences near 0 blow up pools")
+			warnIncomplete(e, i, excess, response, reference, p.why(n))
 			if err := p.put(e, i, n, values, d.Shape()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// why returns what may make a map incomplete.
+func (p DeepLIFTParams) why(n *program.Net) string {
+	why := "what has no slope, such as Round, Floor and the masks of comparisons, counts as constant, and " +
+		"differences near 0 blow up pools"
+	if n.Text != nil && p.Baseline == "pad" {
+		why += "; a model that counts positions from tokens other than [PAD] has other positions in the " +
+			"reference, whose part no token gets: baseline: mask keeps them"
+	}
+	return why
 }

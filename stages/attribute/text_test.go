@@ -280,6 +280,15 @@ func TestDeepLIFTOfTexts(t *testing.T) {
 	}
 }
 
+// TestDeepLIFTOfMovedPositions checks that the warning of an incomplete map names the positions that move in
+// a reference of pads.
+func TestDeepLIFTOfMovedPositions(t *testing.T) {
+	r := stagetest.Run(t, DeepLIFT, &DeepLIFTParams{tapped(), "paper", "pad"}, readText(t, "roberta.dynamo").in)
+	if w := strings.Join(r.Warnings, "\n"); !strings.Contains(w, "baseline: mask keeps them") {
+		t.Errorf("warnings are %q", w)
+	}
+}
+
 // TestInnerLayersOfTexts holds maps at a value behind the embedding, and class activation maps at the final
 // layer against what derivatives and values there give.
 func TestInnerLayersOfTexts(t *testing.T) {
