@@ -283,7 +283,8 @@ func TestDeepLIFTOfTexts(t *testing.T) {
 // TestDeepLIFTOfMovedPositions checks that the warning of an incomplete map names the positions that move in
 // a reference of pads.
 func TestDeepLIFTOfMovedPositions(t *testing.T) {
-	r := stagetest.Run(t, DeepLIFT, &DeepLIFTParams{tapped(), "paper", "pad"}, readText(t, "roberta.dynamo").in)
+	p := &DeepLIFTParams{tapped(), "paper", "pad"}
+	r := stagetest.Run(t, DeepLIFT, p, readText(t, "roberta.dynamo").in)
 	if w := strings.Join(r.Warnings, "\n"); !strings.Contains(w, "baseline: mask keeps them") {
 		t.Errorf("warnings are %q", w)
 	}

@@ -107,7 +107,7 @@ DeYoung et al., "ERASER", ACL 2020; Attanasio et al., "ferret", EACL 2023.`,
 	},
 	Run: func(_ context.Context, p ERASERParams, e *stages.Env) error {
 		for i := range e.Len() {
-			whole := math.NaN()
+			whole, points := math.NaN(), 0
 			for _, ports := range [][2]string{{"removed", "comprehensiveness"}, {"kept", "sufficiency"}} {
 				port := ports[0]
 				curve, err := metric.Response(e.Facts(port), e.In(port, i), responses[p.Response])
@@ -119,7 +119,11 @@ DeYoung et al., "ERASER", ACL 2020; Attanasio et al., "ferret", EACL 2023.`,
 					return fmt.Errorf("item %q: %s: %w", e.Calls[i].ID, port, err)
 				}
 				if port == "removed" {
-					whole = curve[0]
+					whole, points = curve[0], len(curve)
+				}
+				if len(curve) != points {
+					return fmt.Errorf("item %q: the curve on \"removed\" has %d points, and that on %q %d: "+
+						"give both the same steps", e.Calls[i].ID, points, port, len(curve))
 				}
 				e.Put(ports[1], i, stages.Scalar(meanDrop(whole, curve, changed)))
 			}

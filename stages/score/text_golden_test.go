@@ -221,6 +221,19 @@ func TestGoldenERASER(t *testing.T) {
 	}
 }
 
+// TestERASERTakesEqualSteps checks that curves of other numbers of steps, which have no shares, are refused.
+func TestERASERTakesEqualSteps(t *testing.T) {
+	curve := func(order string, points int) []stages.Data {
+		return []stages.Data{stagetest.Items(stages.Facts{"responses": "probability,changed", "order": order,
+			"unit": "token"}, stages.NewTensor(make([]float64, 2*points), 2, points).Encode())}
+	}
+	_, err := stagetest.Try(ERASER, ERASER.NewParams(), map[string][]stages.Data{
+		"removed": curve("deletion", 11), "kept": curve("insertion", 6)})
+	if err == nil || !strings.Contains(err.Error(), "has 11 points, and that on \"kept\" 6") {
+		t.Errorf("curves of 10 and of 5 steps: %v", err)
+	}
+}
+
 // TestERASERTakesCurvesOfTexts checks that curves of other units, orders and shares are refused.
 func TestERASERTakesCurvesOfTexts(t *testing.T) {
 	removed := stages.Facts{"order": "deletion", "unit": "token", "shares": "0,0.5"}
