@@ -217,7 +217,8 @@ func (s *textStarter) textCandidates(n int) []candidate {
 	}
 	return append(out,
 		candidate{"deeplift", "deeplift", "baseline: " + s.Hide, anyKind, 6},
-		candidate{"partition-shap", "partition-shap", fmt.Sprintf("substrate: %s, evaluations: %d", s.Hide, drawn),
+		candidate{"partition-shap", "partition-shap",
+			fmt.Sprintf("substrate: %s, evaluations: %d", s.Hide, drawn),
 			anyKind, drawn + 12})
 }
 

@@ -59,7 +59,7 @@ var presets = map[string]preset{
 	"epsilon-gamma-box":         {"gamma", "epsilon", "box"},
 }
 
-// forTexts returns the name of the preset that has no rule for first layers, with the same one for the others;
+// forTexts returns the name of the preset without a rule for first layers, with the same one for the others;
 // models of texts hardly have the Conv layers of one with γ.
 func (of preset) forTexts() string {
 	if of.conv == "alpha2-beta1" {

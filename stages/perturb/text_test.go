@@ -475,7 +475,8 @@ func TestHintsOfUnits(t *testing.T) {
 	for unit, want := range map[string]string{"region": "write substrate: mask, unit: pixel; ",
 		"pixel": "write substrate: mask, or "} {
 		var bad *stages.FieldError
-		if err := checkUnits("zero", unit, true); !errors.As(err, &bad) || !strings.HasPrefix(bad.Hint, want) {
+		err := checkUnits("zero", unit, true)
+		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Hint, want) {
 			t.Errorf("%s: %v, %+v", unit, err, bad)
 		}
 	}

@@ -80,7 +80,8 @@ func isName(text string) bool {
 }
 
 // Resolve returns the expression with names replaced by the numbers that they have in lists of class names,
-// which separate names by line breaks: in the first list that has the name. A list may be empty, or [AnyNames].
+// which separate names by line breaks: in the first list that has the name. A list may be empty or
+// [AnyNames].
 func (e Expression) Resolve(lists ...string) (Expression, error) {
 	e.operands = slices.Clone(e.operands)
 	for i := range e.operands {

@@ -134,12 +134,14 @@ func TestExpressionNames(t *testing.T) {
 	}
 }
 
-// TestAnyNames holds that names that aren't known yet stand for a class, which differs from the one that it is
-// compared with.
+// TestAnyNames holds that names that aren't known yet stand for a class, which differs from the one that it
+// is compared with.
 func TestAnyNames(t *testing.T) {
 	for text, want := range map[string]Target{
-		"sushi": {0, -1}, "sushi - ramen": {0, 1}, "0 - ramen": {0, 1}, "ramen - 0": {1, 0}, "5 - ramen": {5, 0},
-		"goldfish - ramen": {1, 0}, "ramen - goldfish": {0, 1}, "tench - ramen": {0, 1}, "ramen - tench": {1, 0},
+		"sushi": {0, -1}, "sushi - ramen": {0, 1}, "0 - ramen": {0, 1}, "ramen - 0": {1, 0},
+		"5 - ramen": {5, 0},
+		"goldfish - ramen": {1, 0}, "ramen - goldfish": {0, 1}, "tench - ramen": {0, 1},
+		"ramen - tench": {1, 0},
 	} {
 		e, err := ParseExpression(text)
 		if err == nil {

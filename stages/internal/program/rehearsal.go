@@ -186,7 +186,8 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 }
 
 // facts returns the facts of blank items: texts whose facts aren't known have a token that fills up and one
-// that hides, and labels have any class, since their data set says only when it runs what its classes are called.
+// that hides, and labels have any class, since their data set says only when it runs what its classes are
+// called.
 func (on Subject) facts(of stages.Type) stages.Facts {
 	switch {
 	case of == stages.Labels:
