@@ -139,7 +139,7 @@ func TestExpressionNames(t *testing.T) {
 func TestAnyNames(t *testing.T) {
 	for text, want := range map[string]Target{
 		"sushi": {0, -1}, "sushi - ramen": {0, 1}, "0 - ramen": {0, 1}, "ramen - 0": {1, 0},
-		"5 - ramen": {5, 0},
+		"5 - ramen":        {5, 0},
 		"goldfish - ramen": {1, 0}, "ramen - goldfish": {0, 1}, "tench - ramen": {0, 1},
 		"ramen - tench": {1, 0},
 	} {
