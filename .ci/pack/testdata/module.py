@@ -100,4 +100,8 @@ try:
     raise AssertionError("there is transformers")
 except ImportError as e:
     assert "pip install transformers" in str(e), e
+made = subprocess.run([sys.executable, "-m", "runexp_xai", "tokens", "none", "try/texts.csv"], capture_output=True, text=True)
+assert made.returncode == 1 and made.stderr.startswith("tokens: ") and "pip install transformers" in made.stderr, made
+made = subprocess.run([sys.executable, "-m", "runexp_xai"], capture_output=True, text=True)
+assert made.returncode == 1 and made.stderr.startswith("usage: python -m runexp_xai tokens MODEL TEXTS"), made
 print("all is well")
