@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // texts writes the page of texts in several scripts, some of them hostile, and returns its file.
@@ -80,6 +82,28 @@ func TestTexts(t *testing.T) {
 		t.Errorf("the hostile text is %q", got)
 	}
 	p.shot("texts-hostile", "#texts")
+	p.clean()
+}
+
+// TestTextOfScore checks that the scores of texts lead to their texts, those of a text that isn't on the page
+// nowhere.
+func TestTextOfScore(t *testing.T) {
+	p := open(t, texts(t), 1280, 900)
+	p.run(chromedp.Click(`#board tbody tr:first-child .value`, chromedp.ByQuery))
+	if js[int](p, `document.querySelectorAll("#items li").length`) == 0 { // a mean rank has its cases first
+		p.run(chromedp.Click(`#items .value`, chromedp.ByQuery))
+	}
+	got := js[string](p, `[...document.querySelectorAll("#items li .id")].map((e) => e.tagName + " " +
+		e.textContent).join("|")`)
+	if got != "BUTTON review-2|SPAN review-99|BUTTON review-0" {
+		t.Fatalf("the texts are %s", got)
+	}
+	p.click("#items", "review-2")
+	got = js[string](p, `document.activeElement.id + "|" +
+		document.querySelector("#texts .image-note").textContent.split(";")[0]`)
+	if got != "texts-title|text 3 of 4: review-2" {
+		t.Errorf("the score leads to %s", got)
+	}
 	p.clean()
 }
 

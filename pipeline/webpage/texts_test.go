@@ -88,7 +88,10 @@ func plainText(text string) stages.Words {
 // textPage returns the page of texts, and its model.
 func textPage(t *testing.T, maps []*results.CellMaps) (string, *model) {
 	t.Helper()
-	v, err := publish.ReadVersion(folder(t, map[string]string{"cells/s.jsonl": line("s[method=ig]", 1),
+	v, err := publish.ReadVersion(folder(t, map[string]string{
+		"cells/s.jsonl": line("s[method=abslrp]", 1) + line("s[method=ig]", 1.5),
+		"items/s.csv": "cell/item,review-0,review-2,review-99\ns[method=abslrp],1,1,1\n" +
+			"s[method=ig],1,2,1.5\n",
 		"experiment.yaml": "name: texts\ntitle: Reviews\n"}))
 	if err != nil {
 		t.Fatal(err)

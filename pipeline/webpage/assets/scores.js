@@ -348,11 +348,14 @@ function showItems(score, c, most = 48) {
       return (x === null) - (y === null) || sign * (x - y) || a - b;
     });
   const cells = order.slice(0, most).map((i, place) => {
+    const read = show.text && show.text(score, c, ids[i]);
     const e = h(
       "li",
       {},
       h("span", {class: "place"}, String(place + 1) + ". "),
-      h("span", {class: "id"}, ids[i]),
+      read
+        ? h("button", {type: "button", class: "id", "aria-label": `text ${ids[i]}`, onclick: read}, ids[i])
+        : h("span", {class: "id"}, ids[i]),
       " ",
       h("strong", {}, c.values[i] === null ? "undefined" : brief(c.values[i])),
     );

@@ -5,7 +5,7 @@ const arrows = {higher: "\u00a0↑", lower: "\u00a0↓"}; // on the line of the 
 const better = {higher: "higher is better", lower: "lower is better"};
 
 // Functions by which the parts of the page call each other; each part sets its own.
-const show = {image: null, map: null};
+const show = {image: null, map: null, text: null};
 
 function brief(x, digits = 4) {
   if (x === null || x === undefined) return "–";

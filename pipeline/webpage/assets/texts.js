@@ -370,6 +370,31 @@ function drawTextControls() {
   fill(textControls, ...parts);
 }
 
+// What shows the text that a score rates, with the maps of its cell; null if the page hasn't got it.
+show.text = (score, c, item) => {
+  for (const stage of model.texts.stages) {
+    if (!stage.axes.every((axis) => axis === "version" || score.axes.includes(axis))) continue;
+    const cell = stage.cells.find((m) => agree(stage.axes, m.ids, score.axes, c.ids) && isNow(stage, m));
+    if (cell && positionOf(cell.items, item) >= 0) return () => readText(stage, cell, item, score.name);
+  }
+  return null;
+};
+
+function readText(stage, cell, item, score) {
+  setTexts(stage.stage);
+  stage.axes.forEach((axis, i) => {
+    reading.fixed[axis] = cell.ids[i];
+  });
+  reading.item = item;
+  if (scoresOf(stage).some((s) => s.name === score)) reading.score = score;
+  drawTextControls();
+  drawTexts();
+  const title = document.getElementById("texts-title");
+  title.tabIndex = -1;
+  title.scrollIntoView();
+  title.focus({preventScroll: true});
+}
+
 // Adds the part to the page, behind its maps of images or in the place of these.
 function addTextsPart() {
   setTexts(model.texts.stages[0].stage);
