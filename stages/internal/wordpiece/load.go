@@ -61,6 +61,9 @@ func readFiles(file, config string) (*Tokenizer, error) {
 	digest := stages.Sum(b)
 	if begin := bytes.TrimLeft(b, " \t\r\n"); len(begin) > 0 && begin[0] == '{' {
 		t, ids, err = parse(b, c)
+		if c.Pad != "" || c.Mask != "" { // all that the config adds to it
+			digest = stages.Sum(fmt.Append(nil, digest, c))
+		}
 	} else {
 		t, ids, err = fromVocabulary(b, c)
 		digest = stages.Sum(fmt.Append(nil, digest, c))

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/runexp/runexp/stages"
 )
 
 func load(t testing.TB, file string) *Tokenizer {
@@ -267,6 +269,33 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := Load(file); err == nil || !strings.Contains(err.Error(), "do_lower_case: false") {
 		t.Error(err)
+	}
+}
+
+// TestDigest checks that a tokeniser has the same digest wherever its files are, and another one if
+// tokenizer_config.json names another token that hides.
+func TestDigest(t *testing.T) {
+	for name, text := range map[string]string{"vocab.txt": "[UNK]\n[SEP]\n[CLS]\ne\n<m>\n[MASK]",
+		"tokenizer.json": whole + "}"} {
+		digest := func(config string) stages.Digest {
+			file := write(t, name, text)
+			if err := os.WriteFile(filepath.Join(filepath.Dir(file), "tokenizer_config.json"),
+				[]byte(config), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			k, err := Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k.Digest
+		}
+		one := digest(`{"do_lower_case": true, "mask_token": "<m>"}`)
+		if again := digest(`{"mask_token": "<m>", "do_lower_case": true}`); again != one {
+			t.Errorf("%s: the same files have another digest", name)
+		}
+		if other := digest(`{"do_lower_case": true}`); other == one {
+			t.Errorf("%s: another token that hides has the same digest", name)
+		}
 	}
 }
 
