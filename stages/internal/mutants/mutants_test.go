@@ -76,7 +76,7 @@ var mutants = []mutant{
 		"n.urgency = math.Abs(n.with - n.without)", "attribute.TestOfficialPartitionGames"},
 	{"attribute/owen.go", "len(opened) < o.atOnce &&", "len(opened) < o.atOnce+1 &&",
 		"attribute.TestOwenAtOnce"},
-	{"attribute/partition_shap.go", `p.Leaves == "values"`, `p.Leaves == "pixels"`,
+	{"attribute/partition_shap.go", `if p.Leaves == "values" {`, `if p.Leaves == "pixels" {`,
 		"attribute.TestPartitionSHAPLeaves"},
 	{"attribute/walk.go", "float64(t*(", "float64(0.9*t*(", "attribute.TestPathsOfALinearNet"},
 	{"attribute/hidden.go", "i = 2*(n-1) - i", "i = 2*n - 1 - i", "attribute.TestBoxBlur"},
