@@ -86,11 +86,28 @@ func (p *Page) Run(x, y float64, f Font, col color.RGBA, rightToLeft bool, line 
 		if rightToLeft {
 			seen = visual(line)
 		}
+		if _, ok := c.Canvas.(*pixels); ok {
+			seen = f.boxed(seen)
+		}
 		if drawn := f.Width(seen); drawn > wide { // boxes are wider than the characters that they stand for
 			face = Font{Size: f.Size * wide / drawn, Bold: f.Bold}.face()
 		}
 		c.FillString(face, at, seen)
 	})
+}
+
+// boxed returns a line with boxes for the characters that the font has no glyph for, which a raster would leave
+// out. A PDF has the font's own boxes, and keeps the characters for copying.
+func (f Font) boxed(line string) string {
+	return strings.Map(func(r rune) rune {
+		if f.Lacks(string(r)) == 0 {
+			return r
+		}
+		if unicode.IsMark(r) {
+			return -1
+		}
+		return '□'
+	}, line)
 }
 
 // fitString writes a text that may have characters of any font in the given width: its glyphs are stretched,

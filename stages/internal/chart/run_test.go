@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"bytes"
+	"image/png"
 	"math"
 	"strings"
 	"testing"
@@ -45,6 +47,33 @@ func TestRun(t *testing.T) {
 	}
 	if n := (Font{Size: 8}).Lacks("a电שم"); n != 2 {
 		t.Errorf("%d of four letters are lacking, want 2", n)
+	}
+}
+
+// TestBoxes checks that a PNG shows a box for each character that the font has no glyph for, and none for a
+// mark.
+func TestBoxes(t *testing.T) {
+	for line, want := range map[string]string{"电影 b": "□□ b", "ab": "ab", "aົ": "a"} {
+		if got := (Font{Size: 8}).boxed(line); got != want {
+			t.Errorf("%q is shown as %q, want %q", line, got, want)
+		}
+	}
+	ink := func(f Figure) (n int) {
+		m, err := png.Decode(bytes.NewReader(f.PNG()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for y := range m.Bounds().Dy() {
+			for x := range m.Bounds().Dx() {
+				if r, _, _, _ := m.At(x, y).RGBA(); r < 0x8000 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if one, two := ink(runOf("电", false)), ink(runOf("电影", false)); one == 0 || two <= one {
+		t.Errorf("a character without a glyph has %d dark pixels, and two have %d", one, two)
 	}
 }
 
