@@ -180,11 +180,11 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	return out, nil
 }
 
-// rewrites tries all stages that rewrite models on a model, with their defaults.
+// rewrites tries all stages that rewrite models of such items on a model, with their defaults.
 func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("model") {
-		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" || ofOthers(t)[s.Name] {
+		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" {
 			continue
 		}
 		f := Fit{Method: s.Name, Fits: true}
@@ -192,21 +192,15 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return nil, err
 		}
+		if model.OfOtherItems(err) {
+			continue
+		}
 		if err != nil {
 			f.Fits, f.Why = false, err.Error()
 		}
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// ofOthers returns the rewrites that aren't for models like this one: those for images, or the one for texts.
-func ofOthers(t *model.Trial) map[string]bool {
-	if t.Spec.Text != nil {
-		return map[string]bool{"model/difull": true, "model/dipart": true, "model/gridpg": true,
-			"model/shift": true}
-	}
-	return map[string]bool{"model/noise": true}
 }
 
 // tried are the stages whose programs are representative of experiments: a classification, a gradient, a

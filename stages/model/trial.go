@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/variant"
 )
 
 // A Trial checks stages against a model: it does everything that a run does before the model's first
@@ -61,6 +62,10 @@ func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
 	}
 	return trialOn(m, labelsLike(t.model.Facts, t.net, m.Spec), &t.model)
 }
+
+// OfOtherItems reports whether an error of [Trial.Rewritten] is that the stage is for models of texts, and the
+// model takes images, or the reverse.
+func OfOtherItems(err error) bool { return errors.As(err, new(*variant.OtherItemsError)) }
 
 func trialOf(m modelfile.Model, labels string) (*Trial, error) { return trialOn(m, labels, nil) }
 

@@ -2,7 +2,6 @@ package variant
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -33,7 +32,7 @@ func (c Cells) spec(base modelfile.Spec, g *onnx.Graph) modelfile.Spec {
 // fits returns an error for a base of which no grids can be made.
 func (c Cells) fits(base lower.Source) error {
 	if base.Spec.Text != nil {
-		return errors.New("the model takes texts, and the cells of a grid are images")
+		return &OtherItemsError{"the model takes texts, and the cells of a grid are images"}
 	}
 	return nil
 }

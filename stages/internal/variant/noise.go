@@ -3,7 +3,6 @@ package variant
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -27,8 +26,8 @@ func (Noise) Name() string { return "model/noise" }
 // Spec returns the specification of the model, which is the base's.
 func (p Noise) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
 	if base.Spec.Text == nil {
-		return modelfile.Spec{}, errors.New("the model takes images, not texts: perturb/noise adds noise " +
-			"to images themselves")
+		return modelfile.Spec{}, &OtherItemsError{"the model takes images, not texts: perturb/noise " +
+			"adds noise to images themselves"}
 	}
 	return trial(ctx, p, base, base.Spec)
 }

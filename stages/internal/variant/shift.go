@@ -2,7 +2,6 @@ package variant
 
 import (
 	"context"
-	"errors"
 
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -22,8 +21,8 @@ func (Shift) Name() string { return "model/shift" }
 // Spec returns the specification of the model, which is the base's.
 func (p Shift) Spec(ctx context.Context, base lower.Source) (modelfile.Spec, error) {
 	if base.Spec.Text != nil {
-		return modelfile.Spec{}, errors.New("the model takes texts, and the ids of their tokens have no " +
-			"values in between: model/noise changes their embedding")
+		return modelfile.Spec{}, &OtherItemsError{"the model takes texts, and the ids of their " +
+			"tokens have no values in between: model/noise changes their embedding"}
 	}
 	return trial(ctx, p, base, base.Spec)
 }

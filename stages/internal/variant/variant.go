@@ -20,6 +20,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
+// An OtherItemsError is the reason why a rewriter for models of images doesn't rewrite one of texts, or the
+// reverse.
+type OtherItemsError struct{ Why string }
+
+func (e *OtherItemsError) Error() string { return e.Why }
+
 // A Rewriter rewrites models. Its exported fields are its parameters, which JSON holds.
 type Rewriter interface {
 	// Name is the name of the stage that rewrites, such as model/difull.
