@@ -96,6 +96,9 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 			continue // its own stage reports the error
 		}
 		m.remark(u.mislabelled(x.trial, w.From.Name))
+		if in := u.Stage.Input("images"); in != nil && in.NotTexts != "" && len(u.Wired(in.Name)) == 0 {
+			continue // the edge from texts is reported
+		}
 		images, err := u.misfit(x.trial)
 		if err == nil {
 			err = m.try(ctx, x, u, w.From.Name)

@@ -142,7 +142,8 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 		slices.ContainsFunc(from.Outputs, isTokens) {
 		hint += "; " + other + " takes texts"
 	}
-	if at >= 0 && from.Outputs[at].Type.Name == stages.Tokens.Name && in.NotTexts != "" {
+	tokens := at >= 0 && isTokens(from.Outputs[at]) || w.port == "" && slices.ContainsFunc(from.Outputs, isTokens)
+	if tokens && len(fit) == 0 && in.NotTexts != "" {
 		x.report(w.node, "", "%s takes no texts: %s", m.stage.Name, in.NotTexts)
 		return -1
 	}

@@ -45,6 +45,9 @@ func checkUnits(substrate, unit string, texts bool) error {
 // checkTexts refuses parameters with which the curves of texts of several lengths would differ in their
 // number of points, and orders that leave tokens without a place.
 func (p Params) checkTexts(d direction) error {
+	if err := checkUnits(p.Substrate, p.Unit, true); err != nil {
+		return err
+	}
 	switch {
 	case p.Values == metric.Positive && (d.leastFirst || d.drawn):
 		return stages.BadField("values", "values is positive, by which the other tokens have no place, but "+
@@ -56,7 +59,7 @@ func (p Params) checkTexts(d direction) error {
 		return stages.BadField("limit", "limit is %d, but texts have different numbers of tokens: give "+
 			"shares instead", p.Limit)
 	}
-	return checkUnits(p.Substrate, p.Unit, true)
+	return nil
 }
 
 // textSteps is the number of steps of a curve of a text, unless the parameters state it.
