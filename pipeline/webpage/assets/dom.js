@@ -145,3 +145,11 @@ function inline(text) {
   out.push(text.slice(at));
   return out;
 }
+
+// Scrolls to a heading and gives it the focus.
+function goTo(id) {
+  const title = document.getElementById(id);
+  title.tabIndex = -1;
+  title.scrollIntoView();
+  title.focus({preventScroll: true});
+}

@@ -564,10 +564,7 @@ show.image = ({stage, cell}, item, score) => {
   compared.a = cell;
   drawControls();
   drawTiles();
-  const title = document.getElementById("maps-title");
-  title.tabIndex = -1;
-  title.scrollIntoView();
-  title.focus({preventScroll: true});
+  goTo("maps-title");
 };
 
 function mapsSection() {

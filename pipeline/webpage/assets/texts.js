@@ -389,10 +389,7 @@ function readText(stage, cell, item, score) {
   if (scoresOf(stage).some((s) => s.name === score)) reading.score = score;
   drawTextControls();
   drawTexts();
-  const title = document.getElementById("texts-title");
-  title.tabIndex = -1;
-  title.scrollIntoView();
-  title.focus({preventScroll: true});
+  goTo("texts-title");
 }
 
 // Adds the part to the page, behind its maps of images or in the place of these.
