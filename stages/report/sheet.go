@@ -15,31 +15,17 @@ import (
 
 // SheetParams are the parameters of [Sheet].
 type SheetParams struct {
-	Items    Selection `yaml:"items" doc:"the images: how many from the first, or a list of their ids"`
-	PerClass int       `yaml:"per_class" doc:"of these at most so many of a class; 0: any number" min:"0" max:"64"`
-	Best     int       `yaml:"best" doc:"instead of items: so many images with the best scores, of all" min:"0" max:"32"`
-	Worst    int       `yaml:"worst" doc:"instead of items: so many images with the worst scores, of all" min:"0" max:"32"`
-	Columns  string    `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
-	Order    string    `yaml:"order" doc:"of the maps of an image: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
-	Scale    string    `yaml:"scale" doc:"whether each map has its own colour scale, or those of a column or of the sheet share one" choices:"map|column|sheet"`
-	Caption  string    `yaml:"caption" doc:"below an image: its class and probability, its id, both, or nothing" choices:"class|file|both|none"`
-	Tile     int       `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
-	Width    int       `yaml:"width" doc:"the width of the figure in points above which a line of maps is broken" min:"100" max:"2000"`
-	DPI      int       `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
-	Budget   int       `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
-	Overlay  bool      `yaml:"overlay" doc:"blend the colours with the image in grey"`
-	Title    string    `yaml:"title" doc:"a title"`
-}
-
-// Validate rejects selections of images that exclude each other.
-func (p SheetParams) Validate() error {
-	switch {
-	case p.PerClass > 0 && p.Best+p.Worst > 0:
-		return stages.BadField("per_class", "per_class limits the first images, not the best and the worst")
-	case p.PerClass > 0 && p.Items.IDs != nil:
-		return stages.BadField("per_class", "per_class limits a number of images, not a list of ids")
-	}
-	return nil
+	Chosen
+	Columns string `yaml:"columns" axis:"maps,optional" doc:"the axis whose ids are columns; default: the only axis"`
+	Order   string `yaml:"order" doc:"of the maps of an image: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
+	Scale   string `yaml:"scale" doc:"whether each map has its own colour scale, or those of a column or of the sheet share one" choices:"map|column|sheet"`
+	Caption string `yaml:"caption" doc:"below an image: its class and probability, its id, both, or nothing" choices:"class|file|both|none"`
+	Tile    int    `yaml:"tile" doc:"the shorter side of a map in points of 1/72 inch" min:"16" max:"400"`
+	Width   int    `yaml:"width" doc:"the width of the figure in points above which a line of maps is broken" min:"100" max:"2000"`
+	DPI     int    `yaml:"dpi" doc:"dots per inch of the PNG, at least: as many more as give a map's pixels whole dots" min:"72" max:"300"`
+	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
+	Overlay bool   `yaml:"overlay" doc:"blend the colours with the image in grey"`
+	Title   string `yaml:"title" doc:"a title"`
 }
 
 // Sheet shows maps in a grid, one row per image (and ids on the other axes), one column per method. If one of
@@ -94,26 +80,11 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 		{Name: "segments", Type: stages.Segments, Doc: "segments to outline", Optional: true, Added: true},
 	},
 	Outputs: figurePorts(),
-	Defaults: SheetParams{Items: Selection{Count: 6}, Columns: "method", Order: "written",
+	Defaults: SheetParams{Chosen: chosen(), Columns: "method", Order: "written",
 		Scale: "map", Caption: "class", Tile: 64, Width: 480, DPI: 144, Budget: 200},
-	Check: SheetParams.check,
+	Check: func(p SheetParams, wired func(string) bool) error { return p.check(p.Order, wired) },
 	Run:   runSheet,
 })
-
-// check rejects parameters whose inputs aren't wired.
-func (p SheetParams) check(wired func(string) bool) error {
-	switch {
-	case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
-		return stages.BadField("best", "best and worst need scores: wire by or scores")
-	case p.PerClass > 0 && !wired("labels") && !wired("targets"):
-		return stages.BadField("per_class", "per_class needs classes: wire labels or targets")
-	case p.Order == "score" && !wired("scores"):
-		return stages.BadField("order", "order: score needs scores: wire scores")
-	case wired("probability") && !wired("targets"):
-		return errors.New("a probability needs its class: wire targets too")
-	}
-	return nil
-}
 
 // A sheetRow is an image with its maps.
 type sheetRow struct {
@@ -205,7 +176,7 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 	}
 	others := without(axesOf(spread), column)
 	groups := rowsOf(e.Order, maps, spread, others)
-	choices, words, err := p.picker().choose(ctx, e)
+	choices, words, err := picker{"images", "image", p.Chosen}.choose(ctx, e)
 	if err != nil {
 		return nil, err
 	}

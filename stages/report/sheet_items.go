@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // maxImages is the largest number of images in a sheet.
 const maxImages = 64
 
-// A Selection is the parameter items of [Sheet]: a number of images, or their ids.
+// A Selection is the parameter items of [Chosen]: a number, or ids.
 type Selection struct {
 	Count int
 	IDs   []string // nil for a number
@@ -36,7 +37,7 @@ func (s *Selection) UnmarshalText(b []byte) error {
 	*s = Selection{}
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
 		if inner = strings.TrimSuffix(inner, "]"); inner == "" {
-			return fmt.Errorf("the list of images is empty")
+			return fmt.Errorf("the list of ids is empty")
 		}
 		s.IDs = strings.Split(inner, ", ")
 	} else if n, err := strconv.Atoi(text); err == nil {
@@ -45,7 +46,43 @@ func (s *Selection) UnmarshalText(b []byte) error {
 		s.IDs = []string{text}
 	}
 	if n := max(s.Count, len(s.IDs)); n < 1 || n > maxImages {
-		return fmt.Errorf("%s: a sheet has 1 to %d images", text, maxImages)
+		return fmt.Errorf("%s: a figure shows 1 to %d", text, maxImages)
+	}
+	return nil
+}
+
+// Chosen are the parameters of figures that show some of the images, or texts.
+type Chosen struct {
+	Items    Selection `yaml:"items" doc:"what is shown: how many from the first, or a list of their ids"`
+	PerClass int       `yaml:"per_class" doc:"of these at most so many of a class; 0: any number" min:"0" max:"64"`
+	Best     int       `yaml:"best" doc:"instead of items: so many with the best scores, of all" min:"0" max:"32"`
+	Worst    int       `yaml:"worst" doc:"instead of items: so many with the worst scores, of all" min:"0" max:"32"`
+}
+
+func chosen() Chosen { return Chosen{Items: Selection{Count: 6}} }
+
+// Validate rejects choices that exclude each other.
+func (p Chosen) Validate() error {
+	switch {
+	case p.PerClass > 0 && p.Best+p.Worst > 0:
+		return stages.BadField("per_class", "per_class limits the first ones, not the best and the worst")
+	case p.PerClass > 0 && p.Items.IDs != nil:
+		return stages.BadField("per_class", "per_class limits a number, not a list of ids")
+	}
+	return nil
+}
+
+// check rejects parameters, and an order of maps, whose inputs aren't wired.
+func (p Chosen) check(order string, wired func(string) bool) error {
+	switch {
+	case p.Best+p.Worst > 0 && !wired("by") && !wired("scores"):
+		return stages.BadField("best", "best and worst need scores: wire by or scores")
+	case p.PerClass > 0 && !wired("labels") && !wired("targets"):
+		return stages.BadField("per_class", "per_class needs classes: wire labels or targets")
+	case order == "score" && !wired("scores"):
+		return stages.BadField("order", "order: score needs scores: wire scores")
+	case wired("probability") && !wired("targets"):
+		return errors.New("a probability needs its class: wire targets too")
 	}
 	return nil
 }
@@ -59,13 +96,8 @@ type choice struct {
 
 // A picker chooses the images, or texts, of a page.
 type picker struct {
-	port, noun            string // "images" and "image"
-	items                 Selection
-	perClass, best, worst int
-}
-
-func (p SheetParams) picker() picker {
-	return picker{"images", "image", p.Items, p.PerClass, p.Best, p.Worst}
+	port, noun string // "images" and "image"
+	Chosen
 }
 
 // choose returns the images to show, in order, and the words for the caption.
@@ -78,29 +110,29 @@ func (p picker) choose(ctx context.Context, e *stages.Env) (list []choice, words
 		return nil, "", err
 	}
 	switch {
-	case p.items.IDs != nil && p.best+p.worst == 0:
-		for _, id := range p.items.IDs {
+	case p.Items.IDs != nil && p.Best+p.Worst == 0:
+		for _, id := range p.Items.IDs {
 			if !slices.ContainsFunc(all, func(ids []string) bool { return slices.Contains(ids, id) }) {
 				return nil, "", stages.BadField("items", "no %s has the id %q", p.noun, id)
 			}
 			list = append(list, choice{id: id})
 		}
 		return list, english.Count(len(list), "chosen "+p.noun), nil
-	case p.best+p.worst > 0:
+	case p.Best+p.Worst > 0:
 		return p.extremes(ctx, e, all)
 	}
 	for _, ids := range all {
 		taken, shown := map[int64]int{}, 0
 		for _, id := range ids {
-			if shown == p.items.Count {
+			if shown == p.Items.Count {
 				break
 			}
-			if p.perClass > 0 {
+			if p.PerClass > 0 {
 				class, ok, err := classOf(e, id, nil)
 				if err != nil {
 					return nil, "", err
 				}
-				if taken[class]++; !ok || taken[class] > p.perClass {
+				if taken[class]++; !ok || taken[class] > p.PerClass {
 					continue
 				}
 			}
@@ -111,8 +143,8 @@ func (p picker) choose(ctx context.Context, e *stages.Env) (list []choice, words
 		}
 	}
 	words = "the first " + english.Count(len(list), p.noun)
-	if p.perClass > 0 {
-		words += fmt.Sprintf(" with at most %d of a class", p.perClass)
+	if p.PerClass > 0 {
+		words += fmt.Sprintf(" with at most %d of a class", p.PerClass)
 	}
 	return list, words, nil
 }
@@ -176,8 +208,8 @@ func (p picker) extremes(ctx context.Context, e *stages.Env, all [][]string) ([]
 		return -cmp.Compare(a.score, b.score)
 	})
 	scored := len(list)
-	best := min(p.best, scored)
-	worst := min(p.worst, scored-best)
+	best := min(p.Best, scored)
+	worst := min(p.Worst, scored-best)
 	list = slices.Concat(list[:best], list[scored-worst:])
 	if len(list) == 0 {
 		return nil, "", fmt.Errorf("none of the %ss has a score", p.noun)

@@ -15,28 +15,20 @@ import (
 
 // TextParams are the parameters of [Text].
 type TextParams struct {
-	Items    Selection `yaml:"items" doc:"the texts: how many from the first, or a list of their ids"`
-	PerClass int       `yaml:"per_class" doc:"of these at most so many of a class; 0: any number" min:"0" max:"64"`
-	Best     int       `yaml:"best" doc:"instead of items: so many texts with the best scores, of all" min:"0" max:"32"`
-	Worst    int       `yaml:"worst" doc:"instead of items: so many texts with the worst scores, of all" min:"0" max:"32"`
-	Rows     string    `yaml:"rows" axis:"maps,optional" doc:"the axis whose ids stand one above the other; default: the only axis"`
-	Order    string    `yaml:"order" doc:"of the maps of a text: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
-	Scale    string    `yaml:"scale" doc:"whether each map has its own colour scale, or those of an id of rows or of the figure share one" choices:"map|row|figure"`
-	Caption  string    `yaml:"caption" doc:"above a text: its class and probability, its id, both, or nothing" choices:"class|file|both|none"`
-	Special  string    `yaml:"special" doc:"tokens that the tokeniser added, such as [CLS]" choices:"hide|show"`
-	Words    bool      `yaml:"words" doc:"the pieces of a word as one, with the sum of their values"`
-	Values   bool      `yaml:"values" doc:"print the value below each token"`
-	Lines    int       `yaml:"lines" doc:"lines of a text, at most" min:"1" max:"400"`
-	Size     float64   `yaml:"size" doc:"size of the letters in points of 1/72 inch" min:"5" max:"24"`
-	Width    int       `yaml:"width" doc:"width of the figure in points, at most" min:"200" max:"2000"`
-	DPI      int       `yaml:"dpi" doc:"dots per inch of the PNG" min:"72" max:"300"`
-	Budget   int       `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
-	Title    string    `yaml:"title" doc:"a title"`
-}
-
-// Validate rejects selections of texts that exclude each other.
-func (p TextParams) Validate() error {
-	return SheetParams{Items: p.Items, PerClass: p.PerClass, Best: p.Best, Worst: p.Worst}.Validate()
+	Chosen
+	Rows    string  `yaml:"rows" axis:"maps,optional" doc:"the axis whose ids stand one above the other; default: the only axis"`
+	Order   string  `yaml:"order" doc:"of the maps of a text: as the experiment lists the ids, or from the best score to the worst" choices:"written|score"`
+	Scale   string  `yaml:"scale" doc:"whether each map has its own colour scale, or those of an id of rows or of the figure share one" choices:"map|row|figure"`
+	Caption string  `yaml:"caption" doc:"above a text: its class and probability, its id, both, or nothing" choices:"class|file|both|none"`
+	Special string  `yaml:"special" doc:"tokens that the tokeniser added, such as [CLS]" choices:"hide|show"`
+	Words   bool    `yaml:"words" doc:"the pieces of a word as one, with the sum of their values"`
+	Values  bool    `yaml:"values" doc:"print the value below each token"`
+	Lines   int     `yaml:"lines" doc:"lines of a text, at most" min:"1" max:"400"`
+	Size    float64 `yaml:"size" doc:"size of the letters in points of 1/72 inch" min:"5" max:"24"`
+	Width   int     `yaml:"width" doc:"width of the figure in points, at most" min:"200" max:"2000"`
+	DPI     int     `yaml:"dpi" doc:"dots per inch of the PNG" min:"72" max:"300"`
+	Budget  int     `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
+	Title   string  `yaml:"title" doc:"a title"`
 }
 
 // Text shows texts with each token on the colour of its value: red and blue around white at 0. A scale ends
@@ -69,7 +61,7 @@ every script in the reader's fonts. PDF and PNG have one font, for Latin, Greek,
 and Hebrew: other letters are boxes there, which the caption counts, and a PDF's text can
 still be copied. The port tex has the figure as boxes of colour for \input, in your
 document's font.`,
-	Version:  1,
+	Version:  2,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Named:    true,
@@ -86,12 +78,10 @@ document's font.`,
 	},
 	Outputs: figurePorts(stages.Port{Name: "tex", Type: stages.Figure,
 		Doc: "the same in LaTeX, in boxes of colour"}),
-	Defaults: TextParams{Items: Selection{Count: 6}, Rows: "method", Order: "written", Scale: "map",
+	Defaults: TextParams{Chosen: chosen(), Rows: "method", Order: "written", Scale: "map",
 		Caption: "class", Special: "hide", Lines: 40, Size: 8.5, Width: 480, DPI: 144, Budget: 200},
-	Check: func(p TextParams, wired func(string) bool) error {
-		return SheetParams{PerClass: p.PerClass, Best: p.Best, Worst: p.Worst, Order: p.Order}.check(wired)
-	},
-	Run: runText,
+	Check: func(p TextParams, wired func(string) bool) error { return p.check(p.Order, wired) },
+	Run:   runText,
 })
 
 // A textBlock is a text with its maps.
@@ -177,7 +167,7 @@ func (s *textPage) caption(e *stages.Env) string {
 		text += " Below a name stands the score of its map."
 	}
 	if e.Wired("masks") {
-		text += " Tokens of the masks are underlined."
+		text += " What the masks mark, such as rationales, is underlined."
 	}
 	if s.Order == "score" {
 		text += " Maps stand from the best score to the worst."
@@ -220,7 +210,7 @@ func (p TextParams) read(ctx context.Context, e *stages.Env) (*textPage, error) 
 		spread = append(spread, e.Ports["scores"]...)
 	}
 	others := without(axesOf(spread), row)
-	choices, words, err := picker{"words", "text", p.Items, p.PerClass, p.Best, p.Worst}.choose(ctx, e)
+	choices, words, err := picker{"words", "text", p.Chosen}.choose(ctx, e)
 	if err != nil {
 		return nil, err
 	}
