@@ -142,12 +142,9 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 		slices.ContainsFunc(from.Outputs, isTokens) {
 		hint += "; " + other + " takes texts"
 	}
-	tokens := at >= 0 && isTokens(from.Outputs[at]) || w.port == "" && slices.ContainsFunc(from.Outputs, isTokens)
-	if tokens && len(fit) == 0 && in.NotTexts != "" {
-		x.report(w.node, "", "%s takes no texts: %s", m.stage.Name, in.NotTexts)
-		return -1
-	}
 	switch {
+	case len(fit) == 0 && in.NotTexts != "" && leadsToTexts(from, w, at):
+		x.report(w.node, "", "%s takes no texts: %s", m.stage.Name, in.NotTexts)
 	case at >= 0:
 		x.report(w.node, hint, "the output %q of %s is of the type %s, and the input %q takes %s",
 			from.Outputs[at].Name, from.Name, from.Outputs[at].Type.Name, in.Name, takes)
@@ -166,6 +163,14 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 }
 
 func isTokens(p stages.Port) bool { return p.Type.Name == stages.Tokens.Name }
+
+// leadsToTexts reports whether an edge reads texts: by the output at the index at, or, if it names none, by any.
+func leadsToTexts(from *stages.Stage, w *wireDecl, at int) bool {
+	if at >= 0 {
+		return isTokens(from.Outputs[at])
+	}
+	return w.port == "" && slices.ContainsFunc(from.Outputs, isTokens)
+}
 
 // ofTexts returns the stage that does for texts what a stage does for images, "" if there is none: another
 // one of its family, with the same outputs, that takes words.

@@ -63,8 +63,8 @@ func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
 	return trialOn(m, labelsLike(t.model.Facts, t.net, m.Spec), &t.model)
 }
 
-// OfOtherItems reports whether an error of [Trial.Rewritten] is that the stage is for models of texts, and the
-// model takes images, or the reverse.
+// OfOtherItems reports whether an error of [Trial.Rewritten] is that the stage is for models of texts, and
+// the model takes images, or the reverse.
 func OfOtherItems(err error) bool { return errors.As(err, new(*variant.OtherItemsError)) }
 
 func trialOf(m modelfile.Model, labels string) (*Trial, error) { return trialOn(m, labels, nil) }

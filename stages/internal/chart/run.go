@@ -96,8 +96,8 @@ func (p *Page) Run(x, y float64, f Font, col color.RGBA, rightToLeft bool, line 
 	})
 }
 
-// boxed returns a line with boxes for the characters that the font has no glyph for, which a raster would leave
-// out. A PDF has the font's own boxes, and keeps the characters for copying.
+// boxed returns a line with boxes for the characters that the font has no glyph for, which a raster would
+// leave out. A PDF has the font's own boxes, and keeps the characters for copying.
 func (f Font) boxed(line string) string {
 	return strings.Map(func(r rune) rune {
 		if f.Lacks(string(r)) == 0 {
