@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -28,7 +25,10 @@ type Difference struct {
 	Scores    []ScoreChange
 	Items     string     // what they are of, in the plural: "images"
 	Compared  int        // scores that both have
-	Ranks     [][]string // changes of ranks: the table, the keys of a row, and its two ranks
+	Ranks     [][]string // changes of ranks: the tables, the keys of a row, and its two ranks
+
+	scored  map[string]int // Compared by cell
+	leading *ranking       // the ranks that the summary speaks of, nil for none
 }
 
 // A ScoreChange compares the means of a score in one cell.
@@ -40,6 +40,7 @@ type ScoreChange struct {
 	Change       float64 // the mean of the paired differences B − A; without pairs that of the means
 	Low, High    float64 // the interval of Change if Paired > 1
 	Largest      float64 // the largest paired difference
+	Redefined    bool    // the cell's definition isn't the same: no tolerance speaks of the change
 	Unreproduced bool    // the mean or an item is outside its tolerance, or others are undefined
 }
 
@@ -54,7 +55,7 @@ func Diff(a, b *Version) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Difference{A: a.Name, B: b.Name, Redefined: map[string]int{},
+	d := &Difference{A: a.Name, B: b.Name, Redefined: map[string]int{}, scored: map[string]int{},
 		Answers: [2]string{x.answer(), y.answer()}}
 	d.cells(x, y)
 	d.scores(x, y)
@@ -82,10 +83,11 @@ type publishedFolder struct {
 	cells  map[string]*Line
 	scores map[[2]string]*ItemLine // of items, by output and cell
 	seed   string
+	stages []string // that the experiment publishes, in its order
 }
 
 func (v *Version) open() (*publishedFolder, error) {
-	f := &publishedFolder{readFiles(v.files), map[string]*Line{}, map[[2]string]*ItemLine{}, ""}
+	f := &publishedFolder{readFiles(v.files), map[string]*Line{}, map[[2]string]*ItemLine{}, "", nil}
 	for _, lines := range f.lines { // a cell's lines are in one file
 		for _, l := range lines {
 			f.cells[l.Cell] = l
@@ -99,9 +101,12 @@ func (v *Version) open() (*publishedFolder, error) {
 	if len(f.cells) == 0 {
 		return nil, fmt.Errorf("%q is not a review folder: there is no line in its cells/*.jsonl", v.Name)
 	}
-	var top struct{ Seed uint64 }
+	var top struct {
+		Seed    uint64
+		Publish []string
+	}
 	if text, ok := v.files["experiment.yaml"]; ok && yaml.Unmarshal(text, &top) == nil {
-		f.seed = fmt.Sprint(top.Seed)
+		f.seed, f.stages = fmt.Sprint(top.Seed), top.Publish
 	}
 	return f, nil
 }
@@ -169,6 +174,7 @@ func (d *Difference) scores(x, y *publishedFolder) {
 		for _, s := range a.Means {
 			if t := b.mean(s.Port); t != nil {
 				d.Compared++
+				d.scored[cell]++
 				c := compareScore(a, b, s, *t, x.itemsOf(cell, s.Port), y.itemsOf(cell, s.Port))
 				if c.changed() {
 					d.Scores, items = append(d.Scores, c), append(items, a.Items)
@@ -188,7 +194,7 @@ func (f *publishedFolder) itemsOf(cell, port string) *ItemLine {
 
 // compareScore compares a mean s of cell a with t of cell b, and their items, if both folders have them.
 func compareScore(a, b *Line, s, t Mean, p, q *ItemLine) ScoreChange {
-	c := ScoreChange{Cell: a.Cell, A: s, B: t, NA: a.N, NB: b.N}
+	c := ScoreChange{Cell: a.Cell, A: s, B: t, NA: a.N, NB: b.N, Redefined: a.Definition != b.Definition}
 	t.Tolerance = min(s.Tolerance, t.Tolerance)
 	r := &report{}
 	(&Line{N: a.N, Means: []Mean{s}}).compare(&Line{N: b.N, Means: []Mean{t}}, r)
@@ -223,45 +229,32 @@ func (c *ScoreChange) changed() bool {
 	return c.Change != 0 || c.Largest != 0 || c.NA != c.NB || c.A.Undefined != c.B.Undefined || c.Unreproduced
 }
 
-// ranks compares the ranks of rows in tables that both folders have: the column "rank" or, in a table
-// without one, the position among the rows that both have.
-func (d *Difference) ranks(x, y *publishedFolder) {
-	for _, name := range slices.Sorted(maps.Keys(x.tables)) {
-		a, b := places(x.tables[name], y.tables[name])
-		table := strings.TrimSuffix(path.Base(name), ".csv")
-		for _, row := range slices.Sorted(maps.Keys(a)) {
-			if a[row] != b[row] {
-				d.Ranks = append(d.Ranks, []string{table, row, a[row], b[row]})
-			}
-		}
-	}
-}
+// moved reports whether a change isn't that of the same computation within its tolerance.
+func (s *ScoreChange) moved() bool { return s.Redefined || s.Unreproduced }
 
-// places returns the ranks of the rows that two versions of a table have. The file doesn't say which
-// columns are keys. Keys come first, so they are taken to be the fewest first columns in which all rows
-// differ.
-func places(a, b []*TableRow) (pa, pb map[string]string) {
-	if len(a) == 0 {
-		return nil, nil
+// The verdicts of changes.
+const (
+	better    = "better"
+	worse     = "worse"
+	changed   = "changed"   // its direction isn't known to be better
+	uncertain = "uncertain" // the interval contains 0
+	untested  = "untested"  // there is no interval
+	asBefore  = "as before" // the same computation gives it again, within its tolerance
+)
+
+// verdict reports whether a score became better or worse, by the interval of its paired differences.
+func (s *ScoreChange) verdict() string {
+	switch d := s.B.Direction; {
+	case !s.moved():
+		return asBefore
+	case s.Paired < 2 || math.IsNaN(s.Low) || math.IsNaN(s.High):
+		return untested
+	case s.Low <= 0 && s.High >= 0:
+		return uncertain
+	case d == stages.Higher && s.Low > 0, d == stages.Lower && s.High < 0:
+		return better
+	case d == stages.Higher, d == stages.Lower:
+		return worse
 	}
-	const mostKeys = 64 // a table's axes and texts
-	for n, column := range a[0].columns[:min(len(a[0].columns), mostKeys)] {
-		key := func(r *TableRow) string { return r.texts(a[0].columns[:n+1]) }
-		x, y := groupBy(a, key), groupBy(b, key)
-		of := func(rows []*TableRow) map[string]string {
-			out := map[string]string{}
-			for _, r := range rows {
-				if k := key(r); x[k] != nil && y[k] != nil {
-					out[k] = cmp.Or(r.get("rank"), strconv.Itoa(len(out)+1))
-				}
-			}
-			return out
-		}
-		if column == "rank" {
-			break
-		} else if len(x) == len(a) && len(y) == len(b) {
-			return of(a), of(b)
-		}
-	}
-	return nil, nil
+	return changed
 }

@@ -172,12 +172,126 @@ func TestDiffOfMeans(t *testing.T) {
 	}
 }
 
-func TestPlaces(t *testing.T) {
-	a := readTable([]byte("case,method,score\nx,p,1\nx,q,2\ny,p,3\n"))
-	b := readTable([]byte("case,method,score\nx,r,0\nx,q,2\nx,p,2\ny,p,3\n"))
-	x, y := places(a, b)
-	if x["x, p"] != "1" || y["x, p"] != "2" || x["x, q"] != "2" || y["x, q"] != "1" ||
-		x["y, p"] != y["y, p"] || len(x) != 3 || len(y) != 3 {
-		t.Errorf("places %v and %v", x, y)
+// Tables without a column that ranks have no ranks, and the place in one that is ordered by mean ranks
+// is that of the numbers.
+func TestRankings(t *testing.T) {
+	ranks := func(text string) string {
+		rows := readTable([]byte(text))
+		r := rankingOf(rows, rows)
+		if r == nil {
+			return "none"
+		}
+		var list []string
+		for _, row := range r.rows() {
+			list = append(list, row+" "+r.a[row].rank)
+		}
+		return strings.Join(list, "; ")
+	}
+	for _, c := range [][2]string{
+		{"method,against,wins\np,q,1\nq,p,2\n", "none"},
+		{"method,rank,wins\np,2,1\nq,1,2\nr,,0\n", "q 1; p 2"},
+		{"case,method,mean,rank\nx,p,3,2\nx,q,3,1\ny,p,2,1\n", "x, q 1; x, p 2; y, p 1"},
+		{"case,method,mean rank,first\nx,p,2.5,0\nx,q,1,1\nx,r,2.5,0\ny,p,1.5,1\n",
+			"x, q 1; x, p 2; x, r 2; y, p 1"},
+	} {
+		if got := ranks(c[0]); got != c[1] {
+			t.Errorf("%q has ranks %s, want %s", c[0], got, c[1])
+		}
+	}
+}
+
+// A difference is written any number of times in any order: its lists, which may have room for more, stay.
+func TestDiffIsWrittenAgain(t *testing.T) {
+	room := func(rows ...[]string) [][]string { return append(make([][]string, 0, 8), rows...) }
+	d := &Difference{Redefined: map[string]int{}, Compared: 1,
+		Params: room([]string{"maps.steps", "1", "2", "maps"}, []string{"maps.ends", "1", "3", "maps"}),
+		Ranks:  room([]string{"board", "p", "1", "2"}, []string{"board", "q", "2", "1"})}
+	text, md := d.String(), d.Markdown()
+	for range 2 {
+		if d.Markdown() != md || d.String() != text {
+			t.Fatalf("written again it is\n%s\n%s", d.Markdown(), d)
+		}
+	}
+	for _, row := range []string{"| maps.steps |", "| maps.ends |", "| board | p |", "| board | q |",
+		"| parameter |", "| table |"} {
+		if strings.Count(md, row) != 1 {
+			t.Errorf("%q isn't once in\n%s", row, md)
+		}
+	}
+}
+
+// The first sentence says whose scores changed, by how many intervals, and which ranks stayed.
+func TestDiffInOneSentence(t *testing.T) {
+	ten := strings.Split("a b c d e f g h i j", " ")
+	of := func(methods []string, change func(w *world)) *world {
+		w := newWorld()
+		w.methods, w.nan = methods, ""
+		for i, m := range methods {
+			w.shift[m] = float64(i) / 4
+		}
+		change(w)
+		return w
+	}
+	explained := func(chance string) string {
+		return " (the paired 95 % interval excludes 0; by chance " + chance + " would); "
+	}
+	for _, c := range []struct {
+		want   string
+		change func(w *world)
+	}{
+		{"c is worse in 1 of its 1 score, better in none" + explained("fewer than 1 of 1") +
+			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+			func(w *world) { w.steps["c"] = 3 }},
+		{"c is worse in 1 of its 1 score, better in none; e is better in 1 of its 1 score, worse in none" +
+			explained("fewer than 1 of 2") +
+			"no other method's scores changed beyond the tolerance; in leaderboard, ranks 1–2 of 10 are unchanged",
+			func(w *world) {
+				w.steps["c"], w.steps["e"] = 3, 1
+				w.shift["e"] -= 0.2
+				w.shift["a"] += 1e-6
+			}},
+		{"8 of 10 scores got worse, none got better" + explained("fewer than 1 of 8") +
+			"no rank in leaderboard changed",
+			func(w *world) {
+				for _, m := range ten[2:] {
+					w.steps[m] = 1
+				}
+			}},
+		{"no score changed beyond the tolerance; no rank in leaderboard changed",
+			func(w *world) { w.shift["a"] += 1e-6 }},
+		{"1 score with the same definition as before: outside the tolerance; a is worse in 1 of its 1 score, " +
+			"better in none" + explained("fewer than 1 of 1") + "no other method's scores changed; " +
+			"first in leaderboard is b, was a",
+			func(w *world) { w.shift["a"] = 0.3 }},
+		{"no score changed; no rank in leaderboard changed",
+			func(w *world) { w.steps["c"], w.shift["c"] = 1, w.shift["c"]-0.1 }},
+	} {
+		a, _ := fresh(t, of(ten, func(*world) {}).results())
+		b, _ := fresh(t, of(ten, c.change).results())
+		if got := diff(t, a, b).Summary(); got != c.want {
+			t.Errorf("the summary is\n%s\nwant\n%s", got, c.want)
+		}
+	}
+}
+
+// Verdicts are of intervals alone, and none is of the same computation within its tolerance.
+func TestVerdicts(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		want   string
+		change ScoreChange
+	}{
+		{better, ScoreChange{B: Mean{Direction: "higher"}, Paired: 2, Low: 1, High: 2, Redefined: true}},
+		{worse, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: 1, High: 2, Redefined: true}},
+		{better, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: -2, High: -1, Unreproduced: true}},
+		{changed, ScoreChange{Paired: 2, Low: 1, High: 2, Redefined: true}},
+		{uncertain, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: 0, High: 1, Redefined: true}},
+		{untested, ScoreChange{B: Mean{Direction: "lower"}, Paired: 1, Low: 1, High: 1, Redefined: true}},
+		{untested, ScoreChange{B: Mean{Direction: "lower"}, Paired: 9, Low: nan, High: nan, Redefined: true}},
+		{asBefore, ScoreChange{B: Mean{Direction: "lower"}, Paired: 9, Low: 1, High: 2}},
+	} {
+		if got := c.change.verdict(); got != c.want {
+			t.Errorf("%+v is %s, want %s", c.change, got, c.want)
+		}
 	}
 }

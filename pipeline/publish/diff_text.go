@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -62,6 +63,7 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		add(fmt.Sprintf("no differences: %s compared", count(d.Compared, "score")))
 		return list
 	}
+	add(d.Summary())
 	if was, is := d.Answers[0], d.Answers[1]; was != is {
 		add("answer before: " + cmp.Or(was, "none"))
 		add("answer now: " + cmp.Or(is, "none"))
@@ -78,13 +80,10 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		add("other definitions: " + some(counted(d.Redefined), namedCells))
 	}
 	if len(d.Params) > 0 {
-		add("parameters", slices.Insert(d.Params, 0, []string{"parameter", "before", "now", "where"})...)
+		add("parameters", under(d.Params, "parameter", "before", "now", "where")...)
 	}
 	if len(d.Scores) > 0 {
-		rows := [][]string{{"score", "before", "now", "change", "interval", "n", "within tolerance"}}
-		for _, s := range d.Scores {
-			rows = append(rows, s.row())
-		}
+		rows := d.scoreRows()
 		add("scores (change with its "+interval.Label(d.Items)+", paired; * where it excludes 0)", rows...)
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
@@ -95,9 +94,34 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		add(count(same, "score") + " " + is + " the same")
 	}
 	if len(d.Ranks) > 0 {
-		add("ranks", slices.Insert(d.Ranks, 0, []string{"table", "row", "before", "now"})...)
+		add("ranks", under(d.Ranks, "table", "row", "before", "now")...)
 	}
 	return list
+}
+
+// under returns rows below a header, in a list of their own.
+func under(rows [][]string, header ...string) [][]string {
+	return append([][]string{header}, rows...)
+}
+
+// scoreRows returns the changes of scores as rows below their header: those first whose interval excludes 0.
+// Only scores of the same definition are within a tolerance or not.
+func (d *Difference) scoreRows() [][]string {
+	rows := slices.Clone(d.Scores)
+	order := []string{worse, better, changed, uncertain, untested, asBefore}
+	slices.SortStableFunc(rows, func(a, b ScoreChange) int {
+		return cmp.Compare(slices.Index(order, a.verdict()), slices.Index(order, b.verdict()))
+	})
+	head := []string{"score", "before", "now", "change", "interval", "n"}
+	tolerances := slices.ContainsFunc(rows, func(s ScoreChange) bool { return !s.Redefined })
+	if tolerances {
+		head = append(head, "within tolerance")
+	}
+	var texts [][]string
+	for _, s := range rows {
+		texts = append(texts, s.row()[:len(head)])
+	}
+	return under(texts, head...)
 }
 
 // row returns a change of a score as fields of a table.
@@ -105,13 +129,11 @@ func (s *ScoreChange) row() []string {
 	span, n, within := "", fmt.Sprint(s.Paired), "yes"
 	if s.Paired > 1 && !math.IsNaN(s.Low) {
 		span = fmt.Sprintf("[%s, %s]", signed(s.Low), signed(s.High))
-		if s.Low > 0 || s.High < 0 {
+		switch v := s.verdict(); v {
+		case better, worse:
+			span += " * " + v
+		case changed:
 			span += " *"
-			if d := s.B.Direction; d == stages.Higher && s.Low > 0 || d == stages.Lower && s.High < 0 {
-				span += " better"
-			} else if d == stages.Higher || d == stages.Lower {
-				span += " worse"
-			}
 		}
 	}
 	if s.Paired == 0 {
@@ -123,7 +145,9 @@ func (s *ScoreChange) row() []string {
 	if s.A.Undefined != s.B.Undefined {
 		n += fmt.Sprintf(", undefined %d → %d", s.A.Undefined, s.B.Undefined)
 	}
-	if s.Unreproduced {
+	if s.Redefined {
+		within = ""
+	} else if s.Unreproduced {
 		within = "no"
 	}
 	name, before, now := s.A.of(s.Cell), typeset.Brief(s.A.Value, 4), typeset.Brief(s.B.Value, 4)
@@ -138,4 +162,155 @@ func signed(x float64) string {
 		return "+" + typeset.Brief(x, 3)
 	}
 	return typeset.Brief(x, 3)
+}
+
+// namedSubjects is how many ids of an axis the summary speaks of one by one.
+const namedSubjects = 3
+
+// Summary says in one sentence whose scores are worse or better, and which ranks stayed.
+func (d *Difference) Summary() string {
+	var moved []*ScoreChange
+	small, outside := 0, 0
+	for i := range d.Scores {
+		s := &d.Scores[i]
+		if !s.moved() {
+			small++
+			continue
+		}
+		if moved = append(moved, s); !s.Redefined {
+			outside++
+		}
+	}
+	var clauses []string
+	add := func(format string, args ...any) { clauses = append(clauses, fmt.Sprintf(format, args...)) }
+	if outside > 0 {
+		add("%s with the same definition as before: outside the tolerance", count(outside, "score"))
+	}
+	axis, ids := d.subjects(moved)
+	within := ""
+	if small > 0 {
+		within = " beyond the tolerance"
+	}
+	switch {
+	case len(moved) == 0 && d.Compared == 0:
+		add("no score is in both")
+	case len(moved) == 0:
+		add("no score changed%s", within)
+	case len(ids) == 0 || len(ids) > namedSubjects:
+		add("%s%s", verdicts("", d.Compared, moved), explained(moved))
+	default:
+		for i, id := range ids {
+			of := slices.DeleteFunc(slices.Clone(moved), func(s *ScoreChange) bool {
+				return idOn(axis, s.Cell) != id
+			})
+			all, why := 0, ""
+			for cell, n := range d.scored {
+				if idOn(axis, cell) == id {
+					all += n
+				}
+			}
+			if i == len(ids)-1 {
+				why = explained(moved)
+			}
+			add("%s%s", verdicts(id, all, of), why)
+		}
+		add("no other %s's scores changed%s", axis, within)
+	}
+	if text := d.leading.summary(); text != "" {
+		clauses = append(clauses, text)
+	}
+	return strings.Join(clauses, "; ")
+}
+
+// subjects returns the axis on which changes are of the smallest share of ids, and these ids: whose scores
+// changed. It returns none where every id of every axis has a change.
+func (d *Difference) subjects(moved []*ScoreChange) (axis string, ids []string) {
+	all, of := map[string]map[string]bool{}, map[string]map[string]bool{}
+	on := map[string]int{} // the changes of cells on an axis
+	add := func(to map[string]map[string]bool, c stages.Coord) {
+		if to[c.Axis] == nil {
+			to[c.Axis] = map[string]bool{}
+		}
+		to[c.Axis][c.ID] = true
+	}
+	for cell := range d.scored {
+		for _, c := range CoordOf(cell) {
+			add(all, c)
+		}
+	}
+	for _, s := range moved {
+		for _, c := range CoordOf(s.Cell) {
+			add(of, c)
+			on[c.Axis]++
+		}
+	}
+	least := 1.0
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		share := float64(len(of[name])) / float64(len(all[name]))
+		if on[name] == len(moved) && share < least {
+			least, axis, ids = share, name, slices.Sorted(maps.Keys(of[name]))
+		}
+	}
+	return axis, ids
+}
+
+// idOn returns the id of a cell on an axis, "" for none.
+func idOn(axis, cell string) string {
+	for _, c := range CoordOf(cell) {
+		if c.Axis == axis {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+// verdicts counts how many of some changes are worse and better.
+func verdicts(id string, all int, of []*ScoreChange) string {
+	n := map[string]int{}
+	for _, s := range of {
+		n[s.verdict()]++
+	}
+	first, second := worse, better
+	if n[better] > n[worse] {
+		first, second = better, worse
+	}
+	text := fmt.Sprintf("%s is %s in %s of its %s, %s in %s", id, first, none(n[first]), count(all, "score"),
+		second, none(n[second]))
+	if id == "" {
+		text = fmt.Sprintf("%s of %s got %s, %s got %s", none(n[first]), count(all, "score"), first,
+			none(n[second]), second)
+	}
+	if n[changed] > 0 {
+		text += fmt.Sprintf(", other in %d that have no better direction", n[changed])
+	}
+	if n[untested] > 0 {
+		text += fmt.Sprintf(", changed in %d without an interval", n[untested])
+	}
+	return text
+}
+
+// explained says what the verdicts of changes are by, and how many there would be without any effect.
+func explained(of []*ScoreChange) string {
+	tested := 0
+	for _, s := range of {
+		if s.verdict() != untested {
+			tested++
+		}
+	}
+	if tested == 0 {
+		return ""
+	}
+	chance := "fewer than 1"
+	if n := math.Round(float64(tested) * (1 - interval.Confidence)); n > 0 {
+		chance = fmt.Sprintf("about %g", n)
+	}
+	return fmt.Sprintf(" (the paired %g %% interval excludes 0; by chance %s of %d would)",
+		100*interval.Confidence, chance, tested)
+}
+
+func none(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
 }

@@ -2,8 +2,7 @@
 // read in a pull request. Data passes from a run's results to the folder in three steps:
 //
 //   - Model: results.go has what a run publishes. folder.go has the content of a folder, as it is read from
-//     the files on disk (dir.go, and the read function of each render_*.go; legacy.go for those of older
-//     builds).
+//     the files on disk (dir.go, and the read function of each render_*.go).
 //   - Merge: merge.go pairs the entries of each finished cell with those that are published. It does so for
 //     the lines of cells (cells.go), the scores of items (items.go), the rows of tables (tables.go),
 //     figures (pictures.go) and texts (passages.go), which compare numbers by number.go. verdict.go sums
@@ -15,8 +14,8 @@
 //     the folder.
 //
 // A folder is also read for other readers than a run: revision.go reads one from a git revision, content.go
-// returns its content for pages and appendices, and [Diff] compares two (diff.go) and writes the
-// differences as text (diff_text.go).
+// returns its content for pages and appendices, and [Diff] compares two (diff.go; their ranks,
+// diff_ranks.go) and writes the differences as text that begins with a sentence (diff_text.go).
 //
 // A folder is rewritten by definition and compared by value. Only the lines in cells/ have definitions, one
 // a cell, so that rows of other files change only when their values do.
