@@ -126,7 +126,7 @@ func (d *Difference) scoreRows() [][]string {
 
 // row returns a change of a score as fields of a table.
 func (s *ScoreChange) row() []string {
-	span, n, within := "", fmt.Sprint(s.Paired), "yes"
+	span, n := "", fmt.Sprint(s.Paired)
 	if s.Paired > 1 && !math.IsNaN(s.Low) {
 		span = fmt.Sprintf("[%s, %s]", signed(s.Low), signed(s.High))
 		switch v := s.verdict(); v {
@@ -145,13 +145,20 @@ func (s *ScoreChange) row() []string {
 	if s.A.Undefined != s.B.Undefined {
 		n += fmt.Sprintf(", undefined %d → %d", s.A.Undefined, s.B.Undefined)
 	}
-	if s.Redefined {
-		within = ""
-	} else if s.Unreproduced {
-		within = "no"
-	}
 	name, before, now := s.A.of(s.Cell), typeset.Brief(s.A.Value, 4), typeset.Brief(s.B.Value, 4)
-	return []string{name, before, now, signed(s.Change), span, n, within}
+	return []string{name, before, now, signed(s.Change), span, n, s.Within()}
+}
+
+// Within is "yes" for a change within the tolerance, "no" for another one, and "" where the definition isn't
+// the same: no tolerance speaks of that.
+func (s *ScoreChange) Within() string {
+	switch {
+	case s.Redefined:
+		return ""
+	case s.Unreproduced:
+		return "no"
+	}
+	return "yes"
 }
 
 func signed(x float64) string {

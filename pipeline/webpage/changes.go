@@ -11,6 +11,7 @@ import (
 // changes are the differences from the version before.
 type changes struct {
 	Before    string         `json:"before"`
+	Summary   string         `json:"summary"` // what changed, in a sentence
 	Answers   [2]string      `json:"answers"`
 	Added     []string       `json:"added"`
 	Removed   []string       `json:"removed"`
@@ -35,7 +36,7 @@ type scoreChange struct {
 	Low       number           `json:"low"`
 	High      number           `json:"high"`
 	Paired    int              `json:"paired"`
-	Within    bool             `json:"within"` // it is within the tolerance
+	Within    string           `json:"within"` // whether it is within the tolerance; "" of another definition
 }
 
 // compare compares the folder with the version before.
@@ -44,14 +45,15 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 	if err != nil {
 		return nil, err
 	}
-	c := &changes{Before: before.Version.Name, Answers: d.Answers, Added: d.Added, Removed: d.Removed,
+	c := &changes{Before: before.Version.Name, Summary: d.Summary(), Answers: d.Answers,
+		Added: d.Added, Removed: d.Removed,
 		Redefined: d.Redefined, Params: d.Params, Compared: d.Compared, Ranks: d.Ranks,
 		Missing: before.Missing}
 	for _, s := range d.Scores {
 		one := scoreChange{Cell: s.Cell, Direction: s.B.Direction, Was: number(s.A.Value),
 			Name: publish.ScoreName(publish.StageOf(s.Cell), s.B.Port), Is: number(s.B.Value),
 			Change: number(s.Change), Low: number(s.Low), High: number(s.High), Paired: s.Paired,
-			Within: !s.Unreproduced}
+			Within: s.Within()}
 		if s.Paired < 2 {
 			one.Low, one.High = one.Change, one.Change
 		}

@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/publish"
@@ -46,6 +47,10 @@ func TestScoresBefore(t *testing.T) {
 	m, err := newModel(sourceOf(t, 2, "", 11, 20), &before)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if s := m.Changes.Summary; !strings.HasPrefix(s, "1 score with the same definition as before: outside") ||
+		m.Changes.Scores[0].Within != "no" {
+		t.Errorf("the changes begin with %q, and of the score %+v", s, m.Changes.Scores[0])
 	}
 	was := m.Changes.Was
 	if len(was) != 1 || len(was[0].Cells) != 1 || was[0].Cells[0].IDs[0] != "a" {

@@ -4,6 +4,7 @@ function changes() {
   const c = model.changes;
   if (!c) return null;
   const parts = [h("p", {}, "Compared with ", h("strong", {}, c.before), ".")];
+  parts.push(h("p", {}, h("strong", {}, c.summary)));
   const [was, is] = c.answers;
   if (was !== is) {
     parts.push(
@@ -160,9 +161,10 @@ const simple = (label, head, rows) =>
 function scoreChanges(list) {
   const state = {certain: false, most: 60};
   const place = h("div", {});
+  const known = list.some((s) => s.within); // tolerances are of the same definition alone
   const excludes = (s) => s.low !== null && s.high !== null && s.paired > 1 && (s.low > 0 || s.high < 0);
   const verdict = (s) => {
-    if (!excludes(s)) return "";
+    if (!excludes(s) || s.within === "yes") return "";
     const up = s.low > 0;
     return s.direction === "higher"
       ? up
@@ -219,7 +221,7 @@ function scoreChanges(list) {
                 "interval, paired",
                 "",
                 "n",
-                "within tolerance",
+                ...(known ? ["within tolerance"] : []),
               ].map((t) => h("th", {scope: "col"}, t || "verdict")),
             ),
           ),
@@ -245,7 +247,7 @@ function scoreChanges(list) {
                   ),
                   h("td", {class: verdict(s)}, verdict(s)),
                   h("td", {class: "number"}, String(s.paired || "")),
-                  h("td", {}, s.within ? "yes" : "no"),
+                  known && h("td", {}, s.within),
                 ),
               ),
           ),
