@@ -11,14 +11,22 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
+// head is the revision that folders are compared with unless another one is named.
+const head = "HEAD"
+
 func diffVerb(f flags) *verb {
 	var md bool
 	f["--md"] = &md
 	return &verb{
-		name: "diff", takes: arity{1, 2, "two review folders, or a git revision and a review folder"},
+		name: "diff", takes: arity{0, 2, "two review folders, a review folder and a git revision, or one of these"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			if len(args) == 1 {
+			switch {
+			case len(args) == 0:
+				return diffAll(ctx, u, head, md)
+			case len(args) == 1 && !isFolder(args[0]):
 				return diffAll(ctx, u, args[0], md)
+			case len(args) == 1:
+				args = []string{head, args[0]}
 			}
 			d, err := diffOf(ctx, args[0], args[1])
 			if err != nil {
@@ -58,9 +66,6 @@ func isFolder(name string) bool {
 
 // diffAll compares all review folders in artifacts/ with those of a git revision.
 func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
-	if isFolder(revision) {
-		return usage(fmt.Errorf("%s is one review folder: name two, or a git revision", revision), "")
-	}
 	p, err := here()
 	if err != nil {
 		return err
