@@ -18,7 +18,8 @@ func diffVerb(f flags) *verb {
 	var md bool
 	f["--md"] = &md
 	return &verb{
-		name: "diff", takes: arity{0, 2, "two review folders, a review folder and a git revision, or one of these"},
+		name:  "diff",
+		takes: arity{0, 2, "two review folders, a review folder and a git revision, or one of these"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			switch {
 			case len(args) == 0:

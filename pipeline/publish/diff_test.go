@@ -244,7 +244,8 @@ func TestDiffInOneSentence(t *testing.T) {
 			func(w *world) { w.steps["c"] = 3 }},
 		{"c is worse in 1 of its 1 score, better in none; e is better in 1 of its 1 score, worse in none" +
 			explained("fewer than 1 of 2") +
-			"no other method's scores changed beyond the tolerance; in leaderboard, ranks 1–2 of 10 are unchanged",
+			"no other method's scores changed beyond the tolerance; " +
+			"in leaderboard, ranks 1–2 of 10 are unchanged",
 			func(w *world) {
 				w.steps["c"], w.steps["e"] = 3, 1
 				w.shift["e"] -= 0.2

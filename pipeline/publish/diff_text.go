@@ -85,6 +85,9 @@ func (d *Difference) paragraphs() (list []paragraph) {
 	if len(d.Scores) > 0 {
 		rows := d.scoreRows()
 		add("scores (change with its "+interval.Label(d.Items)+", paired; * where it excludes 0)", rows...)
+		if few := interval.Few(d.fewest(), d.Items); few != "" {
+			add(few)
+		}
 	}
 	if same := d.Compared - len(d.Scores); same > 0 {
 		is := "are"
@@ -122,6 +125,17 @@ func (d *Difference) scoreRows() [][]string {
 		texts = append(texts, s.row()[:len(head)])
 	}
 	return under(texts, head...)
+}
+
+// fewest returns the smallest number of items of an interval, a large one without intervals.
+func (d *Difference) fewest() int {
+	n := math.MaxInt
+	for _, s := range d.Scores {
+		if s.Paired > 1 {
+			n = min(n, s.Paired)
+		}
+	}
+	return n
 }
 
 // row returns a change of a score as fields of a table.
