@@ -32,9 +32,9 @@ func TestLabels(t *testing.T) {
 		Definition: stages.Sum([]byte("t")), Tables: []Table{{"table", table}}}}
 	dir, files := fresh(t, r)
 	for name, want := range map[string]string{
-		"README.md": "| net | method | reference | VGG-16 · x_1 ↑ | VGG-16 · x_1 low | VGG-16 · x_1 high | " +
-			"VGG-16 · b ↓ | n |\n| :-- | :-- | :-- | --: | --: | --: | --: | --: |\n" +
-			"| VGG-16 | Integrated & Gradients | Integrated & Gradients | 1.0 | 0.0 | 2.0 | 3.0 | 4 |\n" +
+		"README.md": "| net | method | reference | VGG-16 · x_1 ↑ [95 % interval] | VGG-16 · b ↓ |\n" +
+			"| :-- | :-- | :-- | --: | --: |\n" +
+			"| VGG-16 | Integrated & Gradients | Integrated & Gradients | 1.0 [0.0, 2.0] | 3.0 |\n" +
 			"| VGG-16 | random | Integrated & Gradients | ",
 		"tables/t.tex": " &  &  & \\multicolumn{2}{c}{VGG-16} &  \\\\\n\\cmidrule(lr){4-5}\n" +
 			"net & method & reference & x\\_1 $\\uparrow$ & b $\\downarrow$ & n \\\\\n\\midrule\n" +

@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"github.com/runexp/runexp/pipeline/typeset"
+	"github.com/runexp/runexp/stages"
 )
 
 // readmeRenderer writes README.md: the answer in words, tables, figures and means, and the command that
@@ -40,7 +41,9 @@ var readmeTemplate = template.Must(template.New("README.md").Funcs(template.Func
 // How much README.md shows. It links to the rest.
 const (
 	tableRows   = 30 // rows of a table
-	openRows    = 15 // rows of a table that isn't collapsed
+	openRows    = 15 // rows of a table that isn't the main one of its stage: a longer one is named only
+	rowNumbers  = 8  // numbers in a row
+	tableParts  = 3  // tables that share the columns of a wide one
 	scoreRows   = 60 // means
 	mainFigures = 12 // figures of a stage
 	namedCells  = 20 // names in a list of cells
@@ -62,10 +65,11 @@ type section struct {
 // A shownTable is the rows of a table that README.md shows.
 type shownTable struct {
 	Title, File, Text string
-	TeX               string // the LaTeX file, "" for none
-	Open              bool   // it isn't collapsed
-	Len, More         int    // the number of rows, and of those that aren't shown
-	Legend            string // what an asterisk means
+	TeX               string   // the LaTeX file, "" for none
+	Open, Named       bool     // it isn't collapsed; it is named only
+	Len, More         int      // the number of rows, and of those that aren't shown
+	Columns           int      // columns that aren't shown
+	Notes             []string // sentences on its numbers
 
 	N string // how many items each mean is of
 }
@@ -82,9 +86,7 @@ func (r readme) Sections() []*section {
 	}
 	for _, sheet := range r.Sheets {
 		s := of(sheet.Stage)
-		t := r.table(sheet)
-		t.Open = len(s.Tables) == 0 && t.Len <= openRows // the first table of a stage matters most
-		s.Tables = append(s.Tables, t)
+		s.Tables = append(s.Tables, r.table(sheet, len(s.Tables) == 0))
 	}
 	for _, p := range r.Pictures {
 		if r.Shown(p) != p {
@@ -134,12 +136,99 @@ func (r readme) same(p *Picture) (list []*Picture) {
 	return list
 }
 
-// table returns the first rows of a table.
-func (r readme) table(s *Sheet) shownTable {
+// table returns what README.md shows of a table. The first table of a stage matters most, and is open, unless
+// it has the many numbers of the stage's figures.
+func (r readme) table(s *Sheet, first bool) shownTable {
 	t := shownTable{Title: s.title(), File: s.File, TeX: s.latexFile(), Len: len(s.Rows)}
-	g := r.gridOf(s, tableRows)
-	t.More, t.Text, t.Legend = max(t.Len-tableRows, 0), g.Markdown(), g.Legend
+	drawn := slices.ContainsFunc(r.Pictures, func(p *Picture) bool { return p.Stage == s.Stage })
+	t.Open = first && (t.Len <= openRows || !drawn)
+	if t.Named = !t.Open && t.Len > openRows; t.Named {
+		return t
+	}
+	items := 0
+	for _, l := range r.Lines {
+		items = max(items, l.N)
+	}
+	g := r.gridOf(s, math.MaxInt)
+	short := g.Short(typeset.Short{Rows: tableRows, Numbers: rowNumbers, Parts: tableParts, Items: items,
+		Across: r.across(s)})
+	t.Text, t.More, t.Columns = strings.Join(short.Tables, "\n\n"), short.MoreRows, short.More
+	if len(short.Same) > 0 {
+		t.Notes = append(t.Notes, "In every row: "+strings.Join(short.Same, ", ")+".")
+	}
+	if g.Legend != "" {
+		t.Notes = append(t.Notes, `\* `+typeset.Inline(g.Legend))
+	}
+	if text := r.unequal(s.Stage); first && text != "" {
+		t.Notes = append(t.Notes, text)
+	}
 	return t
+}
+
+// across returns the axis whose ids name the columns of a table's numbers, "" for none.
+func (r readme) across(s *Sheet) string {
+	for _, axis := range slices.Sorted(maps.Keys(r.Order)) {
+		for _, n := range s.Numbers {
+			if slices.Contains(r.Order[axis], n.Name) {
+				return axis
+			}
+		}
+	}
+	return ""
+}
+
+// namedCounts is how many counts of items are told one by one.
+const namedCounts = 6
+
+// unequal says of a stage that ranks cases whose means aren't over equally many items, which these are: a rank
+// doesn't show it. It returns "" where they are over as many.
+func (r readme) unequal(stage string) string {
+	for _, s := range r.Sheets {
+		i := slices.IndexFunc(s.Numbers, func(n stages.Column) bool { return n.Name == "n" })
+		ranks := slices.ContainsFunc(s.Numbers, func(n stages.Column) bool { return n.Name == "rank" })
+		keys := slices.Concat(s.Axes, s.Keys)
+		if s.Stage != stage || i < 0 || !ranks || len(keys) < 2 {
+			continue
+		}
+		for _, key := range keys[:len(keys)-1] {
+			most := s.countsBy(key)
+			if len(slices.Compact(slices.Sorted(maps.Values(most)))) < 2 {
+				continue
+			}
+			ids := slices.Collect(maps.Keys(most))
+			slices.SortFunc(ids, func(a, b string) int {
+				return cmp.Or(cmp.Compare(most[a], most[b]), cmp.Compare(a, b))
+			})
+			if len(ids) > namedCounts {
+				ids = []string{ids[0], ids[len(ids)-1]}
+			}
+			var counts []string
+			for _, id := range ids {
+				counts = append(counts, fmt.Sprintf("%s %g", typeset.Inline(id), most[id]))
+			}
+			return fmt.Sprintf("The means aren't over equally many %s: by %s, %s. In a rank all count the same.",
+				cmp.Or(s.Numbers[i].Unit, "items"), typeset.Inline(key), strings.Join(counts, ", "))
+		}
+	}
+	return ""
+}
+
+// countsBy returns the numbers of items by the texts in a column, nil unless all rows with the same text have as
+// many.
+func (s *Sheet) countsBy(column string) map[string]float64 {
+	of := map[string]float64{}
+	for _, row := range s.Rows {
+		n, ok := row.number("n")
+		if !ok || math.IsNaN(n) {
+			continue
+		}
+		id := row.get(column)
+		if m, known := of[id]; known && m != n {
+			return nil
+		}
+		of[id] = n
+	}
+	return of
 }
 
 // Scores returns the table of the cells' mean scores, nil without any.
