@@ -239,16 +239,23 @@ const (
 	changed   = "changed"   // its direction isn't known to be better
 	uncertain = "uncertain" // the interval contains 0
 	untested  = "untested"  // there is no interval
+	tooFew    = "too few"   // items: no test could confirm a difference
 	asBefore  = "as before" // the same computation gives it again, within its tolerance
 )
 
-// verdict reports whether a score became better or worse, by the interval of its paired differences.
-func (s *ScoreChange) verdict() string {
+// fewestItems is how many items it takes that a sign test can confirm a difference at all: of five, all change
+// in the same direction in one of 16 samples without an effect.
+const fewestItems = 6
+
+// Verdict reports whether a score became better or worse, by the interval of its paired differences.
+func (s *ScoreChange) Verdict() string {
 	switch d := s.B.Direction; {
 	case !s.moved():
 		return asBefore
 	case s.Paired < 2 || math.IsNaN(s.Low) || math.IsNaN(s.High):
 		return untested
+	case s.Paired < fewestItems:
+		return tooFew
 	case s.Low <= 0 && s.High >= 0:
 		return uncertain
 	case d == stages.Higher && s.Low > 0, d == stages.Lower && s.High < 0:
@@ -257,4 +264,11 @@ func (s *ScoreChange) verdict() string {
 		return worse
 	}
 	return changed
+}
+
+// Certain reports whether the interval of a change excludes 0: of enough items, and of another computation or
+// one that isn't reproduced.
+func (s *ScoreChange) Certain() bool {
+	v := s.Verdict()
+	return v == better || v == worse || v == changed
 }

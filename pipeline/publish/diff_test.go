@@ -225,7 +225,7 @@ func TestDiffInOneSentence(t *testing.T) {
 	ten := strings.Split("a b c d e f g h i j", " ")
 	of := func(methods []string, change func(w *world)) *world {
 		w := newWorld()
-		w.methods, w.nan = methods, ""
+		w.methods, w.nan, w.items = methods, "", 24
 		for i, m := range methods {
 			w.shift[m] = float64(i) / 4
 		}
@@ -238,10 +238,17 @@ func TestDiffInOneSentence(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		change func(w *world)
+		items  int // 0: 24
 	}{
+		{"c is worse in 1 of its 1 score, better in none (the paired 95 % interval excludes 0; by chance " +
+			"up to 1 of 1 would); no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+			func(w *world) { w.steps["c"] = 3 }, 23},
+		{"c changed in 1 of its 1 score, 1 of fewer than 6 images, which confirms nothing; no other method's " +
+			"scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+			func(w *world) { w.steps["c"] = 3 }, 5},
 		{"c is worse in 1 of its 1 score, better in none" + explained("fewer than 1 of 1") +
 			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
-			func(w *world) { w.steps["c"] = 3 }},
+			func(w *world) { w.steps["c"] = 3 }, 0},
 		{"c is worse in 1 of its 1 score, better in none; e is better in 1 of its 1 score, worse in none" +
 			explained("fewer than 1 of 2") +
 			"no other method's scores changed beyond the tolerance; " +
@@ -250,25 +257,29 @@ func TestDiffInOneSentence(t *testing.T) {
 				w.steps["c"], w.steps["e"] = 3, 1
 				w.shift["e"] -= 0.2
 				w.shift["a"] += 1e-6
-			}},
+			}, 0},
 		{"8 of 10 scores got worse, none got better" + explained("fewer than 1 of 8") +
 			"no rank in leaderboard changed",
 			func(w *world) {
 				for _, m := range ten[2:] {
 					w.steps[m] = 1
 				}
-			}},
+			}, 0},
 		{"no score changed beyond the tolerance; no rank in leaderboard changed",
-			func(w *world) { w.shift["a"] += 1e-6 }},
+			func(w *world) { w.shift["a"] += 1e-6 }, 0},
 		{"1 score with the same definition as before: outside the tolerance; a is worse in 1 of its 1 score, " +
 			"better in none" + explained("fewer than 1 of 1") + "no other method's scores changed; " +
 			"first in leaderboard is b, was a",
-			func(w *world) { w.shift["a"] = 0.3 }},
+			func(w *world) { w.shift["a"] = 0.3 }, 0},
 		{"no score changed; no rank in leaderboard changed",
-			func(w *world) { w.steps["c"], w.shift["c"] = 1, w.shift["c"]-0.1 }},
+			func(w *world) { w.steps["c"], w.shift["c"] = 1, w.shift["c"]-0.1 }, 0},
 	} {
-		a, _ := fresh(t, of(ten, func(*world) {}).results())
-		b, _ := fresh(t, of(ten, c.change).results())
+		was, is := of(ten, func(*world) {}), of(ten, c.change)
+		if c.items > 0 {
+			was.items, is.items = c.items, c.items
+		}
+		a, _ := fresh(t, was.results())
+		b, _ := fresh(t, is.results())
 		if got := diff(t, a, b).Summary(); got != c.want {
 			t.Errorf("the summary is\n%s\nwant\n%s", got, c.want)
 		}
@@ -282,16 +293,17 @@ func TestVerdicts(t *testing.T) {
 		want   string
 		change ScoreChange
 	}{
-		{better, ScoreChange{B: Mean{Direction: "higher"}, Paired: 2, Low: 1, High: 2, Redefined: true}},
-		{worse, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: 1, High: 2, Redefined: true}},
-		{better, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: -2, High: -1, Unreproduced: true}},
-		{changed, ScoreChange{Paired: 2, Low: 1, High: 2, Redefined: true}},
-		{uncertain, ScoreChange{B: Mean{Direction: "lower"}, Paired: 2, Low: 0, High: 1, Redefined: true}},
+		{better, ScoreChange{B: Mean{Direction: "higher"}, Paired: 6, Low: 1, High: 2, Redefined: true}},
+		{worse, ScoreChange{B: Mean{Direction: "lower"}, Paired: 6, Low: 1, High: 2, Redefined: true}},
+		{better, ScoreChange{B: Mean{Direction: "lower"}, Paired: 6, Low: -2, High: -1, Unreproduced: true}},
+		{changed, ScoreChange{Paired: 6, Low: 1, High: 2, Redefined: true}},
+		{uncertain, ScoreChange{B: Mean{Direction: "lower"}, Paired: 6, Low: 0, High: 1, Redefined: true}},
 		{untested, ScoreChange{B: Mean{Direction: "lower"}, Paired: 1, Low: 1, High: 1, Redefined: true}},
 		{untested, ScoreChange{B: Mean{Direction: "lower"}, Paired: 9, Low: nan, High: nan, Redefined: true}},
+		{tooFew, ScoreChange{B: Mean{Direction: "lower"}, Paired: 5, Low: 1, High: 2, Redefined: true}},
 		{asBefore, ScoreChange{B: Mean{Direction: "lower"}, Paired: 9, Low: 1, High: 2}},
 	} {
-		if got := c.change.verdict(); got != c.want {
+		if got := c.change.Verdict(); got != c.want {
 			t.Errorf("%+v is %s, want %s", c.change, got, c.want)
 		}
 	}

@@ -84,7 +84,11 @@ func (d *Difference) paragraphs() (list []paragraph) {
 	}
 	if len(d.Scores) > 0 {
 		rows := d.scoreRows()
-		add("scores (change with its "+interval.Label(d.Items)+", paired; * where it excludes 0)", rows...)
+		title := "scores (change with its " + interval.Label(d.Items) + ", paired; * where it excludes 0"
+		if d.fewest() < fewestItems {
+			title += fmt.Sprintf(", of %d %s or more", fewestItems, d.Items)
+		}
+		add(title+")", rows...)
 		if few := interval.Few(d.fewest(), d.Items); few != "" {
 			add(few)
 		}
@@ -111,9 +115,9 @@ func under(rows [][]string, header ...string) [][]string {
 // Only scores of the same definition are within a tolerance or not.
 func (d *Difference) scoreRows() [][]string {
 	rows := slices.Clone(d.Scores)
-	order := []string{worse, better, changed, uncertain, untested, asBefore}
+	order := []string{worse, better, changed, uncertain, tooFew, untested, asBefore}
 	slices.SortStableFunc(rows, func(a, b ScoreChange) int {
-		return cmp.Compare(slices.Index(order, a.verdict()), slices.Index(order, b.verdict()))
+		return cmp.Compare(slices.Index(order, a.Verdict()), slices.Index(order, b.Verdict()))
 	})
 	head := []string{"score", "before", "now", "change", "interval", "n"}
 	tolerances := slices.ContainsFunc(rows, func(s ScoreChange) bool { return !s.Redefined })
@@ -143,11 +147,11 @@ func (s *ScoreChange) row() []string {
 	span, n := "", fmt.Sprint(s.Paired)
 	if s.Paired > 1 && !math.IsNaN(s.Low) {
 		span = fmt.Sprintf("[%s, %s]", signed(s.Low), signed(s.High))
-		switch v := s.verdict(); v {
-		case better, worse:
-			span += " * " + v
-		case changed:
+		if s.Certain() {
 			span += " *"
+		}
+		if v := s.Verdict(); v == better || v == worse {
+			span += " " + v
 		}
 	}
 	if s.Paired == 0 {
@@ -218,7 +222,7 @@ func (d *Difference) Summary() string {
 	case len(moved) == 0:
 		add("no score changed%s", within)
 	case len(ids) == 0 || len(ids) > namedSubjects:
-		add("%s%s", verdicts("", d.Compared, moved), explained(moved))
+		add("%s%s", verdicts("", d.Compared, moved, d.Items), explained(moved))
 	default:
 		for i, id := range ids {
 			of := slices.DeleteFunc(slices.Clone(moved), func(s *ScoreChange) bool {
@@ -233,7 +237,7 @@ func (d *Difference) Summary() string {
 			if i == len(ids)-1 {
 				why = explained(moved)
 			}
-			add("%s%s", verdicts(id, all, of), why)
+			add("%s%s", verdicts(id, all, of, d.Items), why)
 		}
 		add("no other %s's scores changed%s", axis, within)
 	}
@@ -286,36 +290,50 @@ func idOn(axis, cell string) string {
 }
 
 // verdicts counts how many of some changes are worse and better.
-func verdicts(id string, all int, of []*ScoreChange) string {
+func verdicts(id string, all int, of []*ScoreChange, items string) string {
 	n := map[string]int{}
 	for _, s := range of {
-		n[s.verdict()]++
+		n[s.Verdict()]++
 	}
 	first, second := worse, better
 	if n[better] > n[worse] {
 		first, second = better, worse
 	}
-	text := fmt.Sprintf("%s is %s in %s of its %s, %s in %s", id, first, none(n[first]), count(all, "score"),
-		second, none(n[second]))
-	if id == "" {
+	decided := n[worse] + n[better] + n[uncertain] + n[changed]
+	var text string
+	switch {
+	case decided == 0 && id == "":
+		text = fmt.Sprintf("%d of %s changed", len(of), count(all, "score"))
+	case decided == 0:
+		text = fmt.Sprintf("%s changed in %d of its %s", id, len(of), count(all, "score"))
+	case id == "":
 		text = fmt.Sprintf("%s of %s got %s, %s got %s", none(n[first]), count(all, "score"), first,
 			none(n[second]), second)
+	default:
+		text = fmt.Sprintf("%s is %s in %s of its %s, %s in %s", id, first, none(n[first]),
+			count(all, "score"), second, none(n[second]))
 	}
 	if n[changed] > 0 {
 		text += fmt.Sprintf(", other in %d that have no better direction", n[changed])
 	}
 	if n[untested] > 0 {
-		text += fmt.Sprintf(", changed in %d without an interval", n[untested])
+		text += fmt.Sprintf(", %d without an interval", n[untested])
+	}
+	if n[tooFew] > 0 {
+		text += fmt.Sprintf(", %d of fewer than %d %s, which confirms nothing", n[tooFew], fewestItems, items)
 	}
 	return text
 }
 
+// manyMissed is the share of intervals of few items that miss the true mean: see [interval.Few].
+const manyMissed = 0.18
+
 // explained says what the verdicts of changes are by, and how many there would be without any effect.
 func explained(of []*ScoreChange) string {
-	tested := 0
+	tested, fewest := 0, math.MaxInt
 	for _, s := range of {
-		if s.verdict() != untested {
-			tested++
+		if v := s.Verdict(); v != untested && v != tooFew {
+			tested, fewest = tested+1, min(fewest, s.Paired)
 		}
 	}
 	if tested == 0 {
@@ -324,6 +342,9 @@ func explained(of []*ScoreChange) string {
 	chance := "fewer than 1"
 	if n := math.Round(float64(tested) * (1 - interval.Confidence)); n > 0 {
 		chance = fmt.Sprintf("about %g", n)
+	}
+	if interval.Few(fewest, "") != "" {
+		chance = fmt.Sprintf("up to %g", math.Ceil(float64(tested)*manyMissed))
 	}
 	return fmt.Sprintf(" (the paired %g %% interval excludes 0; by chance %s of %d would)",
 		100*interval.Confidence, chance, tested)

@@ -36,7 +36,8 @@ type scoreChange struct {
 	Low       number           `json:"low"`
 	High      number           `json:"high"`
 	Paired    int              `json:"paired"`
-	Within    string           `json:"within"` // whether it is within the tolerance; "" of another definition
+	Verdict   string           `json:"verdict"` // better, worse or changed, "" where that isn't known
+	Within    string           `json:"within"`  // whether it is within the tolerance; "" of another definition
 }
 
 // compare compares the folder with the version before.
@@ -54,6 +55,9 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 			Name: publish.ScoreName(publish.StageOf(s.Cell), s.B.Port), Is: number(s.B.Value),
 			Change: number(s.Change), Low: number(s.Low), High: number(s.High), Paired: s.Paired,
 			Within: s.Within()}
+		if s.Certain() {
+			one.Verdict = s.Verdict()
+		}
 		if s.Paired < 2 {
 			one.Low, one.High = one.Change, one.Change
 		}

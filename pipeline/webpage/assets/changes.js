@@ -162,20 +162,7 @@ function scoreChanges(list) {
   const state = {certain: false, most: 60};
   const place = h("div", {});
   const known = list.some((s) => s.within); // tolerances are of the same definition alone
-  const excludes = (s) => s.low !== null && s.high !== null && s.paired > 1 && (s.low > 0 || s.high < 0);
-  const verdict = (s) => {
-    if (!excludes(s) || s.within === "yes") return "";
-    const up = s.low > 0;
-    return s.direction === "higher"
-      ? up
-        ? "better"
-        : "worse"
-      : s.direction === "lower"
-        ? up
-          ? "worse"
-          : "better"
-        : "changed";
-  };
+  const excludes = (s) => s.verdict !== "";
   const most = Math.max(
     ...list.flatMap((s) => [s.low, s.high, s.change].map((x) => Math.abs(x ?? 0))),
     1e-12,
@@ -245,7 +232,7 @@ function scoreChanges(list) {
                     s.paired > 1 && s.low !== null ? `${signed(s.low)} to ${signed(s.high)} ` : "",
                     bar(s),
                   ),
-                  h("td", {class: verdict(s)}, verdict(s)),
+                  h("td", {class: s.verdict}, s.verdict),
                   h("td", {class: "number"}, String(s.paired || "")),
                   known && h("td", {}, s.within),
                 ),
