@@ -54,8 +54,8 @@ func TestGitHubAction(t *testing.T) {
 		fails     string // the step that ends with an error
 	}{
 		{name: "changed", committed: true, edit: "attribute/random, with: {distribution: normal}",
-			comment: []string{"### `artifacts/x at ", "\n\nrandom is ", "no other method's scores changed",
-				"maps.distribution"}},
+			comment: []string{"### `artifacts/x at ", "\n\nrandom changed in its only score, of fewer than 6",
+				"no other method's scores changed", "maps.distribution"}},
 		{name: "same", committed: true, edit: "attribute/random",
 			comment: []string{"1 of 1 review folders are as in "}},
 		{name: "first", edit: "attribute/random", comment: []string{"The base has no results yet."}},

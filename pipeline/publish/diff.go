@@ -243,8 +243,8 @@ const (
 	asBefore  = "as before" // the same computation gives it again, within its tolerance
 )
 
-// fewestItems is how many items it takes that a sign test can confirm a difference at all: of five, all change
-// in the same direction in one of 16 samples without an effect.
+// fewestItems is how many items it takes that a sign test can confirm a difference at all: without an
+// effect, five of five change in the same direction in one of 16 samples.
 const fewestItems = 6
 
 // Verdict reports whether a score became better or worse, by the interval of its paired differences.

@@ -240,16 +240,16 @@ func TestDiffInOneSentence(t *testing.T) {
 		change func(w *world)
 		items  int // 0: 24
 	}{
-		{"c is worse in 1 of its 1 score, better in none (the paired 95 % interval excludes 0; by chance " +
-			"up to 1 of 1 would); no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+		{"c is worse in its only score, better in none" + explained("up to 1 of 1") +
+			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
 			func(w *world) { w.steps["c"] = 3 }, 23},
-		{"c changed in 1 of its 1 score, 1 of fewer than 6 images, which confirms nothing; no other method's " +
-			"scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+		{"c changed in its only score, of fewer than 6 images, which confirms nothing; " +
+			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
 			func(w *world) { w.steps["c"] = 3 }, 5},
-		{"c is worse in 1 of its 1 score, better in none" + explained("fewer than 1 of 1") +
+		{"c is worse in its only score, better in none" + explained("fewer than 1 of 1") +
 			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
 			func(w *world) { w.steps["c"] = 3 }, 0},
-		{"c is worse in 1 of its 1 score, better in none; e is better in 1 of its 1 score, worse in none" +
+		{"c is worse in its only score, better in none; e is better in its only score, worse in none" +
 			explained("fewer than 1 of 2") +
 			"no other method's scores changed beyond the tolerance; " +
 			"in leaderboard, ranks 1–2 of 10 are unchanged",
@@ -267,8 +267,9 @@ func TestDiffInOneSentence(t *testing.T) {
 			}, 0},
 		{"no score changed beyond the tolerance; no rank in leaderboard changed",
 			func(w *world) { w.shift["a"] += 1e-6 }, 0},
-		{"1 score with the same definition as before: outside the tolerance; a is worse in 1 of its 1 score, " +
-			"better in none" + explained("fewer than 1 of 1") + "no other method's scores changed; " +
+		{"1 score with the same definition as before: outside the tolerance; " +
+			"a is worse in its only score, better in none" + explained("fewer than 1 of 1") +
+			"no other method's scores changed; " +
 			"first in leaderboard is b, was a",
 			func(w *world) { w.shift["a"] = 0.3 }, 0},
 		{"no score changed; no rank in leaderboard changed",

@@ -305,13 +305,13 @@ func verdicts(id string, all int, of []*ScoreChange, items string) string {
 	case decided == 0 && id == "":
 		text = fmt.Sprintf("%d of %s changed", len(of), count(all, "score"))
 	case decided == 0:
-		text = fmt.Sprintf("%s changed in %d of its %s", id, len(of), count(all, "score"))
+		text = fmt.Sprintf("%s changed in %s", id, ofIts(len(of), all))
 	case id == "":
 		text = fmt.Sprintf("%s of %s got %s, %s got %s", none(n[first]), count(all, "score"), first,
 			none(n[second]), second)
 	default:
-		text = fmt.Sprintf("%s is %s in %s of its %s, %s in %s", id, first, none(n[first]),
-			count(all, "score"), second, none(n[second]))
+		text = fmt.Sprintf("%s is %s in %s, %s in %s", id, first, ofIts(n[first], all), second,
+			none(n[second]))
 	}
 	if n[changed] > 0 {
 		text += fmt.Sprintf(", other in %d that have no better direction", n[changed])
@@ -319,7 +319,10 @@ func verdicts(id string, all int, of []*ScoreChange, items string) string {
 	if n[untested] > 0 {
 		text += fmt.Sprintf(", %d without an interval", n[untested])
 	}
-	if n[tooFew] > 0 {
+	switch {
+	case n[tooFew] == len(of):
+		text += fmt.Sprintf(", of fewer than %d %s, which confirms nothing", fewestItems, items)
+	case n[tooFew] > 0:
 		text += fmt.Sprintf(", %d of fewer than %d %s, which confirms nothing", n[tooFew], fewestItems, items)
 	}
 	return text
@@ -348,6 +351,13 @@ func explained(of []*ScoreChange) string {
 	}
 	return fmt.Sprintf(" (the paired %g %% interval excludes 0; by chance %s of %d would)",
 		100*interval.Confidence, chance, tested)
+}
+
+func ofIts(n, all int) string {
+	if n == 1 && all == 1 {
+		return "its only score"
+	}
+	return fmt.Sprintf("%s of its %s", none(n), count(all, "score"))
 }
 
 func none(n int) string {

@@ -67,8 +67,8 @@ func quickstart(t *testing.T, version string) *Results {
 			cases.Rows = append(cases.Rows, stages.Row{Keys: []string{fmt.Sprintf("%03d", i)},
 				Numbers: []stages.Number{stages.Number(i + len(version))}})
 		}
-		r.Cells = append(r.Cells, Cell{Name: name, Stage: name, N: -1, Definition: stages.Sum([]byte(version)),
-			Tables: []Table{{"table", table}, {"cases", cases}}})
+		r.Cells = append(r.Cells, Cell{Name: name, Stage: name, N: -1,
+			Definition: stages.Sum([]byte(version)), Tables: []Table{{"table", table}, {"cases", cases}}})
 	}
 	images := Cell{Name: "images", Stage: "images", N: 24, Definition: stages.Sum([]byte("images"))}
 	r.Cells = append(r.Cells, images)

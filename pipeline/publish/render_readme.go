@@ -180,8 +180,8 @@ func (r readme) across(s *Sheet) string {
 // namedCounts is how many counts of items are told one by one.
 const namedCounts = 6
 
-// unequal says of a stage that ranks cases whose means aren't over equally many items, which these are: a rank
-// doesn't show it. It returns "" where they are over as many.
+// unequal says of a stage that ranks cases how many items each has, which a rank doesn't show. It returns ""
+// where all have as many.
 func (r readme) unequal(stage string) string {
 	for _, s := range r.Sheets {
 		i := slices.IndexFunc(s.Numbers, func(n stages.Column) bool { return n.Name == "n" })
@@ -206,14 +206,15 @@ func (r readme) unequal(stage string) string {
 			for _, id := range ids {
 				counts = append(counts, fmt.Sprintf("%s %g", typeset.Inline(id), most[id]))
 			}
-			return fmt.Sprintf("The means aren't over equally many %s: by %s, %s. In a rank all count the same.",
-				cmp.Or(s.Numbers[i].Unit, "items"), typeset.Inline(key), strings.Join(counts, ", "))
+			const text = "The means aren't over equally many %s: by %s, %s. In a rank all count the same."
+			return fmt.Sprintf(text, cmp.Or(s.Numbers[i].Unit, "items"),
+				typeset.Inline(key), strings.Join(counts, ", "))
 		}
 	}
 	return ""
 }
 
-// countsBy returns the numbers of items by the texts in a column, nil unless all rows with the same text have as
+// countsBy returns the numbers of items by the texts in a column, nil unless rows with the same text have as
 // many.
 func (s *Sheet) countsBy(column string) map[string]float64 {
 	of := map[string]float64{}

@@ -37,7 +37,8 @@ func boards(methods, few int) *Results {
 		{Name: "board", Stage: "board", N: -1, Definition: stages.Sum(fmt.Append(nil, methods, few)),
 			Tables: []Table{{"table", board}, {"cases", cases}}},
 		{Name: "curves", Stage: "curves", N: -1, Definition: stages.Sum([]byte("curves")),
-			Tables: []Table{{"points", points}}, Figures: []Figure{{"figure", "svg", "", []byte("<svg></svg>")}}},
+			Tables:  []Table{{"points", points}},
+			Figures: []Figure{{"figure", "svg", "", []byte("<svg></svg>")}}},
 	}
 	return r
 }
@@ -66,7 +67,7 @@ func TestReadmeOpensMainTables(t *testing.T) {
 	}
 }
 
-// A row's n is the least of the metrics that it joins: how many images each of them has is said.
+// A row's n is the least of the metrics that it joins: README.md names how many images each has.
 func TestReadmeTellsUnequalCounts(t *testing.T) {
 	const want = "\nThe means aren't over equally many images: by metric, few 1, mass 15. " +
 		"In a rank all count the same.\n"

@@ -84,7 +84,7 @@ func (c shortColumn) align() string {
 	return "--:"
 }
 
-// shortColumns returns the columns that tables have, and tells out of the others.
+// shortColumns returns the columns that tables have, and reports the others to out.
 func (g *Grid) shortColumns(s Short, out *Shortened) (list []shortColumn) {
 	for k, c := range g.columns {
 		word, _, _ := strings.Cut(c.label, " ")
@@ -238,9 +238,10 @@ func (g *Grid) cells(columns []shortColumn) (rows [][]string) {
 	return rows
 }
 
-// turned returns a table whose numbers are all of one kind with its rows as columns, nil unless it is too wide
-// and so becomes narrow enough.
-func (g *Grid) turned(s Short, columns []shortColumn, rows [][]string) (head []shortColumn, cells [][]string) {
+// turned returns a table whose numbers are all of one kind with its rows as columns, nil unless it is too
+// wide and so becomes narrow enough.
+func (g *Grid) turned(s Short, columns []shortColumn, rows [][]string) (head []shortColumn,
+	cells [][]string) {
 	var keys, numbers []int
 	for i, c := range columns {
 		if c.numbers == 0 {
@@ -280,8 +281,8 @@ func (g *Grid) turned(s Short, columns []shortColumn, rows [][]string) (head []s
 	return head, cells
 }
 
-// pack divides columns among tables with at most so many numbers in a row. Neighbours with the same first word
-// stay together where they fit into one table.
+// pack divides columns among tables with at most so many numbers in a row. Neighbours with the same first
+// word stay together where they fit into one table.
 func pack(columns []shortColumn, numbers []int, most int) (parts [][]int) {
 	total := 0
 	for _, i := range numbers {

@@ -9,8 +9,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// shortOf returns a table for a page, with its columns as "name" or "name/unit/direction" and the rows' fields
-// separated by blanks.
+// shortOf returns a table for a page, from names of its columns of texts and the fields of its rows, which
+// blanks separate.
 func shortOf(s Short, keys string, numbers []stages.Column, rows ...string) Shortened {
 	columns := strings.Fields(keys)
 	for _, n := range numbers {
@@ -86,11 +86,14 @@ func TestShortOfManyColumns(t *testing.T) {
 	}
 	want := []string{
 		"| method | mean rank | first (cases) | rise vgg | rise resnet | rise vit | rise swin |",
-		"| method | mas vgg | mas resnet | mas vit | mas swin | mass vgg | mass resnet | mass vit | mass swin |",
-		"| method | road vgg | road resnet | road vit | road swin | auc vgg | auc resnet | auc vit | auc swin |",
+		"| method | mas vgg | mas resnet | mas vit | mas swin" +
+			" | mass vgg | mass resnet | mass vit | mass swin |",
+		"| method | road vgg | road resnet | road vit | road swin" +
+			" | auc vgg | auc resnet | auc vit | auc swin |",
 	}
 	if !slices.Equal(heads, want) || got.More != 8 || got.MoreRows != 10 {
-		t.Errorf("%d columns and %d rows are left out of\n%s", got.More, got.MoreRows, strings.Join(heads, "\n"))
+		t.Errorf("%d columns and %d rows are left out of\n%s", got.More, got.MoreRows,
+			strings.Join(heads, "\n"))
 	}
 }
 
@@ -114,7 +117,8 @@ func TestShortTurns(t *testing.T) {
 	// Numbers of two kinds aren't put below each other.
 	other := slices.Clone(wide)
 	other[3].Unit = "rank"
-	if got := shortOf(page, "model order", other, "vgg morf"+strings.TrimSuffix(row, " 24")); len(got.Tables) != 2 {
+	got = shortOf(page, "model order", other, "vgg morf"+strings.TrimSuffix(row, " 24"))
+	if len(got.Tables) != 2 {
 		t.Errorf("of two kinds it is\n%s", strings.Join(got.Tables, "\n\n"))
 	}
 }
@@ -127,12 +131,13 @@ func TestShortWhiskers(t *testing.T) {
 		numbers = append(numbers, stages.Column{Name: name, Digits: 1})
 	}
 	got := shortOf(page, "method", numbers, "p 1.5 2 3 4 5", "q 1 2 3 4 5.5").Tables[0]
-	if want := "| p | 1.5 | 2.0 | 3.0 | 4.0 | 5.0 |"; strings.Contains(got, "[") || !strings.Contains(got, want) {
+	want := "| p | 1.5 | 2.0 | 3.0 | 4.0 | 5.0 |"
+	if strings.Contains(got, "[") || !strings.Contains(got, want) {
 		t.Errorf("the quartiles are\n%s\nwithout %s", got, want)
 	}
 	numbers = []stages.Column{{Name: "mean", Digits: 1}, {Name: "low", Digits: 1}, {Name: "high", Digits: 1}}
 	got = shortOf(page, "method", numbers, "p 2 1 3").Tables[0]
-	if want := "| p | 2.0 [1.0, 3.0] |"; !strings.Contains(got, want) {
+	if want = "| p | 2.0 [1.0, 3.0] |"; !strings.Contains(got, want) {
 		t.Errorf("the means are\n%s\nwithout %s", got, want)
 	}
 }
