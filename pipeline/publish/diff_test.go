@@ -240,8 +240,9 @@ func TestDiffInOneSentence(t *testing.T) {
 		change func(w *world)
 		items  int // 0: 24
 	}{
-		{"c is worse in its only score, better in none" + explained("up to 1 of 1") +
-			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",
+		{"c is worse in its only score, better in none (the paired 95 % interval excludes 0; " +
+			"of so few images it is too short); no other method's scores changed; " +
+			"in leaderboard, ranks 1–2 of 10 are unchanged",
 			func(w *world) { w.steps["c"] = 3 }, 23},
 		{"c changed in its only score, of fewer than 6 images, which confirms nothing; " +
 			"no other method's scores changed; in leaderboard, ranks 1–2 of 10 are unchanged",

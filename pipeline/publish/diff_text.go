@@ -222,7 +222,7 @@ func (d *Difference) Summary() string {
 	case len(moved) == 0:
 		add("no score changed%s", within)
 	case len(ids) == 0 || len(ids) > namedSubjects:
-		add("%s%s", verdicts("", d.Compared, moved, d.Items), explained(moved))
+		add("%s%s", verdicts("", d.Compared, moved, d.Items), explained(moved, d.Items))
 	default:
 		for i, id := range ids {
 			of := slices.DeleteFunc(slices.Clone(moved), func(s *ScoreChange) bool {
@@ -235,7 +235,7 @@ func (d *Difference) Summary() string {
 				}
 			}
 			if i == len(ids)-1 {
-				why = explained(moved)
+				why = explained(moved, d.Items)
 			}
 			add("%s%s", verdicts(id, all, of, d.Items), why)
 		}
@@ -328,11 +328,8 @@ func verdicts(id string, all int, of []*ScoreChange, items string) string {
 	return text
 }
 
-// manyMissed is the share of intervals of few items that miss the true mean: see [interval.Few].
-const manyMissed = 0.18
-
 // explained says what the verdicts of changes are by, and how many there would be without any effect.
-func explained(of []*ScoreChange) string {
+func explained(of []*ScoreChange, items string) string {
 	tested, fewest := 0, math.MaxInt
 	for _, s := range of {
 		if v := s.Verdict(); v != untested && v != tooFew {
@@ -342,15 +339,15 @@ func explained(of []*ScoreChange) string {
 	if tested == 0 {
 		return ""
 	}
-	chance := "fewer than 1"
+	why := "by chance fewer than 1"
 	if n := math.Round(float64(tested) * (1 - interval.Confidence)); n > 0 {
-		chance = fmt.Sprintf("about %g", n)
+		why = fmt.Sprintf("by chance about %g", n)
 	}
+	why += fmt.Sprintf(" of %d would", tested)
 	if interval.Few(fewest, "") != "" {
-		chance = fmt.Sprintf("up to %g", math.Ceil(float64(tested)*manyMissed))
+		why = "of so few " + items + " it is too short"
 	}
-	return fmt.Sprintf(" (the paired %g %% interval excludes 0; by chance %s of %d would)",
-		100*interval.Confidence, chance, tested)
+	return fmt.Sprintf(" (the paired %g %% interval excludes 0; %s)", 100*interval.Confidence, why)
 }
 
 func ofIts(n, all int) string {
