@@ -98,24 +98,23 @@ func (g *Grid) at(row, column int) float64 {
 }
 
 // intervals returns the columns of the lower and upper ends of intervals, by the column of the number that
-// they enclose: "x low" and "x high" enclose "x", and "low" and "high" the number before them.
+// they enclose: "x low" and "x high" enclose "x", and "low" and "high" the number right before them. The
+// whiskers of a box plot are called so, too, and have the quartiles between them.
 func intervals(numbers []stages.Column) map[string][2]string {
 	out := map[string][2]string{}
-	names, before := map[string]bool{}, ""
+	names, before := map[string]bool{}, []string{"", ""} // the two numbers before
 	for _, n := range numbers {
 		if n.Marks != "" {
 			continue
 		}
 		names[n.Name] = true
-		if n.Name == "high" && names["low"] && before != "" {
-			out[before] = [2]string{"low", "high"}
+		if n.Name == "high" && before[1] == "low" && before[0] != "" {
+			out[before[0]] = [2]string{"low", "high"}
 		}
 		if of, ok := strings.CutSuffix(n.Name, " high"); ok && names[of] && names[of+" low"] {
 			out[of] = [2]string{of + " low", n.Name}
 		}
-		if n.Name != "low" && n.Name != "high" {
-			before = n.Name
-		}
+		before = []string{before[1], n.Name}
 	}
 	return out
 }

@@ -92,7 +92,7 @@ func (g *Grid) shortColumns(s Short, out *Shortened) (list []shortColumn) {
 		case c.number == nil:
 			list = append(list, shortColumn{Inline(c.label), word, 0, k})
 			continue
-		case g.isEnd(k):
+		case c.end:
 			continue
 		}
 		if same, ok := g.everywhere(k); ok {
@@ -102,32 +102,12 @@ func (g *Grid) shortColumns(s Short, out *Shortened) (list []shortColumn) {
 			continue
 		}
 		one := shortColumn{c.head(s.Items > 0 && g.most(k) > float64(s.Items)), word, 1, k}
-		if g.hasEnds(k) {
+		if c.ends != nil {
 			one.head, one.numbers = one.head+" [95 % interval]", 3
 		}
 		list = append(list, one)
 	}
 	return list
-}
-
-// hasEnds reports whether a column has the ends of its intervals right behind it, or others that are named
-// after it. The whiskers of a box plot are called low and high, too.
-func (g *Grid) hasEnds(k int) bool {
-	c := g.columns[k]
-	if c.ends == nil {
-		return false
-	}
-	return g.columns[c.ends[0]].name != "low" || c.ends[0] == k+1 && c.ends[1] == k+2
-}
-
-// isEnd reports whether a column has the ends of another one's intervals.
-func (g *Grid) isEnd(k int) bool {
-	for of, c := range g.columns {
-		if slices.Contains(c.ends, k) && g.hasEnds(of) {
-			return true
-		}
-	}
-	return false
 }
 
 // everywhere returns a count that all rows have, of which there are several.

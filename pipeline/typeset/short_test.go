@@ -130,6 +130,11 @@ func TestShortWhiskers(t *testing.T) {
 	for _, name := range names {
 		numbers = append(numbers, stages.Column{Name: name, Digits: 1})
 	}
+	rows := [][]string{{"p", "1.5", "2", "3", "4", "5"}, {"q", "1", "2", "3", "4", "5.5"}}
+	text := NewGrid(append([]string{"method"}, names...), numbers, rows).LaTeX("")
+	if strings.Contains(text, "^{") {
+		t.Errorf("the quartiles are in LaTeX\n%s", text)
+	}
 	got := shortOf(page, "method", numbers, "p 1.5 2 3 4 5", "q 1 2 3 4 5.5").Tables[0]
 	want := "| p | 1.5 | 2.0 | 3.0 | 4.0 | 5.0 |"
 	if strings.Contains(got, "[") || !strings.Contains(got, want) {
