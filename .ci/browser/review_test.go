@@ -399,7 +399,8 @@ func TestAgainst(t *testing.T) {
 	runexp(t, root, "review", is, "--against", was, "-o", file)
 	p := open(t, file, 1280, 900)
 	text := js[string](p, `document.querySelector("#changes").textContent`)
-	for _, part := range []string{"lrp is ", "maps.epsilon0.250.5", "Scores", "interval, paired", "Figures", "Maps"} {
+	for _, part := range []string{"lrp is ", "maps.epsilon0.250.5", "Scores", "interval, paired", "Figures",
+		"Maps"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the changes don't tell of %s", part)
 		}
