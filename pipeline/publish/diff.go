@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -159,10 +160,24 @@ func (d *Difference) cells(x, y *publishedFolder) {
 	for _, key := range slices.SortedFunc(maps.Keys(changes), compare) {
 		where := changes[key][0]
 		if n := len(changes[key]); n > 1 {
-			where = count(n, "cell")
+			where = strings.TrimSuffix(count(n, "cell")+" of "+sharedPlace(changes[key]), " of ")
 		}
 		d.Params = append(d.Params, append(key[:], where))
 	}
+}
+
+// sharedPlace returns the coordinates that all cells have, "" for none.
+func sharedPlace(cells []string) string {
+	shared := CoordOf(cells[0])
+	for _, cell := range cells[1:] {
+		of := CoordOf(cell)
+		shared = slices.DeleteFunc(shared, func(c stages.Coord) bool { return !slices.Contains(of, c) })
+	}
+	var at []string
+	for _, c := range shared {
+		at = append(at, c.Axis+"="+c.ID)
+	}
+	return strings.Join(at, ", ")
 }
 
 // scores compares the scores of cells that both folders have. Those of A are the published ones, and those

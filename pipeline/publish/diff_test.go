@@ -310,3 +310,15 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 }
+
+func TestSharedPlace(t *testing.T) {
+	for want, cells := range map[string][]string{
+		"method=rise":            {"maps[method=rise,model=vgg]", "maps[method=rise,model=vit]"},
+		"":                       {"maps[method=rise,model=vgg]", "maps[method=ig,model=vit]", "maps"},
+		"method=rise, model=vgg": {"maps[method=rise,model=vgg]", "maps[method=rise,model=vgg,run=2]"},
+	} {
+		if got := sharedPlace(cells); got != want {
+			t.Errorf("%q share %q, want %q", cells, got, want)
+		}
+	}
+}
