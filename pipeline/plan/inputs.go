@@ -164,7 +164,8 @@ func (x *expander) port(from *stages.Stage, w *wireDecl, m *cellBuild, port int)
 
 func isTokens(p stages.Port) bool { return p.Type.Name == stages.Tokens.Name }
 
-// leadsToTexts reports whether an edge reads texts: by the output at the index at, or, if it names none, by any.
+// leadsToTexts reports whether an edge reads texts: by the output at the index at, or, if it names none,
+// by any.
 func leadsToTexts(from *stages.Stage, w *wireDecl, at int) bool {
 	if at >= 0 {
 		return isTokens(from.Outputs[at])

@@ -88,8 +88,8 @@ func checkOrder(in map[string]stages.Facts, port string, p metric.Protocol) erro
 // stepOf returns the number of pixels that change from one point of the curves to the next.
 func stepOf(facts stages.Facts) (int, error) {
 	if facts["unit"] == "token" {
-		return 0, errors.New("the steps of texts are shares of tokens, and those that are aligned with a map " +
-			"are numbers of pixels: score/rise and score/eraser take curves of texts")
+		return 0, errors.New("the steps of texts are shares of tokens, and those that are aligned " +
+			"with a map are numbers of pixels: score/rise and score/eraser take curves of texts")
 	}
 	n, err := strconv.Atoi(facts["step_pixels"])
 	if err != nil || n < 1 {
