@@ -159,6 +159,9 @@ func (r readme) table(s *Sheet, first bool) shownTable {
 	if g.Legend != "" {
 		t.Notes = append(t.Notes, `\* `+typeset.Inline(g.Legend))
 	}
+	if g.Bare != "" {
+		t.Notes = append(t.Notes, typeset.Inline(g.Bare))
+	}
 	if text := r.unequal(s.Stage); first && text != "" {
 		t.Notes = append(t.Notes, text)
 	}

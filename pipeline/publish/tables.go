@@ -256,14 +256,14 @@ func (f *Folder) Shown(s *Sheet) []*TableRow {
 func (f *Folder) gridOf(s *Sheet, limit int) *typeset.Grid {
 	columns := s.Columns()
 	var rows [][]string
-	for _, r := range f.Shown(s)[:min(limit, len(s.Rows))] {
+	for _, r := range f.Shown(s) {
 		texts := make([]string, len(columns))
 		for i, c := range columns {
 			texts[i] = f.label(s, i, r.get(c))
 		}
 		rows = append(rows, texts)
 	}
-	return typeset.NewGrid(columns, s.Numbers, rows)
+	return typeset.NewGrid(columns, s.Numbers, rows).First(limit)
 }
 
 // label returns the text that people read in the place of another one in a column of a table: the label of

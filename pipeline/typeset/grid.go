@@ -16,6 +16,7 @@ type Grid struct {
 	rows    [][]string // the published texts, one for every column
 	marked  [][]bool   // whether a number gets an asterisk
 	Legend  string     // what an asterisk means, "" if no number has one
+	Bare    string     // a sentence on the columns whose marks aren't drawn, "" for none
 }
 
 type gridColumn struct {
@@ -30,13 +31,13 @@ type gridColumn struct {
 func NewGrid(columns []string, numbers []stages.Column, rows [][]string) *Grid {
 	g := &Grid{}
 	var from []int // the published column of each column of the grid
-	marks := map[string]int{}
+	marks := MarksOf(columns, numbers, rows)
+	g.Legend, g.Bare = marks.Legend, marks.Bare
 	for i, name := range columns {
 		k := slices.IndexFunc(numbers, func(n stages.Column) bool { return n.Name == name })
 		c := gridColumn{name: name, label: name}
 		if k >= 0 {
-			if n := &numbers[k]; n.Marks != "" {
-				marks[n.Marks], g.Legend = i, n.Unit
+			if numbers[k].Marks != "" {
 				continue
 			}
 			c.number, c.label = &numbers[k], cmp.Or(numbers[k].Label, name)
@@ -58,7 +59,7 @@ func NewGrid(columns []string, numbers []stages.Column, rows [][]string) *Grid {
 		texts, marked := make([]string, len(from)), make([]bool, len(from))
 		for i, k := range from {
 			texts[i] = row[k]
-			if m, ok := marks[g.columns[i].name]; ok {
+			if m, ok := marks.Drawn[g.columns[i].name]; ok {
 				x, isNumber := Parse(row[m])
 				marked[i] = isNumber && x == 1
 			}
@@ -66,6 +67,14 @@ func NewGrid(columns []string, numbers []stages.Column, rows [][]string) *Grid {
 		g.rows, g.marked = append(g.rows, texts), append(g.marked, marked)
 	}
 	return g
+}
+
+// First returns the grid with its first rows, at most limit. Which marks are drawn depends on all rows.
+func (g *Grid) First(limit int) *Grid {
+	short := *g
+	n := min(limit, len(g.rows))
+	short.rows, short.marked = g.rows[:n], g.marked[:n]
+	return &short
 }
 
 // tableGrid makes a grid of a table that one cell has.

@@ -50,6 +50,9 @@ func (g *Grid) LaTeX(title string) string {
 	if g.Legend != "" {
 		comment("Asterisk: " + g.Legend + ".")
 	}
+	if g.Bare != "" {
+		comment(g.Bare)
+	}
 	align := ""
 	for _, k := range shown {
 		if g.columns[k].number == nil {

@@ -14,6 +14,9 @@ func Markdown(t stages.Table) string {
 	if g.Legend != "" {
 		text += "\n\\* " + Inline(g.Legend) + "\n"
 	}
+	if g.Bare != "" {
+		text += "\n" + Inline(g.Bare) + "\n"
+	}
 	return text
 }
 

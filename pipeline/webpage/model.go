@@ -15,6 +15,7 @@ import (
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/results"
+	"github.com/runexp/runexp/pipeline/typeset"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -75,6 +76,8 @@ type table struct {
 	Columns []column   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 	Len     int        `json:"len"`
+	Legend  string     `json:"legend,omitempty"` // what an asterisk means
+	Bare    string     `json:"bare,omitempty"`   // where none is drawn
 }
 
 type column struct {
@@ -82,6 +85,7 @@ type column struct {
 	Number    bool             `json:"number,omitempty"`
 	Direction stages.Direction `json:"direction,omitempty"`
 	Marks     string           `json:"marks,omitempty"`
+	Drawn     bool             `json:"drawn,omitempty"` // as asterisks
 }
 
 type figure struct {
@@ -251,10 +255,17 @@ func (m *model) addTables(f *publish.Folder) {
 			t.Columns = append(t.Columns, column{Name: name})
 		}
 		for _, n := range s.Numbers {
-			t.Columns = append(t.Columns, column{n.Name, true, n.Direction, n.Marks})
+			t.Columns = append(t.Columns, column{n.Name, true, n.Direction, n.Marks, false})
 		}
-		for _, r := range s.Rows[:min(t.Len, mostRows)] {
+		for _, r := range s.Rows {
 			t.Rows = append(t.Rows, r.Values(columns))
+		}
+		marks := typeset.MarksOf(columns, s.Numbers, t.Rows)
+		t.Rows, t.Legend, t.Bare = t.Rows[:min(t.Len, mostRows)], marks.Legend, marks.Bare
+		for i := range t.Columns {
+			if of := t.Columns[i].Marks; of != "" {
+				_, t.Columns[i].Drawn = marks.Drawn[of]
+			}
 		}
 		m.Tables = append(m.Tables, t)
 	}

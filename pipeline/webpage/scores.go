@@ -3,8 +3,6 @@ package webpage
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/stages"
@@ -28,11 +26,8 @@ type scored struct {
 	High      number           `json:"high"`
 	N         int              `json:"n"`
 	Undefined int              `json:"undefined,omitempty"`
-	Alike     bool             `json:"alike,omitempty"` // may be as good as the best of its case
-	Items     int              `json:"items"`           // the position of the items' ids; −1 without values
+	Items     int              `json:"items"` // the position of the items' ids; −1 without values
 	Values    []number         `json:"values,omitempty"`
-
-	values []float64
 }
 
 // addScores adds the means of the cells, in the folder's order, with their intervals and items.
@@ -45,9 +40,6 @@ func (m *model) addScores(f *publish.Folder) {
 		const text = "Of %d scores, those of the %s aren't shown, and no interval: the page would be " +
 			"too large. items/ has them."
 		m.Left = append(m.Left, fmt.Sprintf(text, items, m.ItemNoun))
-	}
-	for _, s := range m.Scores {
-		s.mark(m.Rank)
 	}
 }
 
@@ -95,7 +87,7 @@ func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list
 				if values += len(line.Values); values > mostValues {
 					bare++
 				} else {
-					c.Items, c.values = m.list(line.IDs), line.Values
+					c.Items = m.list(line.IDs)
 					for _, v := range line.Values {
 						c.Values = append(c.Values, number(v))
 					}
@@ -107,36 +99,4 @@ func (m *model) scoresOf(cells []*publish.Line, files []*publish.ItemFile) (list
 		}
 	}
 	return list, max(lines-mostLines, 0), bare
-}
-
-// mark finds the cells that may be as good as the best one of their case: the interval of the paired
-// differences contains 0.
-func (s *score) mark(rank string) {
-	at := slices.Index(s.Axes, rank)
-	if at < 0 {
-		return
-	}
-	best := map[string]*scored{}
-	of := func(c *scored) string {
-		return strings.Join(slices.Concat(c.IDs[:at], c.IDs[at+1:]), "\x00")
-	}
-	signs := map[stages.Direction]number{stages.Higher: 1, stages.Lower: -1}
-	for _, c := range s.Cells {
-		b, sign := best[of(c)], signs[c.Direction]
-		if sign != 0 && !math.IsNaN(float64(c.Mean)) && (b == nil || sign*c.Mean > sign*b.Mean) {
-			best[of(c)] = c
-		}
-	}
-	for _, c := range s.Cells {
-		b := best[of(c)]
-		if b == nil || c == b || c.Items < 0 || c.Items != b.Items {
-			continue
-		}
-		differences := make([]float64, len(c.values))
-		for i, v := range c.values {
-			differences[i] = b.values[i] - v
-		}
-		_, low, high := interval.Mean(differences)
-		c.Alike = low <= 0 && high >= 0
-	}
 }

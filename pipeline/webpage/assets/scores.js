@@ -118,9 +118,8 @@ function scoreCell(one, id) {
   if (!c) return h("td", {}, "");
   const first = one.ranks.get(id) === Math.min(...one.ranks.values());
   const span = c.low === null ? "" : `, interval ${brief(c.low)} to ${brief(c.high)}`;
-  const alike = c.alike ? ", can't be told apart from the best" : "";
   const undefinedItems = c.undefined ? `, ${c.undefined} of ${c.n} undefined` : "";
-  const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${alike}${undefinedItems}; show its ${model.itemNoun}`;
+  const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${undefinedItems}; show its ${model.itemNoun}`;
   return h(
     "td",
     {class: "number"},
@@ -134,7 +133,7 @@ function scoreCell(one, id) {
         onclick: () => showItems(one.score, c),
       },
       brief(c.mean),
-      h("span", {class: "mark"}, c.alike ? "≈" : "", c.undefined ? "†" : ""),
+      h("span", {class: "mark"}, c.undefined ? "†" : ""),
     ),
     interval(c, one.least, one.most),
   );
@@ -449,8 +448,8 @@ function leaderboard() {
       {class: "note"},
       "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
         `opens them. Below the mean of a case stands its ${model.interval}; the number opens its ` +
-        `${model.itemNoun}, best to worst. Bold is the best of its case. ≈ can't be told apart from the best: the interval of the paired ` +
-        "differences contains 0, uncorrected. † some items are undefined, and in no mean.",
+        `${model.itemNoun}, best to worst. Bold is the best of its case; the asterisks of the tables below say who doesn't differ ` +
+        "significantly from the best. † some items are undefined, and in no mean.",
     ),
     itemsPlace,
   );

@@ -4,7 +4,7 @@ const openRows = 15;
 const shownRows = 200;
 
 function publishedTable(t) {
-  const marks = new Map(t.columns.map((c, i) => [c.marks, i]).filter(([of]) => of));
+  const marks = new Map(t.columns.map((c, i) => [c.drawn && c.marks, i]).filter(([of]) => of));
   const columns = t.columns.map((c, i) => ({...c, i})).filter((c) => !c.marks);
   // Columns of whole numbers, if the ends of an interval and what lies between them are whole alike.
   const base = (c) => c.name.replace(/ ?(mean|low|high)$/, "");
@@ -98,7 +98,8 @@ function publishedTable(t) {
           ),
         ),
       ),
-      marks.size ? h("p", {class: "note"}, "* can't be told apart from the best of its column.") : "",
+      t.legend ? h("p", {class: "note"}, `* ${t.legend}`) : "",
+      t.bare ? h("p", {class: "note"}, t.bare) : "",
       more,
       left,
     );
