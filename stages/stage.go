@@ -148,13 +148,21 @@ type Hooks struct {
 	Lacks func(port string, wired func(port string) bool) error
 
 	// Most returns the largest number of items that an Expand or Whole stage makes on its first output
-	// port, −1 if unknown. Without Most it is unknown.
+	// port, −1 if unknown. Without Most it is unknown. in has the sources of a data set as [SourcesAmount].
 	Most func(in map[string]Amount) int
 
 	// Few returns an error if the stage needs more items than it gets: what for, and how many; nil if they
 	// suffice. It is a warning before the experiment is run, and Few is called only if the number of items
 	// on every wired port is known.
 	Few func(in map[string]Amount) error
+
+	// Power says which differences the stage's tests can confirm with the items that it gets. It is called
+	// as Few is; an empty text says nothing.
+	Power func(in map[string]Amount) Power
+
+	// Present returns a text of a finished cell as people read it, given the cell's tables by port. What it
+	// adds follows from them and isn't stored.
+	Present func(text string, tables map[string]Table) string
 
 	// Remarks returns remarks for the user, in sentences: files from which Sources lists that aren't used,
 	// and files that are interpreted otherwise than written. Checks, runs and review folders repeat them.
@@ -202,7 +210,18 @@ var PassQuantities = map[string]string{
 // An Amount is the number of items of an input port that is known before the experiment is run.
 type Amount struct {
 	Items int            // the largest possible number, in the cell with the fewest
+	Noun  string         // what they are, in the plural: "texts"; "" for images
 	IDs   map[string]int // of each collapsed axis
+}
+
+// SourcesAmount is the name of the number of a data set's sources among amounts, which no port has.
+const SourcesAmount = ""
+
+// A Power is what statistical tests can confirm.
+type Power struct {
+	Text    string // the number of items and what it can confirm, in a sentence without a full stop
+	Nothing bool   // no difference can be confirmed, however large
+	Enough  bool   // a difference of half a standard deviation is confirmed with a probability of 0.8
 }
 
 // A SharedRun is the work that several stages have in common, such as the forward pass of a model. The

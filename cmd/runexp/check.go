@@ -60,6 +60,11 @@ func checkVerb(f flags) *verb {
 					u.json().Encode(finding{"checked", plan.Diag{File: file}, len(p.Cells), n})
 				} else {
 					fmt.Fprintf(u.out, "%s: %s in %d stages\n", p.File, progress.Cells(len(p.Cells)), n)
+					for _, s := range p.Powers() {
+						if !s.Nothing && !s.Enough { // the rest is a warning, or no news
+							fmt.Fprintf(u.out, "%s: %s\n", s.Step.Name, s.Text)
+						}
+					}
 				}
 			}
 			if models.NoRuntime != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages/ort"
 )
@@ -193,7 +194,20 @@ func (s *starter) report(u *ui) {
 	}
 	const text = "%d methods on %d of %d images: about %s on two cores\n"
 	fmt.Fprintf(u.out, text, len(s.Methods), s.Count, s.Folder.Images, s.Time())
+	u.power(s.File)
 	u.hint(next)
+}
+
+// power prints what the tests of a new experiment can confirm. An experiment that doesn't load is reported by
+// the command that runs it.
+func (u *ui) power(file string) {
+	p, err := plan.Load(file, registry.Builtin(), plan.Overrides{})
+	if err != nil {
+		return
+	}
+	for _, s := range p.Powers() {
+		fmt.Fprintf(u.out, "%s: %s\n", s.Step.Name, s.Text)
+	}
 }
 
 // create writes a file of the experiment into its folder, unless it exists.

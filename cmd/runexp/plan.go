@@ -81,6 +81,9 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	for _, n := range p.Narrowed {
 		fmt.Fprintf(w, "narrowed: %s\n", n)
 	}
+	for _, s := range p.Powers() {
+		fmt.Fprintf(w, "%s: %s\n", s.Step.Name, s.Text)
+	}
 	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", progress.Cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
 	if total[pipeline.Runs]+total[pipeline.DependsOn] == 0 {

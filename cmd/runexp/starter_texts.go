@@ -75,6 +75,7 @@ func writeTextStarter(ctx context.Context, u *ui, dir, model, texts, tokenizer s
 	fmt.Fprintln(u.out, s.File)
 	fmt.Fprintf(u.out, "%d methods on %d of %d texts: about %s on two cores\n", len(s.Methods), s.Count,
 		s.Texts.Count, s.Time())
+	u.power(s.File)
 	u.hint("next: runexp run " + quote(s.File))
 	return nil
 }

@@ -1,29 +1,95 @@
 package plan
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"github.com/runexp/runexp/stages"
 )
 
-// TooFew returns a warning for every step whose cells get too few items for their stage, if the numbers of
-// items are known before the plan is run. It lists the sources of data sets.
+// A StepPower is what the tests of a step can confirm.
+type StepPower struct {
+	Step *Step
+	stages.Power
+}
+
+// TooFew returns a warning for every step whose cells get too few items for their stage or its tests, if the
+// numbers of items are known before the plan is run. It lists the sources of data sets.
 func (p *Plan) TooFew() Diags {
 	var ds diagnostics
-	most := make([]int, len(p.Cells)) // by cell: items on its first port, −1 if unknown
 	warned := map[*Step]bool{}
-	for i, c := range p.Cells {
-		in, known := c.amounts(most)
-		most[i] = p.most(c, in, known)
-		few := c.Stage.HooksOf(c.Params).Few
-		if few == nil || !known || warned[c.Step] {
-			continue
+	p.eachKnown(func(c *Cell, in map[string]stages.Amount) {
+		hooks, decl := c.Stage.HooksOf(c.Params), p.decl.stage(c.Step.Name)
+		if decl == nil || warned[c.Step] {
+			return
 		}
-		decl := p.decl.stage(c.Step.Name)
-		if err := few(in); err != nil && decl != nil {
+		text := ""
+		if hooks.Few != nil {
+			if err := hooks.Few(in); err != nil {
+				text = err.Error()
+			}
+		}
+		if hooks.Power != nil {
+			if power := hooks.Power(in); power.Nothing {
+				text = power.Text
+			}
+		}
+		if text != "" {
 			warned[c.Step] = true
-			ds.report(decl.key, "", "%s: %v", c, err)
+			ds.report(decl.key, "", "%s: %s", c, text)
+		}
+	})
+	return ds.sorted()
+}
+
+// Powers says for every step with tests what they can confirm, if the numbers of items are known before the
+// plan is run: of the cell with the fewest items. It lists the sources of data sets.
+func (p *Plan) Powers() (list []StepPower) {
+	least := map[*Step]int{}
+	p.eachKnown(func(c *Cell, in map[string]stages.Amount) {
+		power := c.Stage.HooksOf(c.Params).Power
+		if power == nil {
+			return
+		}
+		of := power(in)
+		if of.Text == "" {
+			return
+		}
+		items := math.MaxInt
+		for _, a := range in {
+			items = min(items, a.Items)
+		}
+		at := slices.IndexFunc(list, func(s StepPower) bool { return s.Step == c.Step })
+		switch {
+		case at < 0:
+			list = append(list, StepPower{c.Step, of})
+		case items < least[c.Step]:
+			list[at].Power = of
+		default:
+			return
+		}
+		least[c.Step] = items
+	})
+	return list
+}
+
+// eachKnown calls f for every cell whose amounts are known.
+func (p *Plan) eachKnown(f func(c *Cell, in map[string]stages.Amount)) {
+	all := make([]stages.Amount, len(p.Cells)) // by cell: items on its first port, −1 if unknown
+	for i, c := range p.Cells {
+		in, known := c.amounts(all)
+		all[i].Items = p.most(c, in, known)
+		for k := range c.Stage.Inputs {
+			all[i].Noun = cmp.Or(all[i].Noun, in[c.Stage.Inputs[k].Name].Noun)
+		}
+		if len(c.Stage.Outputs) > 0 && c.Stage.Outputs[0].Type == stages.Tokens {
+			all[i].Noun = stages.TextItems
+		}
+		if known {
+			f(c, in)
 		}
 	}
-	return ds.sorted()
 }
 
 // stage returns the declaration of a stage, nil for an implied one.
@@ -38,7 +104,7 @@ func (e *experimentDecl) stage(name string) *stageDecl {
 
 // amounts returns the known amounts of a cell's ports of items. known is false if nothing is known of some
 // port.
-func (c *Cell) amounts(most []int) (in map[string]stages.Amount, known bool) {
+func (c *Cell) amounts(all []stages.Amount) (in map[string]stages.Amount, known bool) {
 	in, known = map[string]stages.Amount{}, true
 	for k, input := range c.Inputs {
 		if !c.Stage.Inputs[k].Type.Items || len(input.Edges) == 0 {
@@ -47,9 +113,11 @@ func (c *Cell) amounts(most []int) (in map[string]stages.Amount, known bool) {
 		a := stages.Amount{Items: -1, IDs: map[string]int{}}
 		seen := map[stages.Coord]bool{}
 		for _, e := range input.Edges {
-			if n := most[e.From.Index]; a.Items < 0 || n < a.Items {
-				a.Items = n
+			from := all[e.From.Index]
+			if a.Items < 0 || from.Items < a.Items {
+				a.Items = from.Items
 			}
+			a.Noun = from.Noun
 			for _, at := range e.Coord {
 				if !seen[at] {
 					seen[at] = true
@@ -86,15 +154,22 @@ func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
 			}
 		}
 		return n
-	case s.Sources == nil || s.Relation == stages.Expand:
+	case s.Sources == nil:
 		return -1
 	}
 	list, err := c.Sources(nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return -1
-	case p.Limit > 0:
-		return min(len(list), p.Limit)
 	}
-	return len(list)
+	n := len(list)
+	if p.Limit > 0 {
+		n = min(n, p.Limit)
+	}
+	if s.Relation != stages.Expand {
+		return n
+	}
+	if most := s.HooksOf(c.Params).Most; most != nil {
+		return most(map[string]stages.Amount{stages.SourcesAmount: {Items: n}})
+	}
+	return -1
 }

@@ -75,7 +75,22 @@ func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell
 			}
 		}
 	}
+	present(&out, c.Stage.HooksOf(c.Params).Present)
 	return out, nil
+}
+
+// present replaces the texts of a cell by what people read.
+func present(c *publish.Cell, by func(text string, tables map[string]stages.Table) string) {
+	if by == nil {
+		return
+	}
+	tables := map[string]stages.Table{}
+	for _, t := range c.Tables {
+		tables[t.Port] = t.Table
+	}
+	for i := range c.Texts {
+		c.Texts[i].Markdown = by(c.Texts[i].Markdown, tables)
+	}
 }
 
 // addOutput adds the data of c's output port.

@@ -16,8 +16,8 @@ type Marks struct {
 	Bare   string         // a sentence on the columns whose marks aren't drawn, "" for none
 }
 
-// MarksOf finds the marks of rows of published texts. Marks that every row of a column would carry say nothing
-// about any row: they aren't drawn, and Bare says so.
+// MarksOf finds the marks of rows of published texts. Marks that every row of a column would carry tell
+// nothing of any row: they aren't drawn, and Bare reports it.
 func MarksOf(columns []string, numbers []stages.Column, rows [][]string) Marks {
 	m := Marks{Drawn: map[string]int{}}
 	var bare []string
@@ -49,8 +49,8 @@ func MarksOf(columns []string, numbers []stages.Column, rows [][]string) Marks {
 	switch {
 	case len(bare) == 0:
 	case len(m.Drawn) == 0:
-		m.Bare = "No number has an asterisk, since each would: none differs significantly from the best of its " +
-			"column."
+		m.Bare = "No number has an asterisk, since each would: none differs significantly from the best of " +
+			"its column."
 	case len(bare) == 1:
 		m.Bare = fmt.Sprintf("No number of %s has an asterisk, since each would: none differs significantly "+
 			"from the best.", bare[0])

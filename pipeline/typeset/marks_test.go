@@ -7,19 +7,20 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestMarksThatNothingLacks: an asterisk that every row would have is drawn nowhere, and a sentence says so.
+// TestMarksThatNothingLacks: a sentence stands where every row would have an asterisk, and no asterisk.
 func TestMarksThatNothingLacks(t *testing.T) {
 	table := func(mas, rise stages.Number) stages.Table {
 		column := func(name string) []stages.Column {
-			return []stages.Column{{Name: name, Direction: stages.Higher, Digits: 1, Label: strings.ToUpper(name)},
+			return []stages.Column{
+				{Name: name, Direction: stages.Higher, Digits: 1, Label: strings.ToUpper(name)},
 				{Name: name + " not confirmed", Marks: name, Unit: "the best, and those like it"}}
 		}
 		return stages.Table{Keys: []string{"method"}, Numbers: append(column("mas"), column("rise")...),
 			Rows: []stages.Row{{Keys: []string{"ig"}, Numbers: []stages.Number{0.5, 1, 0.5, 1}},
 				{Keys: []string{"random"}, Numbers: []stages.Number{0.1, mas, 0.1, rise}}}}
 	}
-	const legend, where = "\\* the best, and those like it\n", " has an asterisk, since each would: none differs " +
-		"significantly from the best"
+	const legend, where = "\\* the best, and those like it\n", " has an asterisk, since each would: none " +
+		"differs significantly from the best"
 	for _, c := range []struct {
 		mas, rise stages.Number
 		stars     int
@@ -36,7 +37,8 @@ func TestMarksThatNothingLacks(t *testing.T) {
 		}
 		latex := LaTeX(table(c.mas, c.rise))
 		if got := strings.Count(latex, "{*}"); got != c.stars {
-			t.Errorf("marks %v and %v: %d asterisks in LaTeX, want %d:\n%s", c.mas, c.rise, got, c.stars, latex)
+			t.Errorf("marks %v and %v: %d asterisks in LaTeX, want "+
+				"%d:\n%s", c.mas, c.rise, got, c.stars, latex)
 		}
 		if bare := strings.TrimPrefix(c.want, legend); !strings.Contains(latex, strings.TrimSpace(bare)) {
 			t.Errorf("LaTeX lacks %q:\n%s", bare, latex)

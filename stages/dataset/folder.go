@@ -140,8 +140,13 @@ allow scientific fair use; NWPU-RESISC45's come from Google Earth, with its term
 	Sources: folderSources,
 	Facts:   folderFacts,
 	Run:     runFolder,
-	Hooks:   func(p FolderParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Remarks: p.remarks} },
+	Hooks: func(p FolderParams) stages.Hooks {
+		return stages.Hooks{Lacks: p.lacks, Most: oneEach, Remarks: p.remarks}
+	},
 })
+
+// oneEach is [stages.Hooks.Most] of a data set that makes one item of a source, or none of one that it skips.
+func oneEach(in map[string]stages.Amount) int { return in[stages.SourcesAmount].Items }
 
 func (p FolderParams) lacks(port string, _ func(string) bool) error {
 	if port == "masks" && p.Masks == "" || port == "boxes" && p.Boxes == "" {

@@ -87,8 +87,10 @@ from 0 (a line break in CSV is one). A token that overlaps a span is in the mask
 		})
 		return facts, err
 	},
-	Run:   runText,
-	Hooks: func(p TextParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Remarks: p.remarks} },
+	Run: runText,
+	Hooks: func(p TextParams) stages.Hooks {
+		return stages.Hooks{Lacks: p.lacks, Most: oneEach, Remarks: p.remarks}
+	},
 })
 
 func (p TextParams) lacks(port string, _ func(string) bool) (lacks error) {

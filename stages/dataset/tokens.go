@@ -81,7 +81,9 @@ it is 0 are left out), label, id, and rationale, as in dataset/text.
 			})
 		})
 	},
-	Hooks: func(p TokensParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Remarks: p.remarks} },
+	Hooks: func(p TokensParams) stages.Hooks {
+		return stages.Hooks{Lacks: p.lacks, Most: oneEach, Remarks: p.remarks}
+	},
 })
 
 // headerFacts returns the facts of tokens that the file's first line has.

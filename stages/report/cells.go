@@ -1,5 +1,6 @@
 // Package report has the stages that make figures, tables and texts. table.go makes a table with its marks
-// (table_marks.go); leaderboard.go a table with an answer in words (leaderboard_answer.go); curves.go and
+// (table_marks.go); leaderboard.go a table with an answer in words (leaderboard_answer.go) that begins by
+// saying whether there is one (leaderboard_verdict.go); curves.go and
 // aggatt.go draw curves (curves_draw.go, aggatt_draw.go). sheet.go shows images and maps: it chooses images
 // (sheet_items.go), scales maps to the size of tiles (sheet_tile.go), writes notes below them
 // (sheet_notes.go) and outlines (sheet_outline.go), draws the page (sheet_draw.go), and records the tiles

@@ -67,6 +67,9 @@ image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 	},
 	Defaults: LeaderboardParams{Rank: "method", Correction: holm},
 	Run:      runLeaderboard,
+	Hooks: func(p LeaderboardParams) stages.Hooks {
+		return stages.Hooks{Power: p.power, Present: p.present}
+	},
 })
 
 // A scoreCase is one case with its ranks.

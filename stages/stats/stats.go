@@ -1,6 +1,7 @@
 // Package stats has the stages that decide which differences between scores are real: each makes a table,
 // and an answer in words. The statistics are in stages/internal/stat. stats.go has the functions that the
-// stages share, claims.go the answers to the claims of an experiment, and every other file is a stage.
+// stages share, claims.go the answers to the claims of an experiment, wilcoxon_verdict.go whether
+// stats/wilcoxon has an answer, and every other file is a stage.
 package stats
 
 import (

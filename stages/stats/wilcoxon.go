@@ -66,19 +66,14 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm"},
 	Facts:    claims.AnswerFacts[WilcoxonParams],
 	Run:      runWilcoxon,
-	Hooks:    func(p WilcoxonParams) stages.Hooks { return stages.Hooks{Few: p.few} },
+	Hooks:    func(p WilcoxonParams) stages.Hooks { return stages.Hooks{Power: p.power, Present: p.present} },
 })
 
-func (p WilcoxonParams) few(in map[string]stages.Amount) error {
-	level, others := p.Alpha, competitors(in["scores"], p.Among)-1
-	if p.Correction == "holm" && others > 1 {
-		level /= float64(others)
-	}
-	if n, least := in["scores"].Items, stat.LeastPairs(level); n < least {
-		return fmt.Errorf("with %s no difference can be confirmed at α = %g, however large: it takes %d",
-			english.Count(n, "image"), p.Alpha, least)
-	}
-	return nil
+// power describes the tests of a case. Against the best, which the scores chose, all pairs count.
+func (p WilcoxonParams) power(in map[string]stages.Amount) stages.Power {
+	axis, n := scores.CompetitorsOf(in["scores"], p.Among)
+	family := scores.NewFamily(axis, n, p.Reference == best, p.Correction == "holm", p.Alpha)
+	return family.Power(in["scores"].Items, in["scores"].Noun)
 }
 
 // A testedCase holds the comparisons of one case.

@@ -1,6 +1,7 @@
 // Package claims counts in how many of its tests a claim of an experiment holds: grammar.go parses a claim,
 // claims.go has the parameter and its check, outcome.go the tests, scores.go the tests of means over
-// images; answer.go writes the outcome in words and table.go as a table.
+// images; answer.go writes the outcome in words, of which no_answer.go may say first that there is
+// none, and table.go as a table.
 package claims
 
 import (

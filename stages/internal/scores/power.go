@@ -1,0 +1,90 @@
+package scores
+
+import (
+	"fmt"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
+	"github.com/runexp/runexp/stages/internal/stat"
+)
+
+// A Family is the tests among the competitors of a case that are corrected together.
+type Family struct {
+	Axis        string // of the competitors
+	Competitors int
+	Tests       int     // whose number corrects p, 1 without correction
+	Level       float64 // of the corrected p
+}
+
+// NewFamily returns the tests of all pairs of competitors, or of one with the others alone, corrected by
+// Holm or not. Holm's first step divides the level by the number of tests, and the first is the easiest.
+func NewFamily(axis string, competitors int, pairs, holm bool, level float64) Family {
+	f := Family{axis, competitors, 1, level}
+	switch {
+	case holm && pairs:
+		f.Tests = max(1, competitors*(competitors-1)/2)
+	case holm:
+		f.Tests = max(1, competitors-1)
+	}
+	return f
+}
+
+// Least returns the number of items without which no difference is confirmed: with n that have all the same
+// sign, the signed-rank test's p is 2^(1−n).
+func (f Family) Least() int { return stat.LeastPairs(f.Level / float64(f.Tests)) }
+
+// usual is the level that goes without saying.
+const usual = 0.05
+
+// half is the mean difference, in standard deviations of the differences, that Power speaks of.
+const half = 0.5
+
+// power is the probability with which it is confirmed.
+const power = 0.8
+
+// Needed returns how many items confirm a mean difference of half a standard deviation of the differences
+// with a probability of 0.8, by [stat.Needed].
+func (f Family) Needed() int {
+	return int(stat.Needed(half, f.Level/float64(f.Tests), power))
+}
+
+// Power says what n items can confirm, which are images without a noun.
+func (f Family) Power(n int, noun string) stages.Power {
+	if f.Competitors < 2 {
+		return stages.Power{}
+	}
+	items, least, needed := stages.CommonItems([]string{noun}), f.Least(), f.Needed()
+	p := stages.Power{Nothing: n < least, Enough: n >= needed}
+	p.Text = english.CountOf(n, items) + ", " + english.Count(f.Competitors, f.Axis)
+	if f.Level != usual {
+		p.Text += fmt.Sprintf(" at α = %g", f.Level)
+	}
+	p.Text += ": "
+	// Two digits are as many as an approximation has.
+	for needed >= 100 && needed%10 != 0 {
+		needed++
+	}
+	switch {
+	case p.Nothing:
+		p.Text += fmt.Sprintf("nothing can be confirmed, however large; %d confirm a unanimous lead; "+
+			"about %d a difference of half a standard deviation", least, needed)
+	case p.Enough:
+		p.Text += fmt.Sprintf("enough to confirm a difference of half a standard deviation (about %d)",
+			needed)
+	default:
+		p.Text += fmt.Sprintf("%d confirm a unanimous lead; about %d a difference of half a standard "+
+			"deviation", least, needed)
+	}
+	return p
+}
+
+// CompetitorsOf returns the number of ids that compete, given the axis that a parameter names: the only
+// collapsed one if it names none.
+func CompetitorsOf(a stages.Amount, axis string) (name string, n int) {
+	if axis != "" || len(a.IDs) != 1 {
+		return axis, a.IDs[axis]
+	}
+	for name, n = range a.IDs {
+	}
+	return name, n
+}

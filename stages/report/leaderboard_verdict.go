@@ -1,0 +1,88 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
+	"github.com/runexp/runexp/stages/internal/scores"
+)
+
+// power describes the tests of a case.
+func (p LeaderboardParams) power(in map[string]stages.Amount) stages.Power {
+	axis, n := scores.CompetitorsOf(in["scores"], p.Rank)
+	return scores.NewFamily(axis, n, true, p.Correction == holm, level).Power(in["scores"].Items,
+		in["scores"].Noun)
+}
+
+// tooFew matches the sentence of [board.leads] that a first sentence replaces.
+var tooFew = regexp.MustCompile(
+	`With [^.]* no difference can be confirmed, however large: it takes at least \d+\. `)
+
+// present begins the answer with a sentence if there is none: where in no case a competitor differs
+// significantly from the best.
+func (p LeaderboardParams) present(text string, tables map[string]stages.Table) string {
+	r := readDetails(tables["details"])
+	if r.cases == 0 || r.confirmed {
+		return text
+	}
+	family := scores.NewFamily(r.axis, len(r.competitors), true, p.Correction == holm, level)
+	among := english.Count(len(r.competitors), r.axis)
+	items := english.CountOf(r.most, r.items)
+	if r.fewest < r.most {
+		items = fmt.Sprintf("%d to %s", r.fewest, items)
+	}
+	if least := family.Least(); r.most < least {
+		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], level, fmt.Sprintf(
+			"with %s no difference of %s can be confirmed, however large; it takes at least %d", items, among,
+			least))
+	}
+	where := ""
+	if r.cases > 1 {
+		where = fmt.Sprintf(" in any of %d cases", r.cases)
+	}
+	return claims.NoAnswer(text, tables["claims"], level, fmt.Sprintf(
+		"over %s none of %s differs significantly from the best%s", items, among, where))
+}
+
+// details are what the table of all cases says of the ranked ones.
+type details struct {
+	axis, items  string
+	competitors  map[string]bool
+	cases        int
+	fewest, most int  // items of a competitor
+	confirmed    bool // some competitor differs significantly from the best of its case
+}
+
+func readDetails(t stages.Table) details {
+	r := details{competitors: map[string]bool{}, fewest: math.MaxInt}
+	if len(t.Keys) == 0 {
+		return r
+	}
+	last := len(t.Keys) - 1
+	r.axis = t.Keys[last]
+	at := map[string]int{}
+	for k, c := range t.Numbers {
+		if at[c.Name] = k; c.Name == "n" {
+			r.items = c.Unit
+		}
+	}
+	cases := map[string]bool{}
+	for _, row := range t.Rows {
+		number := func(name string) float64 { return float64(row.Numbers[at[name]]) }
+		r.competitors[row.Keys[last]] = true
+		if math.IsNaN(number("rank")) {
+			continue
+		}
+		cases[strings.Join(row.Keys[:last], "\x00")] = true
+		n := int(number("n"))
+		r.fewest, r.most = min(r.fewest, n), max(r.most, n)
+		r.confirmed = r.confirmed || number("p") <= level
+	}
+	r.cases = len(cases)
+	return r
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// TestNoAnswer: an answer begins by saying that there is none where nobody differs significantly from the
+// best of a case, and why; an answer to claims stays first.
+func TestNoAnswer(t *testing.T) {
+	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
+	at := func(metric, method string, n int, score func(i int) float64) stages.Data {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = score(i)
+		}
+		return scoresOf(up, []string{"method", method, "metric", metric}, v...)
+	}
+	even := func(i int) float64 { return float64(i % 2) }
+	odd := func(i int) float64 { return float64(i%2)*-1 + 1.001 + float64(i)/1e4 }
+	above := func(i int) float64 { return 2 + float64(i)/100 }
+	board := func(n int, second func(int) float64) []stages.Data {
+		return []stages.Data{at("mas", "a", n, even), at("mas", "b", n, second), at("rise", "a", n, even),
+			at("rise", "b", n, odd)}
+	}
+	three := append(board(5, above), at("mas", "c", 5, above), at("rise", "c", 5, above))
+	answered := []stages.Data{at("mas", "a", 6, even), at("mas", "b", 6, above), at("mas", "c", 6, above)}
+	for _, c := range []struct {
+		name   string
+		cells  []stages.Data
+		claims []string
+		none   bool // correction
+		want   string
+		lacks  string
+	}{
+		{"too few", board(5, above), nil, false, "No answer: with 5 images no difference of 2 methods can " +
+			"be confirmed, however large; it takes at least 6. **b** ranks first in 2 of 2 cases",
+			"With 5 images no"},
+		{"nothing confirmed", board(8, odd), nil, false, "No answer: over 8 images none of 2 methods " +
+			"differs significantly from the best in any of 2 cases. **b** ranks first", ""},
+		{"one case", board(8, odd)[:2], nil, false, "No answer: over 8 images none of 2 methods differs " +
+			"significantly from the best. **b** ranks first of 2", ""},
+		{"one case confirms", board(8, above), nil, false, "**b** ranks first in 2 of 2 cases", "No answer"},
+		{"without correction", three, nil, true, "No answer: with 5 images no difference of 3 methods can " +
+			"be confirmed, however large; it takes at least 6.", "least 7"},
+		{"corrected", three, nil, false, "No answer: with 5 images no difference of 3 methods can " +
+			"be confirmed, however large; it takes at least 7.", ""},
+		{"open claims", board(5, above), []string{"b > a where metric=mas"}, false,
+			"No answer: with 5 images", ""},
+		{"an answered claim", answered, []string{"b > a"}, false,
+			"**b** has a larger mean (better) than **a**", ""},
+		{"alone", board(5, above)[:1], nil, false, "Only **a** competes", "No answer"},
+	} {
+		p := Leaderboard.NewParams().(*LeaderboardParams)
+		p.Rank, p.Claims = "method", c.claims
+		if c.none {
+			p.Correction = "none"
+		}
+		r := stagetest.Run(t, Leaderboard, p, map[string][]stages.Data{"scores": c.cells})
+		tables := map[string]stages.Table{"details": decodeTable(t, r, "details"),
+			"claims": decodeTable(t, r, "claims")}
+		got := Leaderboard.HooksOf(p).Present(string(r.Payloads["answer"][0]), tables)
+		if !strings.HasPrefix(got, c.want) || c.lacks != "" && strings.Contains(got, c.lacks) {
+			t.Errorf("%s: got %q\nwant %q without %q", c.name, got, c.want, c.lacks)
+		}
+		if c.name == "an answered claim" && !strings.Contains(got, "\n\nNo answer: with 6 images no "+
+			"difference of 3 "+
+			"methods can be confirmed, however large; it takes at least 7. ") {
+			t.Errorf("%s: got %q", c.name, got)
+		}
+	}
+}
