@@ -155,6 +155,8 @@ type Passage struct {
 	common
 	Cell, Port string
 	Body       string
+
+	stored string // what the stage wrote, where people read something else: "" for the same
 }
 
 // compareShown orders the names of cells as in README.md: the cells of the run in its order, then those

@@ -11,7 +11,7 @@ import (
 func (p *Passage) at() at { return at{p.Cell, p.Port} }
 
 func (p *Passage) compare(now *Passage, r *report) bool {
-	_, ok := alike(textNumber, []byte(p.Body), []byte(now.Body), lastDigit)
+	ok := p.alike(now.Body) || p.isStored(now)
 	if ok {
 		r.reproduced.Texts++
 	} else {
@@ -20,8 +20,21 @@ func (p *Passage) compare(now *Passage, r *report) bool {
 	return ok
 }
 
-func (p *Passage) published(*Passage) *Passage {
-	return &Passage{Cell: p.Cell, Port: p.Port, Body: p.Body}
+func (p *Passage) published(now *Passage) *Passage {
+	body := p.Body
+	if p.isStored(now) {
+		body = now.Body
+	}
+	return &Passage{Cell: p.Cell, Port: p.Port, Body: body}
+}
+
+// isStored reports whether p is what the stage of now wrote and people read something else today: the result
+// is reproduced, and its text is shown as it is read today.
+func (p *Passage) isStored(now *Passage) bool { return now.stored != "" && p.alike(now.stored) }
+
+func (p *Passage) alike(text string) bool {
+	_, ok := alike(textNumber, []byte(p.Body), []byte(text), lastDigit)
+	return ok
 }
 
 // mergePassages merges the texts of stages.
@@ -30,7 +43,8 @@ func (m *merge) mergePassages() {
 	for _, c := range m.cells {
 		for _, t := range c.Texts {
 			if c.State == Done {
-				now = append(now, &Passage{Cell: c.Name, Port: t.Port, Body: tidy(t.Markdown)})
+				now = append(now, &Passage{Cell: c.Name, Port: t.Port, Body: tidy(t.Markdown),
+					stored: tidy(t.Stored)})
 			}
 		}
 	}

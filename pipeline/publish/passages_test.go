@@ -82,3 +82,41 @@ func TestAnswerComesFirst(t *testing.T) {
 		t.Errorf("the answer is %q", got)
 	}
 }
+
+// TestTextsReadOtherwise: a folder with the text that a stage wrote is reproduced by the text that people
+// read today, which it then has; a text of other results is a difference.
+func TestTextsReadOtherwise(t *testing.T) {
+	results := func(stored, shown string) *Results {
+		r := newWorld().results()
+		for i := range r.Cells {
+			if len(r.Cells[i].Texts) > 0 {
+				r.Cells[i].Texts = []Text{{Port: "answer", Markdown: shown, Stored: stored}}
+			}
+		}
+		return r
+	}
+	const stored = "**ig** ranks first of 2, by 0.25."
+	const shown = "No answer: too few. " + stored
+	dir, _ := fresh(t, results("", stored))
+	if v := write(t, dir, results(stored, shown)); !v.OK() {
+		t.Errorf("the same result: %s", v)
+	}
+	v, err := ReadVersion(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := v.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Passages) != 1 || f.Passages[0].Body != shown || f.Answer() != "No answer: too few." {
+		t.Errorf("the folder has the text %q", f.Passages[0].Body)
+	}
+	if v := write(t, dir, results(stored, shown)); !v.OK() {
+		t.Errorf("the same text: %s", v)
+	}
+	if v := write(t, dir, results("**lrp** ranks first.", "No answer: too few. **lrp** ranks "+
+		"first.")); v.OK() {
+		t.Errorf("another result is no difference: %s", v)
+	}
+}

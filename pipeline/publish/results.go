@@ -79,6 +79,7 @@ type Figure struct {
 type Text struct {
 	Port     string
 	Markdown string
+	Stored   string // what the stage wrote, where people read something else: "" for the same
 }
 
 // An output is a port of a stage, with what finished cells have there.

@@ -92,7 +92,7 @@ func (w *world) results() *Results {
 		board.State, sheet.State = Blocked, Blocked
 	} else {
 		board.Tables = []Table{{"table", w.board()}}
-		board.Texts = []Text{{"answer", w.answer()}}
+		board.Texts = []Text{{Port: "answer", Markdown: w.answer()}}
 		sheet.Figures = []Figure{{"figure", "png", "maps of " + strings.Join(w.methods, ", "), w.picture()},
 			{"decay", "svg", "", w.drawing()}}
 	}

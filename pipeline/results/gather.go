@@ -89,7 +89,10 @@ func present(c *publish.Cell, by func(text string, tables map[string]stages.Tabl
 		tables[t.Port] = t.Table
 	}
 	for i := range c.Texts {
-		c.Texts[i].Markdown = by(c.Texts[i].Markdown, tables)
+		t := &c.Texts[i]
+		if text := by(t.Markdown, tables); text != t.Markdown {
+			t.Markdown, t.Stored = text, t.Markdown
+		}
 	}
 }
 
