@@ -29,7 +29,8 @@ type mapCell struct {
 	Cell    string      `json:"cell"`
 	Items   int         `json:"items"` // the position of the items' ids
 	Blob    int         `json:"blob"`
-	Sizes   [][2]int    `json:"sizes"` // width and height, of all maps or of each item's
+	Sizes   [][2]int    `json:"sizes"`          // width and height on the page, of all maps or of each item's
+	Full    [][2]int    `json:"full,omitempty"` // of the maps themselves, if not all are shown so; −1 if lost
 	Signed  bool        `json:"signed,omitempty"`
 	Ends    [][2]number `json:"ends"` // the values of the levels 1 and 255, of each item's map
 	States  []string    `json:"states,omitempty"`
@@ -196,32 +197,39 @@ func (m *model) mapCell(p *results.CellMaps, side, most int) (*mapCell, error) {
 	}
 	planes := make([]thumbnail.Plane, len(ids))
 	for i := range ids {
-		plane, known, err := planeAt(p, i)
-		if err != nil || !known {
+		plane, full, err := planeAt(p, i)
+		if err != nil || full == unknown {
 			return nil, err
 		}
-		planes[i] = plane.Within(side)
+		planes[i], c.Full = plane, append(c.Full, full)
 		c.Signed = c.Signed || plane.Negative
 	}
 	var bytes []byte
-	states := false
 	for _, t := range planes {
-		low, high := t.Ends(c.Signed)
-		bytes = append(bytes, t.Levels(low, high)...)
-		c.Sizes = append(c.Sizes, [2]int{t.W, t.H})
+		low, high := t.Ends(c.Signed) // of the map itself: means over areas have other extremes
+		shown := t.Within(side)
+		bytes = append(bytes, shown.Levels(low, high)...)
+		c.Sizes = append(c.Sizes, [2]int{shown.W, shown.H})
 		c.Ends = append(c.Ends, [2]number{number(low), number(high)})
 		c.States = append(c.States, t.State)
-		states = states || t.State != ""
 	}
-	if !states {
+	if !slices.ContainsFunc(c.States, func(s string) bool { return s != "" }) {
 		c.States = nil
 	}
-	if len(slices.Compact(slices.Clone(c.Sizes))) == 1 {
-		c.Sizes = c.Sizes[:1]
+	if c.Sizes, c.Full = shared(c.Sizes), shared(c.Full); slices.Equal(c.Sizes, c.Full) {
+		c.Full = nil
 	}
 	packed, err := pack(bytes)
 	c.Blob, m.blobs = len(m.blobs), append(m.blobs, packed)
 	return c, err
+}
+
+// shared returns one size if all are equal.
+func shared(sizes [][2]int) [][2]int {
+	if len(slices.Compact(slices.Clone(sizes))) == 1 {
+		return sizes[:1]
+	}
+	return sizes
 }
 
 // imageList returns the position of a cell's images in Images, which it extends by new ones.

@@ -28,29 +28,34 @@ func hasMaps(p *results.CellMaps) bool {
 	if p.Maps == nil || len(p.Maps.IDs) == 0 {
 		return false
 	}
-	_, known, err := planeAt(p, 0)
-	return known || err != nil
+	_, full, err := planeAt(p, 0)
+	return full != unknown || err != nil
 }
 
-// planeAt reads a map or, if that isn't stored, its thumbnail. known is false if the store has neither.
-func planeAt(p *results.CellMaps, i int) (plane thumbnail.Plane, known bool, err error) {
+var (
+	unknown = [2]int{}       // the store has neither a map nor its thumbnail
+	small   = [2]int{-1, -1} // it has the thumbnail alone, which doesn't tell the map's size
+)
+
+// planeAt reads a map or, if that isn't stored, its thumbnail. full is the map's own width and height.
+func planeAt(p *results.CellMaps, i int) (plane thumbnail.Plane, full [2]int, err error) {
 	if b, err := p.Maps.Load(i); err == nil {
 		plane, err = thumbnail.PlaneOf(b)
-		return plane, true, err
+		return plane, [2]int{plane.W, plane.H}, err
 	}
 	if p.Small == nil || i >= min(len(p.Small.Maps.IDs), len(p.Small.Ends.IDs)) {
-		return plane, false, nil
+		return plane, unknown, nil
 	}
 	levels, err := p.Small.Maps.Load(i)
 	if err != nil {
-		return plane, false, nil
+		return plane, unknown, nil
 	}
 	ends, err := p.Small.Ends.Load(i)
 	if err != nil {
-		return plane, false, nil
+		return plane, unknown, nil
 	}
 	plane, err = thumbnail.Decode(levels, ends)
-	return plane, true, err
+	return plane, small, err
 }
 
 // pack compresses bytes in a format that browsers decompress.

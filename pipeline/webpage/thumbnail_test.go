@@ -14,6 +14,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/report"
 	"github.com/runexp/runexp/stages/stagetest"
+	"github.com/runexp/runexp/stages/thumbnail"
 )
 
 // gone are payloads that a stage with store: none hasn't left in the store.
@@ -48,31 +49,65 @@ func levelsOf(t *testing.T, m *model, c mapCell) []byte {
 	return b
 }
 
-// TestFallback: thumbnails show what the maps would have shown where the store hasn't got these.
-func TestFallback(t *testing.T) {
-	var maps [][]byte
+// noisyMaps returns three maps with values of high frequency, of a side.
+func noisyMaps(side int) (maps [][]byte, ids []string) {
 	for k := range 3 {
-		v := make([]float32, 128*128)
+		v := make([]float32, side*side)
 		for i := range v {
 			v[i] = float32((i+k)*7919%1009) - 500
 		}
-		maps = append(maps, stages.NewTensor(v, 128, 128).Encode())
+		maps = append(maps, stages.NewTensor(v, side, side).Encode())
 	}
-	ids := []string{"item-0", "item-1", "item-2"}
-	small := stagetest.Run(t, report.Thumbnails, nil,
+	return maps, []string{"item-0", "item-1", "item-2"}
+}
+
+// TestEndsAreOfTheWholeMap: a map that is shown reduced keeps the ends of the whole map, as a sheet prints
+// them, and its own size.
+func TestEndsAreOfTheWholeMap(t *testing.T) {
+	for _, side := range []int{64, thumbnail.Side, 224} {
+		maps, ids := noisyMaps(side)
+		c := modelOf(t, &results.CellMaps{Cell: "maps", Maps: kept(maps, ids...)}).Maps[0].Cells[0]
+		if got, want := c.Sizes[0][0], min(side, thumbnail.Side); got != want || (c.Full == nil) != (got == side) {
+			t.Errorf("side %d: shown at %d, full size %v", side, got, c.Full)
+		}
+		for i, m := range maps {
+			p, err := thumbnail.PlaneOf(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			low, high := p.Ends(true)
+			if want := [2]number{number(low), number(high)}; c.Ends[i] != want {
+				t.Errorf("side %d, map %d: ends %v, of the whole map %v", side, i, c.Ends[i], want)
+			}
+		}
+	}
+}
+
+// TestFallback: thumbnails are shown where the store hasn't got the maps, which is said: they have ends and a
+// size of their own.
+func TestFallback(t *testing.T) {
+	maps, ids := noisyMaps(128)
+	reduced := stagetest.Run(t, report.Thumbnails, nil,
 		map[string][]stages.Data{"maps": {stagetest.Items(nil, maps...)}}).Payloads
 	full := modelOf(t, &results.CellMaps{Cell: "maps", Maps: kept(maps, ids...)})
 	less := modelOf(t, &results.CellMaps{Cell: "maps", Maps: gone(ids...), Small: &results.Small{
-		Maps: kept(small["thumbnails"], ids...), Ends: kept(small["ends"], ids...)}})
+		Maps: kept(reduced["thumbnails"], ids...), Ends: kept(reduced["ends"], ids...)}})
 	if len(full.Maps) != 1 || len(less.Maps) != 1 || len(less.Left) != 0 {
 		t.Fatalf("%d and %d stages of maps, left out: %q", len(full.Maps), len(less.Maps), less.Left)
 	}
 	a, b := full.Maps[0].Cells[0], less.Maps[0].Cells[0]
-	if !slices.Equal(a.Sizes, b.Sizes) || !slices.Equal(a.Ends, b.Ends) || a.Signed != b.Signed {
+	if !slices.Equal(a.Sizes, b.Sizes) || a.Signed != b.Signed || b.Full[0] != small {
 		t.Errorf("thumbnails give %v, their maps %v", b, a)
 	}
-	if !bytes.Equal(levelsOf(t, full, a), levelsOf(t, less, b)) {
-		t.Error("thumbnails give other levels than their maps")
+	for i, want := range maps {
+		p, err := thumbnail.PlaneOf(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, high := p.Within(thumbnail.Side).Ends(true)
+		if want := [2]number{number(low), number(high)}; b.Ends[i] != want {
+			t.Errorf("thumbnail %d has the ends %v, want %v", i, b.Ends[i], want)
+		}
 	}
 }
 

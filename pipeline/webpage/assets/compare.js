@@ -172,7 +172,7 @@ function drawCompare() {
     const canvas = canvasOf(`map of ${item}, ${title}`);
     const score = scoreOf(stage, cell, item);
     const ends = state === "constant" ? `constant ${brief(cell.ends[i][0], 3)}` : state || scaleText(scale);
-    const named = [score && `${view.score} ${score}`, classOf(cell, item), ends]
+    const named = [score && `${view.score} ${score}`, classOf(cell, item), ends, sizeText(cell, i)]
       .filter(Boolean)
       .join(" · ");
     drawMap(canvas, cell, item, common, view.strength, 384);

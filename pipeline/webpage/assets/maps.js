@@ -44,7 +44,15 @@ function levelsOf(cell) {
   return unpacked.get(cell.blob);
 }
 
-const sizeOf = (cell, i) => cell.sizes[cell.sizes.length === 1 ? 0 : i];
+const ofItem = (list, i) => list[list.length === 1 ? 0 : i];
+const sizeOf = (cell, i) => ofItem(cell.sizes, i);
+
+// How large a map is on the page, of how large it is, by its longer side.
+function sizeText(cell, i) {
+  const shown = Math.max(...sizeOf(cell, i));
+  const full = Math.max(...ofItem(cell.full || cell.sizes, i));
+  return full < 0 ? `${shown} px of a thumbnail` : `${shown} of ${full} px`;
+}
 
 function offsetOf(cell, i) {
   if (cell.sizes.length === 1) return i * cell.sizes[0][0] * cell.sizes[0][1];
@@ -402,6 +410,9 @@ function drawTiles() {
 function drawScaleNote(scale, list) {
   const isSigned = scale ? scale.signed : list.some(([cell]) => cell.signed);
   const meaning = isSigned ? "red is evidence for the class, blue against it" : "dark is much";
+  const at = list.map(([cell, item]) => [cell, positionOf(cell.items, item)]).filter(([, i]) => i >= 0);
+  const sizes = [...new Set(at.map(([cell, i]) => sizeText(cell, i)))].sort();
+  const reduced = at.some(([cell]) => cell.full);
   const bar = (colours) => {
     const canvas = h("canvas", {class: "bar", width: 120, height: 10, "aria-hidden": "true"});
     const g = canvas.getContext("2d");
@@ -420,6 +431,9 @@ function drawScaleNote(scale, list) {
       : "each map has its own ends, printed below it, the extreme half percent left out; ",
     meaning,
     model.classes.some((c) => c.p) ? "; p is the net's probability of a class." : ".",
+    sizes.length ? ` Shown at ${sizes.join(", ")}` : "",
+    reduced ? ": a pixel is the mean of the area that it covers, and the ends are those of the whole map." : "",
+    sizes.length && !reduced ? "." : "",
   );
 }
 
