@@ -67,7 +67,8 @@ func TestEndsAreOfTheWholeMap(t *testing.T) {
 	for _, side := range []int{64, thumbnail.Side, 224} {
 		maps, ids := noisyMaps(side)
 		c := modelOf(t, &results.CellMaps{Cell: "maps", Maps: kept(maps, ids...)}).Maps[0].Cells[0]
-		if got, want := c.Sizes[0][0], min(side, thumbnail.Side); got != want || (c.Full == nil) != (got == side) {
+		shown := min(side, thumbnail.Side)
+		if got := c.Sizes[0][0]; got != shown || (c.Full == nil) != (got == side) {
 			t.Errorf("side %d: shown at %d, full size %v", side, got, c.Full)
 		}
 		for i, m := range maps {
@@ -83,8 +84,8 @@ func TestEndsAreOfTheWholeMap(t *testing.T) {
 	}
 }
 
-// TestFallback: thumbnails are shown where the store hasn't got the maps, which is said: they have ends and a
-// size of their own.
+// TestFallback: thumbnails are shown where the store hasn't got the maps, and reported as such: they have ends
+// of their own.
 func TestFallback(t *testing.T) {
 	maps, ids := noisyMaps(128)
 	reduced := stagetest.Run(t, report.Thumbnails, nil,
