@@ -131,9 +131,11 @@ generate: deps ## regenerate the files made from the code; inspect the diff
 	go test ./cmd/runexp -run '^TestArchitecture$$|^TestDocs|^TestPapers(Claims|Pictures|Costs)$$' -update
 	go test ./stages/internal/frozen -update
 
-deps: ## install ONNX Runtime into lib/ with pip or npm, if missing
+deps: ## install ONNX Runtime into lib/ with pip or npm, and NumPy for tests with pip, if missing
 	@case "$(ONNXRUNTIME_LIB)" in "$(CURDIR)"/lib/*) go run ./.ci/deps lib;; \
 	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB isn't a file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
+	@test -d lib/python/numpy || python3 -m pip install --quiet --disable-pip-version-check --target lib/python numpy || \
+	echo "NumPy can't be installed: tests of functions in Python skip"
 
 clean: ## remove built and installed files, but not the store in .runexp
 	rm -rf bin lib dist .zig

@@ -1,7 +1,11 @@
 package registry
 
 import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/dataset"
+	"github.com/runexp/runexp/stages/function"
 	"github.com/runexp/runexp/stages/model"
 )
 
@@ -18,3 +22,8 @@ type (
 
 // LookInto describes the images in a folder as dataset/folder would see them.
 func LookInto(folder string) (Folder, error) { return dataset.Inspect(folder) }
+
+// Function returns the stage that a function in a file of Python is; uses is its name in the experiment.
+func Function(uses, file string) (*stages.Stage, error) {
+	return function.Load(context.Background(), uses, file)
+}

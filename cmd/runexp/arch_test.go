@@ -25,7 +25,7 @@ import (
 
 const module = "github.com/runexp/runexp/"
 
-const families = "dataset|mosaic|model|attribute|maps|perturb|segments|score|stats|fuse|report"
+const families = "dataset|mosaic|model|attribute|maps|perturb|segments|score|stats|fuse|report|function"
 
 // The picture of the house: who may not import whom, not even through others. cmd → registry →
 // stages/<family> → stages, and cmd → pipeline → stages.
@@ -107,7 +107,7 @@ var rooms = []struct{ name, packages string }{
 	{"compiler", `stages/internal/(program|variant|lower|relevance|rewrite|textnet)`},
 	{"ONNX Runtime", `stages/ort`},
 	{"ONNX files", `stages/internal/(onnx(/.+)?|modelfile)`},
-	{"helpers of stages", `stages/internal/.+`},
+	{"helpers of stages", `stages/internal/.+|python`},
 	{"contract", `stages(/(interval|spans|thumbnail))?`},
 }
 

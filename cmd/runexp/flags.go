@@ -51,6 +51,7 @@ func set(flag any, s string) (err error) {
 func (f flags) narrow() *plan.Overrides {
 	o := &plan.Overrides{}
 	f["--set"], f["--only"], f["--limit"] = &o.Set, &o.Only, &o.Limit
+	f["--allow-python"] = &o.Python
 	return o
 }
 
@@ -64,6 +65,9 @@ func narrowing(o *plan.Overrides) (args []string) {
 	}
 	if o.Limit > 0 {
 		args = append(args, "--limit", strconv.Itoa(o.Limit))
+	}
+	if o.Python {
+		args = append(args, "--allow-python")
 	}
 	return args
 }

@@ -67,6 +67,7 @@ var readers = map[string]string{
 	"stages/ort/simplify.go":              "maxModel",
 	"stages/ort/wheel.go":                 "own: Python's environment",
 	"stages/model/onnx.go":                "maxLabels",
+	"stages/function/process.go":          "maxHead",
 	"stages/segments/external.go":         "maxLabels",
 	"stages/score/external.go":            "maxScores maxColumns",
 	"stages/internal/texttest/text.go":    "own: of tests",

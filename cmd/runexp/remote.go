@@ -11,10 +11,13 @@ import (
 	"github.com/runexp/runexp/pipeline/fetch"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
+	"github.com/runexp/runexp/registry"
 )
 
-// withRemotes plans addresses in an experiment as the local files to which they are fetched.
+// withRemotes plans addresses in an experiment as the local files to which they are fetched, and functions
+// in Python as the stages that they are.
 func withRemotes(o plan.Overrides) plan.Overrides {
+	o.Function = registry.Function
 	open := sync.OnceValues(fetch.Open)
 	o.Remote = func(address string) (string, error) {
 		a, err := fetch.Parse(address)

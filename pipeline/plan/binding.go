@@ -76,9 +76,8 @@ func (x *expander) standIn(b *stepBuild, id int32, name string) *binding {
 // binding makes the binding to a named implementation. choice is the with of an axis value, or nil.
 func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *binding {
 	own := x.paramDecls(choice)
-	stage, ok := x.catalog.Lookup(uses.text)
+	stage, ok := x.stageCalled(uses)
 	if !ok {
-		x.report(uses, SuggestStage(uses.text, x.catalog.Names()), "unknown stage %q", uses.text)
 		for _, p := range own {
 			x.checkReferences(b, p.value)
 		}
@@ -97,6 +96,40 @@ func (x *expander) binding(b *stepBuild, id int32, uses, choice *yamlNode) *bind
 	}
 	r.set = r.assignments(b.decl.set)
 	return r
+}
+
+// stageCalled returns the stage of a name: of the catalog, or a function in a file beside the experiment.
+func (x *expander) stageCalled(uses *yamlNode) (*stages.Stage, bool) {
+	if path, name, ok := strings.Cut(uses.text, ".py:"); ok {
+		return x.function(uses, path+".py", name)
+	}
+	s, ok := x.catalog.Lookup(uses.text)
+	if !ok {
+		x.report(uses, SuggestStage(uses.text, x.catalog.Names()), "unknown stage %q", uses.text)
+	}
+	return s, ok
+}
+
+// function returns the stage that a function is. Its file is imported once.
+func (x *expander) function(uses *yamlNode, file, name string) (*stages.Stage, bool) {
+	if s, ok := x.functions[uses.text]; ok {
+		return s, s != nil
+	}
+	var s *stages.Stage
+	switch {
+	case file == ".py" || name == "":
+		x.report(uses, "write uses: FILE.py:NAME", "%q names no function", uses.text)
+	case !x.o.Python || x.o.Function == nil:
+		x.report(uses, "read the file, and allow it by --allow-python", "%s wants to run code in Python",
+			uses.text)
+	default:
+		var err error
+		if s, err = x.o.Function(uses.text, resolvePath(uses.src, file)); err != nil {
+			x.report(uses, "", "%v", err)
+		}
+	}
+	x.functions[uses.text] = s
+	return s, s != nil
 }
 
 // assignments returns the assignments to parameters of the implementation, never nil. commonParams reports

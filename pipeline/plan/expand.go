@@ -18,6 +18,7 @@ type expander struct {
 	order      []*stageDecl
 	steps      map[*stageDecl]*stepBuild
 	standIns   map[*stages.Stage]bool // for stages that don't exist
+	functions  map[string]*stages.Stage // in files of Python, by their names in the experiment
 	implied    impliedCells
 	warnings   diagnostics
 	budget     int // how many more cells are allowed
@@ -52,7 +53,7 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
-		standIns: map[*stages.Stage]bool{},
+		standIns: map[*stages.Stage]bool{}, functions: map[string]*stages.Stage{},
 		implied:  impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
 		budget:   l.limit, edgeBudget: l.limit * edgesPerCell,
 	}

@@ -24,6 +24,11 @@ type Overrides struct {
 	// Fits, if set, is called with every cell that has no other error. Its error is a diagnostic, at a
 	// parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
+	// Python lets the experiment run functions in files of Python, which it names as uses: FILE.py:NAME.
+	// Without it, such a stage is an error, and its file isn't read.
+	Python bool
+	// Function returns the stage that such a function is.
+	Function func(uses, file string) (*stages.Stage, error)
 	// Remote, if set, returns the local file to which an address, https://… or hf://…, is fetched. The
 	// address alone decides it: the file needn't exist.
 	Remote func(address string) (file string, err error)

@@ -1,0 +1,46 @@
+"""Makes a function of NumPy arrays a stage of an experiment: uses: metrics.py:my_metric.
+
+    from runexp_xai.stage import metric
+
+    @metric(version=1, direction="higher", low=0, high=1)
+    def gini(map):
+        a = np.sort(np.abs(map).ravel())
+        ...
+
+The function is called once an item. It reads what it has parameters for, by these names:
+
+    map      float [H,W] or [C,H,W]     image    float32 [3,H,W] in [0,1]
+    mask     uint8 [H,W]                segments integers [H,W]
+    label    int                        target   int, the explained class; [a, b] explains a minus b
+    rng      numpy.random.Generator, seeded by the experiment's seed and the item alone
+
+All other parameters need a default, and are the stage's parameters. A result depends on these and on the function's
+code alone: what it reads beside them is named in files and packages, or a change of it goes unnoticed.
+"""
+
+__all__ = ["maps", "metric"]
+
+
+def metric(version=1, direction="higher", unit="", low=None, high=None, files=(), packages=(), seconds=60):
+    """Makes a function a metric: it returns a number, NaN where the score is undefined.
+
+    version: to be raised when the same code gives other numbers. direction: higher, lower or none, which is better.
+    low, high: the range of the scores, unbounded by default. files: what the function reads, beside its file.
+    packages: what it imports, whose versions count. seconds: how long one call may take.
+    """
+    return _stage("metric", version, files, packages, seconds, direction=direction, unit=unit, low=low, high=high)
+
+
+def maps(version=1, files=(), packages=(), seconds=60):
+    """Makes a function one of maps: it returns a map, [H,W] or of the shape of the map that it reads."""
+    return _stage("maps", version, files, packages, seconds)
+
+
+def _stage(kind, version, files, packages, seconds, **facts):
+    def mark(function):
+        function.runexp_stage = dict(
+            kind=kind, version=version, files=list(files), packages=list(packages), seconds=seconds, **facts
+        )
+        return function
+
+    return mark

@@ -1,0 +1,289 @@
+package function
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/runexp/runexp/python"
+	"github.com/runexp/runexp/stages"
+)
+
+// Interpreter is the command of Python, looked up in PATH.
+const Interpreter = "python3"
+
+// maxHead limits the bytes of a message without its arrays, startLimit the time until a file is imported.
+const (
+	maxHead    = 1 << 20
+	startLimit = 2 * time.Minute
+)
+
+// script starts the module of this build, and none that stands in the working folder.
+const script = `import sys
+sys.path[0] = sys.argv.pop(1)
+from runexp_xai.worker import main
+main(*sys.argv[1:])`
+
+// A process calls one function.
+type process struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	printed tail
+	modules string // the folder of the module
+	broken  bool   // it can't be called again
+}
+
+// start starts a process, which imports the file and describes the function.
+func (f *function) start(ctx context.Context) (*process, description, error) {
+	var d description
+	path, err := exec.LookPath(Interpreter)
+	if err != nil {
+		return nil, d, fmt.Errorf("%s needs the command %s, which isn't in PATH", f.uses, Interpreter)
+	}
+	file, err := filepath.Abs(f.file)
+	if err != nil {
+		return nil, d, err
+	}
+	if g, err := stages.OpenFile(file); err != nil {
+		return nil, d, err
+	} else if err := g.Close(); err != nil {
+		return nil, d, err
+	}
+	p := &process{}
+	if p.modules, err = os.MkdirTemp("", "runexp-python-"); err != nil {
+		return nil, d, err
+	}
+	if err := os.CopyFS(p.modules, python.Module); err != nil {
+		p.end()
+		return nil, d, err
+	}
+	// By -B it writes no __pycache__ beside the file.
+	p.cmd = exec.Command(path, "-B", "-c", script, p.modules, file, f.name)
+	p.cmd.Dir, p.cmd.Stderr = filepath.Dir(file), &p.printed
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		p.end()
+		return nil, d, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		p.cmd = nil
+		p.end()
+		return nil, d, err
+	}
+	p.out = bufio.NewReaderSize(out, 1<<16)
+	err = p.within(ctx, startLimit, func() error { return p.read(&d) })
+	_ = os.RemoveAll(p.modules) // temporary, and imported by now
+	if err == nil && d.Error != "" {
+		err = errors.New(d.Error)
+	}
+	if err != nil {
+		p.end()
+		return nil, d, fmt.Errorf("%s: %w", f.uses, err)
+	}
+	return p, d, nil
+}
+
+// call sends a request, and returns the payload of its result.
+func (p *process) call(ctx context.Context, r *request, limit time.Duration) (payload []byte, err error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	err = p.within(ctx, limit, func() error {
+		if err := p.write(r); err != nil {
+			return err
+		}
+		var head struct {
+			array
+			Error string
+		}
+		if err := p.read(&head); err != nil {
+			return err
+		}
+		if head.Error != "" {
+			return &raised{head.Error}
+		}
+		dtype, err := r.fits(head.array)
+		if err != nil {
+			return err
+		}
+		t := stages.Tensor{DType: dtype, Shape: head.Shape}
+		t.Raw = make([]byte, t.Len()*dtype.Size())
+		if _, err := io.ReadFull(p.out, t.Raw); err != nil {
+			return err
+		}
+		payload = t.Encode()
+		return nil
+	})
+	return payload, err
+}
+
+// A raised is an exception of the function, after which it can be called again.
+type raised struct{ text string }
+
+func (e *raised) Error() string { return e.text }
+
+// within does what waits for the process. The process is killed at the limit, and if ctx is cancelled.
+func (p *process) within(ctx context.Context, limit time.Duration, do func() error) error {
+	timer := time.AfterFunc(limit, p.kill)
+	stop := context.AfterFunc(ctx, p.kill)
+	err := do()
+	inTime := timer.Stop()
+	stop()
+	if err == nil {
+		return nil
+	}
+	var r *raised
+	if errors.As(err, &r) {
+		return p.told(err)
+	}
+	p.broken = true
+	defer p.kill()
+	switch {
+	case !inTime:
+		return p.told(fmt.Errorf("the function took more than %v, and was ended", limit))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, fs.ErrClosed):
+		return p.told(fmt.Errorf("the process of the function ended (%s)", p.state()))
+	}
+	return p.told(err)
+}
+
+// told adds the last lines that the process has printed to an error.
+func (p *process) told(err error) error {
+	if text := p.printed.String(); text != "" {
+		return fmt.Errorf("%w; it printed: %s", err, text)
+	}
+	return err
+}
+
+// state waits for the end of a process that has closed its output, and says how it ended.
+func (p *process) state() string {
+	defer time.AfterFunc(time.Second, p.kill).Stop()
+	err := p.cmd.Wait()
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+func (p *process) write(r *request) error {
+	head, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(p.in, 1<<16)
+	var n [4]byte
+	binary.LittleEndian.PutUint32(n[:], uint32(len(head)))
+	w.Write(n[:])
+	w.Write(head)
+	for _, t := range r.tensors {
+		w.Write(t.Raw)
+	}
+	return w.Flush()
+}
+
+// read reads the head of a message.
+func (p *process) read(to any) error {
+	var n [4]byte
+	if _, err := io.ReadFull(p.out, n[:]); err != nil {
+		return err
+	}
+	size := binary.LittleEndian.Uint32(n[:])
+	if size > maxHead {
+		return fmt.Errorf("a message of %d bytes, more than %d", size, maxHead)
+	}
+	head := make([]byte, size)
+	if _, err := io.ReadFull(p.out, head); err != nil {
+		return err
+	}
+	return json.Unmarshal(head, to)
+}
+
+// kill ends the process and those that it has started.
+func (p *process) kill() {
+	if p.cmd != nil && p.cmd.Process != nil {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+	}
+}
+
+// end ends the process.
+func (p *process) end() {
+	p.kill()
+	if p.cmd != nil {
+		_ = p.in.Close()
+		_ = p.cmd.Wait() // it was killed
+	}
+	_ = os.RemoveAll(p.modules)
+}
+
+// A pool keeps processes that wait for a call.
+type pool struct {
+	mu   sync.Mutex
+	idle []*process
+}
+
+// take returns a process of the code that the stage was made from.
+func (f *function) take(ctx context.Context) (*process, error) {
+	f.pool.mu.Lock()
+	if n := len(f.pool.idle); n > 0 {
+		p := f.pool.idle[n-1]
+		f.pool.idle = f.pool.idle[:n-1]
+		f.pool.mu.Unlock()
+		return p, nil
+	}
+	f.pool.mu.Unlock()
+	p, d, err := f.start(ctx)
+	if err == nil && d.Code != f.Code {
+		p.end()
+		return nil, fmt.Errorf("the code of %s was changed while the experiment ran: run it again", f.uses)
+	}
+	return p, err
+}
+
+// release lets the next call have a process.
+func (f *function) release(p *process) {
+	f.pool.mu.Lock()
+	defer f.pool.mu.Unlock()
+	f.pool.idle = append(f.pool.idle, p)
+}
+
+// A tail keeps the last lines that are written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTail = 2000
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if n := len(t.text); n > maxTail {
+		t.text = append(t.text[:0], t.text[n-maxTail:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?"))
+}
