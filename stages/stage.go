@@ -160,6 +160,10 @@ type Hooks struct {
 	// as Few is; an empty text says nothing.
 	Power func(in map[string]Amount) Power
 
+	// Marks names the tests of which the marks of the stage's tables are, or of tables that are made of them,
+	// as "Wilcoxon's signed-rank test at 0.05".
+	Marks string
+
 	// Present returns a text of a finished cell as people read it, given the cell's tables by port. What it
 	// adds follows from them and isn't stored.
 	Present func(text string, tables map[string]Table) string

@@ -211,7 +211,8 @@ func sheetOf(file string, rows []*TableRow) *Sheet {
 	return s
 }
 
-// setHead sets the table's title, and the directions of its numbers, to those of folder.jsonl.
+// setHead sets the table's title, the directions of its numbers, and the meaning of its marks, to those of
+// folder.jsonl.
 func (s *Sheet) setHead(head folderLine) {
 	if head.Title != "" {
 		s.Titles[0] = head.Title
@@ -219,6 +220,9 @@ func (s *Sheet) setHead(head folderLine) {
 	for i, n := range s.Numbers {
 		if d := head.Directions[n.Name]; typeset.Arrows[d] != "" {
 			s.Numbers[i].Direction = d
+		}
+		if n.Marks != "" {
+			s.Numbers[i].Unit = head.Marks
 		}
 	}
 }

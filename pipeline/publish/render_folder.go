@@ -36,6 +36,7 @@ type folderLine struct {
 	Cell       string                      `json:"cell,omitempty"`
 	Command    string                      `json:"command,omitempty"`
 	Directions map[string]stages.Direction `json:"directions,omitempty"` // of the table's columns
+	Marks      string                      `json:"marks,omitempty"`      // what the table's asterisks mean
 	Note       string                      `json:"note,omitempty"`       // a paragraph of Markdown
 	Old        bool                        `json:"old,omitempty"`        // the text is of an earlier run
 	Port       string                      `json:"port,omitempty"`
@@ -67,6 +68,9 @@ func (f *Folder) encode() []byte {
 		for _, n := range s.Numbers {
 			if typeset.Arrows[n.Direction] != "" {
 				l.Directions[n.Name] = n.Direction
+			}
+			if n.Marks != "" {
+				l.Marks = n.Unit
 			}
 		}
 		add(l)

@@ -76,6 +76,7 @@ func cellOf(ctx context.Context, r *pipeline.Result, c *plan.Cell) (publish.Cell
 		}
 	}
 	present(&out, c.Stage.HooksOf(c.Params).Present)
+	nameMarks(&out, c)
 	return out, nil
 }
 
@@ -92,6 +93,26 @@ func present(c *publish.Cell, by func(text string, tables map[string]stages.Tabl
 		t := &c.Texts[i]
 		if text := by(t.Markdown, tables); text != t.Markdown {
 			t.Markdown, t.Stored = text, t.Markdown
+		}
+	}
+}
+
+// nameMarks adds to the meaning of a table's marks by which tests they are: those of the cell, or of the
+// cells that it reads.
+func nameMarks(to *publish.Cell, c *plan.Cell) {
+	by := c.Stage.HooksOf(c.Params).Marks
+	for _, in := range c.Inputs {
+		for _, e := range in.Edges {
+			if by == "" {
+				by = e.From.Stage.HooksOf(e.From.Params).Marks
+			}
+		}
+	}
+	for _, t := range to.Tables {
+		for i := range t.Table.Numbers {
+			if n := &t.Table.Numbers[i]; n.Marks != "" && by != "" {
+				n.Unit += ", by " + by
+			}
 		}
 	}
 }

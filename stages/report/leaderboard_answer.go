@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages/internal/english"
-	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/interval"
 )
 
@@ -21,7 +21,8 @@ func (b *board) answer() string {
 			"direction for the same %s.\n", english.Count(len(b.cases), "case"), len(b.competitors), b.items)
 	}
 	s := []string{b.ranking() + "."}
-	if slices.Max(b.mean) > b.mean[b.order[0]] {
+	// Neighbours are no pairs with the best.
+	if slices.Max(b.mean) > b.mean[b.order[0]] && b.family.Against == scores.Pairs {
 		s[0] = b.ranking() + b.neighbours() + "."
 	}
 	s = append(s, b.leads()...)
@@ -165,12 +166,14 @@ func (b *board) leads() []string {
 		s = append(s, fmt.Sprintf("The lead of the best over the second is confirmed in %d of %d cases.",
 			clear, cases))
 	}
-	pairs, method := 1, "uncorrected: of many pairs that are equal one in twenty seems to differ"
-	if b.holm {
-		pairs = len(b.competitors) * (len(b.competitors) - 1) / 2
+	method := "uncorrected: of many pairs that are equal one in twenty seems to differ"
+	switch {
+	case b.family.Holm && b.family.Against == scores.Best:
+		method = "corrected by Holm for the comparisons with the best of a case alone"
+	case b.family.Holm:
 		method = "corrected by Holm for all pairs in a case"
 	}
-	switch least := stat.LeastPairs(level / float64(pairs)); {
+	switch least := b.family.Least(); {
 	case most < least:
 		items := english.CountOf(most, b.items)
 		if fewest < most {

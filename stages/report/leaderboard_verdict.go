@@ -15,8 +15,12 @@ import (
 // power describes the tests of a case.
 func (p LeaderboardParams) power(in map[string]stages.Amount) stages.Power {
 	axis, n := scores.CompetitorsOf(in["scores"], p.Rank)
-	return scores.NewFamily(axis, n, true, p.Correction == holm, level).Power(in["scores"].Items,
-		in["scores"].Noun)
+	return p.family(axis, n).Power(in["scores"].Items, in["scores"].Noun)
+}
+
+func (p LeaderboardParams) family(axis string, competitors int) scores.Family {
+	return scores.Family{Axis: axis, Competitors: competitors, Against: p.Family, Holm: p.Correction == holm,
+		Level: level}
 }
 
 // tooFew matches the sentence of [board.leads] that a first sentence replaces.
@@ -30,7 +34,7 @@ func (p LeaderboardParams) present(text string, tables map[string]stages.Table) 
 	if r.cases == 0 || r.confirmed {
 		return text
 	}
-	family := scores.NewFamily(r.axis, len(r.competitors), true, p.Correction == holm, level)
+	family := p.family(r.axis, len(r.competitors))
 	among := english.Count(len(r.competitors), r.axis)
 	items := english.CountOf(r.most, r.items)
 	if r.fewest < r.most {

@@ -73,3 +73,48 @@ func TestNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestFamily: tests against the best alone are corrected for their number, need fewer images, and the answer
+// and the marks tell which tests these are; the default is all pairs, and moves no key.
+func TestFamily(t *testing.T) {
+	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
+	var cells []stages.Data
+	for k, method := range []string{"a", "b", "c", "d"} {
+		v := make([]float64, 7)
+		for i := range v {
+			v[i] = 1/float64(k+1) + float64(i*(k+1))/1e3
+		}
+		cells = append(cells, scoresOf(up, []string{"method", method}, v...))
+	}
+	for family, want := range map[string]struct{ p, answer, marks string }{
+		// Of 7 equal signs p is 2/2⁷ = 0.0156, times 6 pairs or 3 comparisons.
+		"pairs": {"0.09375", "p is of Wilcoxon's signed-rank test, corrected by Holm for all pairs in a case",
+			"Wilcoxon's signed-rank test at 0.05, corrected by Holm for all pairs"},
+		"best": {"0.04688", "p is of Wilcoxon's signed-rank test, corrected by Holm for the comparisons " +
+			"with the best of a case alone",
+			"Wilcoxon's signed-rank test at 0.05, corrected by Holm for the comparisons with the best alone"},
+	} {
+		p := Leaderboard.NewParams().(*LeaderboardParams)
+		if p.Family != "pairs" {
+			t.Errorf("the default is %q", p.Family)
+		}
+		p.Rank, p.Family = "method", family
+		r := stagetest.Run(t, Leaderboard, p, map[string][]stages.Data{"scores": cells})
+		details := text(decodeTable(t, r, "details"))
+		if got := strings.Count(details, "|"+want.p+"|7\n"); got != 3 {
+			t.Errorf("%s: %d rows have p = %s:\n%s", family, got, want.p, details)
+		}
+		if got := string(r.Payloads["answer"][0]); !strings.Contains(got, want.answer) ||
+			strings.Contains(got, "told apart") && family == "best" {
+			t.Errorf("%s: %s", family, got)
+		}
+		hooks := Leaderboard.HooksOf(p)
+		if hooks.Marks != want.marks {
+			t.Errorf("%s: marks are by %s", family, hooks.Marks)
+		}
+		in := map[string]stages.Amount{"scores": {Items: 7, IDs: map[string]int{"method": 4}}}
+		if nothing := hooks.Power(in).Nothing; nothing != (family == "pairs") {
+			t.Errorf("%s: 7 images can confirm nothing: %v", family, nothing)
+		}
+	}
+}

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
 func wilcoxon(set func(*WilcoxonParams)) *WilcoxonParams {
-	p := WilcoxonParams{Among: "method", Reference: best, Alpha: 0.05, Correction: "holm"}
+	p := WilcoxonParams{Among: "method", Reference: best, Alpha: 0.05, Correction: "holm",
+		Family: scores.Pairs}
 	if set != nil {
 		set(&p)
 	}

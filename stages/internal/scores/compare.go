@@ -20,10 +20,10 @@ type Comparison struct {
 }
 
 // Compare tests all competitors that have a cell against the reference, corrected by Holm if holm is set.
-// chosen means that the reference was chosen by these scores. The correction then counts all pairs of
-// competitors: against the best of equal ones, tests that count themselves alone have false alarms in 9 of
+// pairs has the correction count all pairs of competitors, as it should where the reference was chosen by
+// these scores: against the best of equal ones, tests that count themselves alone have false alarms in 9 of
 // 100 experiments instead of 5. tests is the number that is counted, 1 without correction.
-func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, tests int) {
+func (m *Case) Compare(reference int, pairs, holm bool) (all []Comparison, tests int) {
 	var p []float64
 	for i, c := range m.Cells {
 		if i == reference || c == nil {
@@ -42,10 +42,10 @@ func (m *Case) Compare(reference int, chosen, holm bool) (all []Comparison, test
 		p = append(p, test.P)
 	}
 	switch {
-	case holm && chosen:
-		pairs, n := m.Pairwise(true)
+	case holm && pairs:
+		p, n := m.Pairwise(true)
 		for k := range all {
-			all[k].P = pairs[all[k].Competitor][reference]
+			all[k].P = p[all[k].Competitor][reference]
 		}
 		return all, n
 	case holm:

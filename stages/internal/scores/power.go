@@ -8,30 +8,49 @@ import (
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
-// A Family is the tests among the competitors of a case that are corrected together.
+// A Family is the tests among the competitors of a case whose number corrects their p-values.
 type Family struct {
 	Axis        string // of the competitors
 	Competitors int
-	Tests       int     // whose number corrects p, 1 without correction
+	Against     string  // [Pairs], [Best], or the id with which all others are compared
+	Holm        bool    // p is corrected
 	Level       float64 // of the corrected p
 }
 
-// NewFamily returns the tests of all pairs of competitors, or of one with the others alone, corrected by
-// Holm or not. Holm's first step divides the level by the number of tests, and the first is the easiest.
-func NewFamily(axis string, competitors int, pairs, holm bool, level float64) Family {
-	f := Family{axis, competitors, 1, level}
+// Families of tests.
+const (
+	Pairs = "pairs" // all pairs
+	Best  = "best"  // the best and each other
+)
+
+// Tests returns how many tests correct p, 1 without correction. Holm's first step divides the level by them.
+func (f Family) Tests() int {
 	switch {
-	case holm && pairs:
-		f.Tests = max(1, competitors*(competitors-1)/2)
-	case holm:
-		f.Tests = max(1, competitors-1)
+	case !f.Holm:
+		return 1
+	case f.Against == Pairs:
+		return max(1, f.Competitors*(f.Competitors-1)/2)
 	}
-	return f
+	return max(1, f.Competitors-1)
+}
+
+// String names the test and its correction.
+func (f Family) String() string {
+	of := "for all pairs"
+	switch {
+	case !f.Holm:
+		return fmt.Sprintf("Wilcoxon's signed-rank test at %g, uncorrected", f.Level)
+	case f.Against == Best:
+		of = "for the comparisons with the best alone"
+	case f.Against != Pairs:
+		of = "for the comparisons with " + f.Against
+	}
+	return fmt.Sprintf("Wilcoxon's signed-rank test at %g, corrected by Holm %s", f.Level, of)
 }
 
 // Least returns the number of items without which no difference is confirmed: with n that have all the same
 // sign, the signed-rank test's p is 2^(1−n).
-func (f Family) Least() int { return stat.LeastPairs(f.Level / float64(f.Tests)) }
+func (f Family) Least() int { return stat.LeastPairs(f.Level / float64(f.Tests())) }
 
 // usual is the level that goes without saying.
 const usual = 0.05
@@ -45,7 +64,7 @@ const power = 0.8
 // Needed returns how many items confirm a mean difference of half a standard deviation of the differences
 // with a probability of 0.8, by [stat.Needed].
 func (f Family) Needed() int {
-	return int(stat.Needed(half, f.Level/float64(f.Tests), power))
+	return int(stat.Needed(half, f.Level/float64(f.Tests()), power))
 }
 
 // Power says what n items can confirm, which are images without a noun.

@@ -11,22 +11,22 @@ import (
 func TestPower(t *testing.T) {
 	for _, c := range []struct {
 		competitors, n int
-		pairs          bool
+		against        string
 		noun, want     string
 	}{
-		{16, 12, true, "", "12 images, 16 methods: nothing can be confirmed, however large; 13 confirm a " +
+		{16, 12, Pairs, "", "12 images, 16 methods: nothing can be confirmed, however large; 13 confirm a " +
 			"unanimous lead; about 87 a difference of half a standard deviation"},
-		{16, 13, true, "", "13 images, 16 methods: 13 confirm a unanimous lead; about 87 a difference of " +
+		{16, 13, Pairs, "", "13 images, 16 methods: 13 confirm a unanimous lead; about 87 a difference of " +
 			"half a standard deviation"},
-		{16, 12, false, "", "12 images, 16 methods: 10 confirm a unanimous lead; about 65 a difference of " +
+		{16, 12, Best, "", "12 images, 16 methods: 10 confirm a unanimous lead; about 65 a difference of " +
 			"half a standard deviation"},
-		{50, 300, true, "", "300 images, 50 methods: enough to confirm a difference of half a standard " +
+		{50, 300, Pairs, "", "300 images, 50 methods: enough to confirm a difference of half a standard " +
 			"deviation (about 120)"},
-		{2, 1, true, "texts", "1 text, 2 methods: nothing can be confirmed, however large; 6 confirm a " +
+		{2, 1, Pairs, "texts", "1 text, 2 methods: nothing can be confirmed, however large; 6 confirm a " +
 			"unanimous lead; about 36 a difference of half a standard deviation"},
-		{1, 5, true, "", ""},
+		{1, 5, Pairs, "", ""},
 	} {
-		got := NewFamily("method", c.competitors, c.pairs, true, 0.05).Power(c.n, c.noun)
+		got := Family{"method", c.competitors, c.against, true, 0.05}.Power(c.n, c.noun)
 		if got.Text != c.want {
 			t.Errorf("%d competitors, %d images:\n%s\nwant\n%s", c.competitors, c.n, got.Text, c.want)
 		}
@@ -39,8 +39,8 @@ func TestPower(t *testing.T) {
 func TestPowerIsThatOfTheTest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, competitors := range []int{2, 5, 16} {
-		f := NewFamily("method", competitors, true, true, 0.05)
-		level := f.Level / float64(f.Tests)
+		f := Family{"method", competitors, Pairs, true, 0.05}
+		level := f.Level / float64(f.Tests())
 		draw := func(n int, mean float64) bool {
 			d := make([]float64, n)
 			for i := range d {
