@@ -1,6 +1,7 @@
 // Package fuse has the stages that combine many rankings into one: fuse/meta-rank (metarank.go), with its
-// tables (tables.go) and its text (answer.go), and fuse/rankings (rankings.go), which compares it with other
-// fusions. contest.go says which cases and methods take part.
+// tables (tables.go) and its text (answer.go), which begins with whether there is an answer (verdict.go), and
+// fuse/rankings (rankings.go), which compares it with other fusions. contest.go says which cases and methods
+// take part.
 package fuse
 
 import (

@@ -57,6 +57,7 @@ Duan et al., ECCV 2024.`,
 		Golden: "meta_rank",
 	}},
 	Facts: claims.AnswerFacts[MetaRankParams],
+	Hooks: func(MetaRankParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {

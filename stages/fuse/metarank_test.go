@@ -3,6 +3,7 @@ package fuse
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -269,5 +270,35 @@ func TestMetaRankTies(t *testing.T) {
 	if got, want := string(r.Payloads["answer"][0]), "No other has a better mean in any case; in 1 of 2 it "+
 		"ties."; !strings.Contains(got, want) {
 		t.Errorf("the answer is %q, want %q in it", got, want)
+	}
+}
+
+// TestMetaRankNoAnswer: where each method may come first over resamples of the cases, the answer begins with
+// that; where one may not, it doesn't.
+func TestMetaRankNoAnswer(t *testing.T) {
+	const up = stages.Higher
+	present := func(cells ...stages.Data) string {
+		p := params()
+		p.Resamples = 1000
+		r := stagetest.Run(t, MetaRank, p, map[string][]stages.Data{"scores": cells})
+		tables := map[string]stages.Table{"ranking": table(t, r, "ranking"), "claims": table(t, r, "claims")}
+		return MetaRank.HooksOf(p).Present(string(r.Payloads["answer"][0]), tables)
+	}
+	in := func(model string, a, b, c float64) []stages.Data {
+		return []stages.Data{cell(up, []float64{a, a}, "method", "a", "model", model),
+			cell(up, []float64{b, b}, "method", "b", "model", model),
+			cell(up, []float64{c, c}, "method", "c", "model", model)}
+	}
+	split := slices.Concat(in("x", 3, 2, 1), in("y", 1, 3, 2), in("z", 2, 1, 3), in("w", 3, 2, 1))
+	if got := present(split...); !strings.HasPrefix(got, "No answer: over resamples of 4 cases each of 3 "+
+		"methods may come first. **a** ranks first of 3") {
+		t.Error(got)
+	}
+	// One case has no interval; c is last in every case.
+	last := slices.Concat(in("x", 3, 2, 1), in("y", 2, 3, 1), in("z", 3, 2, 1))
+	for _, cells := range [][]stages.Data{split[:3], last} {
+		if got := present(cells...); strings.Contains(got, "No answer") {
+			t.Error(got)
+		}
 	}
 }

@@ -48,7 +48,8 @@ the images that have a score of every competitor (1 is best, ties share a rank);
 without a direction or with a missing competitor are shown but not ranked. Who can't be
 told apart from the best of a case is marked there: by Wilcoxon's signed-rank test (1945)
 of the images that both have, at 0.05, corrected by Holm (1979) for all pairs in the case,
-or with correction: none not at all. Competitors with equal scores in all cases are
+with family: best for the comparisons with its best alone, or with correction: none not at
+all. Competitors with equal scores in all cases are
 reported. Claims compare means over the images that both have, by the same test. details
 has, for every case and competitor, the mean over all its defined scores with its
 interval, the mean over the common images, and the distance to the best, paired by

@@ -48,10 +48,10 @@ normal approximation; images with equal scores are dropped. effect is the matche
 rank-biserial correlation in [-1, 1], positive if the scores are mostly above the
 reference's. With correction holm, p is corrected for the number of comparisons in the
 case: of all pairs if the reference is the best, since the scores chose it, or, with
-family: best, of the comparisons with it alone. needed is how many images would have decided it with a power of 0.8 if the mean difference is
-real: by the paired t-test, over the relative efficiency 3/π, at alpha over the number
-of comparisons. not confirmed is 1 where
-the corrected p isn't at most alpha. Claims compare means over the images that both have,
+family: best, of the comparisons with it alone. needed is how many images would have
+decided it with a power of 0.8 if the mean difference is real: by the paired t-test, over
+the relative efficiency 3/π, at alpha over the number of comparisons. not confirmed is 1
+where the corrected p isn't at most alpha. Claims compare means over the images that both have,
 by the same test, at alpha; holm then corrects for the number of their tests. Wilcoxon
 1945; Holm 1979.`,
 	Version:  6,
