@@ -57,7 +57,7 @@ func (l *loader) expand() *Plan {
 		implied:  impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
 		budget:   l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
-	x.plan = &Plan{remarks: &remarks{},
+	x.plan = &Plan{remarks: &remarks{}, counts: &counts{known: map[*Cell]int{}},
 		Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed,
 		Order: stages.Order{}, decl: l.exp, files: map[string]Diag{},
 	}

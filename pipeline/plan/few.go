@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -157,11 +158,10 @@ func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
 	case s.Sources == nil:
 		return -1
 	}
-	list, err := c.Sources(nil)
-	if err != nil {
+	n := p.counts.of(c)
+	if n < 0 {
 		return -1
 	}
-	n := len(list)
 	if p.Limit > 0 {
 		n = min(n, p.Limit)
 	}
@@ -172,4 +172,25 @@ func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
 		return most(map[string]stages.Amount{stages.SourcesAmount: {Items: n}})
 	}
 	return -1
+}
+
+// counts are the numbers of sources by cell, counted once: a listing may read many files.
+type counts struct {
+	sync.Mutex
+	known map[*Cell]int
+}
+
+// of returns the number of a cell's sources, −1 if they can't be listed.
+func (k *counts) of(c *Cell) int {
+	k.Lock()
+	defer k.Unlock()
+	n, ok := k.known[c]
+	if !ok {
+		list, err := c.Sources(nil)
+		if n = len(list); err != nil {
+			n = -1
+		}
+		k.known[c] = n
+	}
+	return n
 }

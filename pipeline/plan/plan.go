@@ -27,6 +27,7 @@ type Plan struct {
 	files   map[string]Diag    // files that parameters name, with the first place, without a message
 	remotes map[string]*Remote // the fetched ones of these, by path
 	remarks *remarks           // the results of Remarks
+	counts  *counts            // of sources
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.
