@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,29 @@ func TestFamily(t *testing.T) {
 		in := map[string]stages.Amount{"scores": {Items: 7, IDs: map[string]int{"method": 4}}}
 		if nothing := hooks.Power(in).Nothing; nothing != (family == "pairs") {
 			t.Errorf("%s: 7 images can confirm nothing: %v", family, nothing)
+		}
+	}
+}
+
+// TestNoAnswerToClaims: an answer to claims that no test can confirm begins with that, and no other.
+func TestNoAnswerToClaims(t *testing.T) {
+	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
+	for n, want := range map[int]string{
+		3: "No answer: with 3 images no difference can be confirmed, however large; it takes at least 6, " +
+			"and the counts are of directions alone. **a** has a larger mean (better) than **b**: 1.0000 " +
+			"against 0.0000.\n",
+		6: "**a** has a larger mean (better) than **b**: 1.0000 against 0.0000 (p = 0.031, n = 6). p is of",
+	} {
+		ones := slices.Repeat([]float64{1}, n)
+		cells := []stages.Data{scoresOf(up, []string{"method", "a"}, ones...),
+			scoresOf(up, []string{"method", "b"}, make([]float64, n)...)}
+		p := &TableParams{Statistic: "mean", Rows: []string{"method"}, Correction: holm}
+		p.Claims = []string{"a > b"}
+		r := stagetest.Run(t, Table, p, map[string][]stages.Data{"values": cells})
+		tables := map[string]stages.Table{"claims": decodeTable(t, r, "claims")}
+		got := Table.HooksOf(p).Present(string(r.Payloads["answer"][0]), tables)
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%d images: got %q\nwant %q", n, got, want)
 		}
 	}
 }

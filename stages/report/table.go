@@ -78,7 +78,8 @@ isn't confirmed, nowhere if every difference is:
 		}
 		return nil
 	},
-	Run: runTable,
+	Run:   runTable,
+	Hooks: func(TableParams) stages.Hooks { return stages.Hooks{Present: claims.Present} },
 })
 
 // meanDigits is the number of decimals of a mean.

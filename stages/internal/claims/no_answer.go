@@ -2,6 +2,7 @@ package claims
 
 import (
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -18,6 +19,22 @@ func NoAnswer(text string, tested stages.Table, level float64, why string) strin
 		}
 	}
 	return first + text
+}
+
+// untestable matches the sentence of [Outcomes.method] that [Present] replaces.
+var untestable = regexp.MustCompile(
+	` (With .+ no difference can be confirmed, however large: it takes at least \d+); ` +
+		`the counts are of directions alone\.`)
+
+// Present begins an answer to claims, of which no test can confirm any, by saying so.
+func Present(text string, tables map[string]stages.Table) string {
+	m := untestable.FindStringSubmatch(text)
+	if m == nil || answers(tables["claims"], Level) {
+		return text
+	}
+	why := strings.Replace(m[1], ": it takes", "; it takes", 1)
+	return NoAnswer(strings.Replace(text, m[0], "", 1), tables["claims"], Level,
+		"w"+strings.TrimPrefix(why, "W")+", and the counts are of directions alone")
 }
 
 // answers reports whether a table of claims has a claim that is confirmed, or that no test of significance
