@@ -344,3 +344,50 @@ publish: []
 		t.Errorf("%d maps are gone of 2: %+v", gone, o.Why(c).Changes)
 	}
 }
+
+// A stage's seed moves the keys of its own cells, to those that the same seed of the experiment gives, and no
+// others'.
+func TestStageSeedIsInTheKey(t *testing.T) {
+	const yaml = `
+name: seeded
+seed: 3
+stages:
+  images: {uses: lab/source}
+  mine:   {uses: lab/draw, in: {images: images}%s}
+  other:  {uses: lab/draw, in: {images: images}}
+publish: []
+`
+	l := newLab(t)
+	l.items = []string{"a=1", "b=2"}
+	before := l.mustRun(fmt.Sprintf(yaml, ""))
+	was := l.text(before, "mine")
+	l.want("one seed", "draw", 2) // equal cells run once
+	keys := func(res *pipeline.Result) (keys [3]string) {
+		for i, name := range []string{"images", "mine", "other"} {
+			c, err := find(res.Plan, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys[i] = res.Key(c).Short()
+		}
+		return keys
+	}
+	if same := l.mustRun(fmt.Sprintf(yaml, ", seed: 3")); keys(same) != keys(before) {
+		t.Errorf("the experiment's seed at the stage: keys %v, not %v", keys(same), keys(before))
+	}
+	l.want("the experiment's seed", "draw", 0)
+	own := l.mustRun(fmt.Sprintf(yaml, ", seed: 4"))
+	if a, b := keys(own), keys(before); a[0] != b[0] || a[1] == b[1] || a[2] != b[2] {
+		t.Errorf("a seed of the stage's own: keys %v, were %v", a, b)
+	}
+	if is := l.text(own, "mine"); is == was || l.text(own, "other") != was {
+		t.Errorf("a seed of the stage's own draws %q, the other stage %q; both drew %q", is,
+			l.text(own, "other"), was)
+	}
+	l.want("a seed of its own", "draw", 2)
+	all := strings.Replace(fmt.Sprintf(yaml, ""), "seed: 3", "seed: 4", 1)
+	if is := l.text(l.mustRun(all), "other"); is != l.text(own, "mine") {
+		t.Errorf("the same seed of the experiment draws %q, not %q", is, l.text(own, "mine"))
+	}
+	l.want("the same seed of the experiment", "draw", 0)
+}

@@ -147,7 +147,7 @@ type Env struct {
 	Labels, Families Names
 	// Read are the sources of a Whole stage.
 	Read []Source
-	// Seed is the experiment's seed, or 0 if the stage isn't Seeded.
+	// Seed is the seed of the stage, by default the experiment's, or 0 if the stage isn't Seeded.
 	Seed uint64
 	// OnWarn, if set, receives warnings for the user.
 	OnWarn func(Warning)

@@ -204,7 +204,7 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	m.Params.Each(s, id.Cell.Params,
 		func(name string, value []byte) { list.add("with."+name, string(value)) })
 	if s.Seeded {
-		list.add("seed", strconv.FormatUint(m.Plan.Seed, 10))
+		list.add("seed", strconv.FormatUint(id.Cell.Seed, 10))
 	}
 	list.addSources(id.Sources)
 	return h.Sum()
@@ -214,7 +214,7 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 func (m *Maker) writeParams(h *Hasher, id *Identity) {
 	h.params(m.Params, id.Cell.Stage, id.Cell.Params)
 	if id.Cell.Stage.Seeded {
-		h.Num(int(m.Plan.Seed))
+		h.Num(int(id.Cell.Seed))
 	}
 }
 

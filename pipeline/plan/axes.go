@@ -23,6 +23,8 @@ type axisDecl struct {
 	rank    []int32 // by id: its place among the ids sorted as text
 	allowed []bool  // by id: not taken away by --only
 	used    bool
+	seeds   bool // a seed refers to it
+	read    bool // something else does
 }
 
 func (a *axisDecl) add(id string, value, text *yamlNode) {

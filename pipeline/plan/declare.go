@@ -17,6 +17,7 @@ func (l *loader) stage(s *stageDecl) {
 		"in":      func(*yamlNode) {}, // read before, by inputs
 		"with":    func(v *yamlNode) { s.with = l.paramDecls(v) },
 		"when":    func(v *yamlNode) { l.whens(s, v) },
+		"seed":    func(v *yamlNode) { s.seed = l.stageSeed(v) },
 		"over":    func(v *yamlNode) { l.over(s, v) },
 		"only":    func(v *yamlNode) { s.only = l.lineList(v, "only") },
 		"exclude": func(v *yamlNode) { s.exclude = l.lineList(v, "exclude") },

@@ -12,6 +12,7 @@
 //	declare     one stage
 //	axes        the axes and their ids
 //	reference   values that contain ${axis}
+//	seed        the seeds of stages, and which axes are replicates
 //	remote      parameters that name a file by its address
 //	order       the stages, each after those that it reads
 //	expand      each stage: its axes, its combinations of ids, its cells

@@ -109,6 +109,7 @@ func (x *expander) stage(s *stageDecl) {
 	b.step.Axes = axisNames(b.axes)
 	x.bind(b)
 	x.commonParams(b)
+	x.checkSeed(b)
 	x.checkLines(b)
 	_, size, _ := weightsOf(b.axes)
 	if _, _, ok := weightsOf(unionAxes(b.axes, b.collapsed)); !ok {
@@ -311,7 +312,7 @@ func (x *expander) cells(b *stepBuild) {
 		for k, a := range at.axes {
 			c.Coord[k] = stages.Coord{Axis: a.name, ID: a.ids[at.ids[k]]}
 		}
-		good := x.params(m)
+		good := x.params(m) && x.seed(m)
 		for k, which := range m.input {
 			if which >= 0 && b.inputs[which] != nil {
 				c.Inputs[k].Edges = x.edges(m, b.inputs[which], k)

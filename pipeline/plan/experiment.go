@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -33,6 +32,7 @@ type stageDecl struct {
 	with     []paramDecl
 	when     []*whenDecl
 	set      []paramDecl // from --set
+	seed     *paramValue // nil for the experiment's
 	over     []*axisDecl
 	overAll  bool
 	overNode *yamlNode
@@ -124,9 +124,10 @@ func (l *loader) experiment(root *yamlNode) {
 			}
 		},
 		"seed": func(v *yamlNode) {
-			var err error
-			if e.seed, err = strconv.ParseUint(v.text, 10, 64); err != nil || v.kind != yamlInt {
-				l.report(v, "", "%v is not a whole number from 0 to 2⁶⁴ − 1", v)
+			if seed, ok := v.seed(); ok {
+				e.seed = seed
+			} else {
+				l.report(v, "", notSeed, v)
 			}
 		},
 		"extends": func(*yamlNode) {},

@@ -257,6 +257,9 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	// It is called by its stage until its inputs are implied.
 	cell := &Cell{Step: &Step{Name: stage.Name}, Stage: stage, Params: params,
 		Inputs: make([]Input, len(inputs))}
+	if stage.Seeded {
+		cell.Seed = x.exp.seed
+	}
 	for k, in := range inputs {
 		cell.Inputs[k].Edges = in
 		for _, e := range in {

@@ -239,7 +239,8 @@ func paperCatalog() fakeCatalog {
 	for _, n := range []string{"integrated-gradients", "left-ig", "transition-attention"} {
 		fake(c, "attribute/"+n, stages.Each, in, out, igParams{a, 32, 1})
 	}
-	fake(c, "attribute/random", stages.Each, in, out, randomParams{a, "uniform"})
+	fake(c, "attribute/random", stages.Each, in, out, randomParams{a, "uniform"},
+		func(d *stages.Def[randomParams]) { d.Seeded = true })
 	fake(c, "attribute/occlusion", stages.Each, in, out, occlusionParams{a, "paper", 15, 8})
 	fake(c, "attribute/rise", stages.Each, in, out, riseParams{a, 4000, 7, 0.5})
 	fake(c, "maps/rank", stages.Each, "maps", "ranks", rankParams{"magnitude"})

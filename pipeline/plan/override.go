@@ -113,7 +113,7 @@ func (l *loader) setStage(root *yamlNode, path string, key, v *yamlNode) *yamlNo
 }
 
 // setKeys are the keys of a stage to which --set may assign.
-var setKeys = []string{"exclude", "missing", "only", "store"}
+var setKeys = []string{"exclude", "missing", "only", "seed", "store"}
 
 func firstName(path string) string {
 	name, _, _ := strings.Cut(path, ".")

@@ -11,8 +11,8 @@ import (
 // resolved. It is immutable.
 type Plan struct {
 	Name, Title string
-	File        string // the experiment file, as the user named it
-	Seed        uint64
+	File        string  // the experiment file, as the user named it
+	Seed        uint64  // of the stages without a seed of their own
 	Steps       []*Step // in topological order, implied steps included
 	Cells       []*Cell // in topological order; Cell.Index is the position
 	Publish     []*Step
@@ -48,6 +48,7 @@ type Cell struct {
 	Coord  []stages.Coord // sorted by axis
 	Stage  *stages.Stage
 	Params any     // the result of Stage.NewParams, decoded and validated
+	Seed   uint64  // of its random numbers; 0 if the stage draws none
 	Inputs []Input // in the order of Stage.Inputs
 }
 

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const notSeed = "%v is not a whole number from 0 to 2⁶⁴ − 1"
+
+// seed returns the seed that a value is.
+func (n *yamlNode) seed() (seed uint64, ok bool) {
+	seed, err := strconv.ParseUint(n.text, 10, 64)
+	return seed, err == nil && n.kind == yamlInt
+}
+
+// stageSeed reads the seed of a stage: a whole number, or a reference to one. It returns nil, with a
+// diagnostic, for anything else.
+func (l *loader) stageSeed(n *yamlNode) *paramValue {
+	v := &paramValue{node: n}
+	switch {
+	case n.kind == yamlText && strings.Contains(n.text, "${"):
+		if !l.splitText(v) {
+			return nil
+		}
+		if len(v.parts) > 1 {
+			l.report(n, "write ${axis} or ${axis.field}", "a seed is a whole reference, not a part of one")
+			return nil
+		}
+		v.parts[0].axis.seeds = true
+	default:
+		if _, ok := n.seed(); !ok {
+			l.report(n, "or write a reference to an axis, such as \"${run}\"", notSeed, n)
+			return nil
+		}
+	}
+	return v
+}
+
+// checkSeed reports the seed of a stage that draws no random numbers, whatever its choice.
+func (x *expander) checkSeed(b *stepBuild) {
+	v := b.decl.seed
+	if v == nil || !x.checkReferences(b, v) {
+		return
+	}
+	var names []string
+	for _, r := range b.bindings {
+		if r != nil && (r.unknown || r.stage.Seeded) {
+			return
+		}
+		if r != nil && !slices.Contains(names, r.stage.Name) {
+			names = append(names, r.stage.Name)
+		}
+	}
+	hint := "leave seed out; it belongs to a stage that draws"
+	if drawing := x.drawing(b); len(drawing) > 0 {
+		hint = "leave seed out; of the stages that it reads, " + strings.Join(drawing, ", ") + " draws"
+	}
+	x.report(v.node, hint, "the stage %q draws no random numbers: %s", b.decl.name, strings.Join(names, ", "))
+}
+
+// drawing returns the names of the stages upstream of a step that draw random numbers.
+func (x *expander) drawing(b *stepBuild) (names []string) {
+	for _, d := range b.decl.inputs {
+		for _, w := range d.wires {
+			from := x.steps[w.from]
+			if from == nil {
+				continue
+			}
+			seeded := func(r *binding) bool { return r != nil && r.stage.Seeded }
+			if slices.ContainsFunc(from.bindings, seeded) {
+				names = append(names, from.decl.name)
+			}
+			names = append(names, x.drawing(from)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// seed sets the seed of a cell that draws random numbers. It returns false, with a diagnostic, if what the
+// stage's seed refers to isn't one.
+func (x *expander) seed(m *cellBuild) (good bool) {
+	v := m.decl.seed
+	if !m.stage.Seeded {
+		return true
+	}
+	m.cell.Seed = x.exp.seed
+	if v == nil {
+		return true
+	}
+	n := x.value(v, m.at)
+	if n == nil {
+		return false // reported already
+	}
+	seed, ok := n.seed()
+	if !ok {
+		hint := ""
+		if a := v.axes(); len(a) > 0 && !a[0].isList {
+			hint = "give each id a field: {seed: 1}, and write ${" + a[0].name + ".seed}"
+		} else if len(a) > 0 {
+			hint = "write " + a[0].name + ": [1, 2, 3]"
+		}
+		x.report(n, hint, notSeed+" (used by %s)", n, v.node.path())
+		return false
+	}
+	m.cell.Seed = seed
+	return true
+}
