@@ -139,6 +139,9 @@ func inputDoc(p stages.Port) string {
 	if p.Over {
 		parts = append(parts, "over collapses axes on it")
 	}
+	if p.Averages {
+		parts = append(parts, "averaged over seeds, item by item")
+	}
 	if p.Via != "" {
 		parts = append(parts, "passes through "+p.Via)
 	}

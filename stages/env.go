@@ -61,7 +61,10 @@ type Memory interface {
 // Data is the data that one upstream cell passes to an input port.
 type Data struct {
 	Coord []Coord // the cell's coordinates on the collapsed axes, sorted by axis; empty if none is collapsed
-	Facts Facts
+	// Replicate is the cell's coordinates on the collapsed axes that only seeds read, which Coord then lacks;
+	// only on ports with [Port.Averages].
+	Replicate []Coord
+	Facts     Facts
 	// Items holds every item of the port in order, for a Whole stage; for a value, a single item with an
 	// empty id.
 	Items Items

@@ -248,10 +248,28 @@ func (w *Worker) portsOf(n *resolve.Cell, items map[string][]stages.Data) (map[s
 			if err != nil {
 				return nil, err
 			}
+			if port.Averages {
+				d.Coord, d.Replicate = apart(d.Coord, n.Replicates)
+			}
 			ports[port.Name] = append(ports[port.Name], d)
 		}
 	}
 	return ports, nil
+}
+
+// apart returns the coordinates that aren't on some axes, and those that are.
+func apart(coord []stages.Coord, axes []string) (others, on []stages.Coord) {
+	if len(axes) == 0 {
+		return coord, nil
+	}
+	for _, c := range coord {
+		if slices.Contains(axes, c.Axis) {
+			on = append(on, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return others, on
 }
 
 // fill gives calls their members on port p. On a port with Over the stage loads them one by one, when it

@@ -206,15 +206,21 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	if s.Seeded {
 		list.add("seed", strconv.FormatUint(id.Cell.Seed, 10))
 	}
+	if axes := id.Cell.Replicates; len(axes) > 0 {
+		list.add("averaged over", strings.Join(axes, ", "))
+	}
 	list.addSources(id.Sources)
 	return h.Sum()
 }
 
-// writeParams writes a cell's parameters, and the seed if it is used.
+// writeParams writes a cell's parameters, its seed if it draws, and the axes over which scores are averaged.
 func (m *Maker) writeParams(h *Hasher, id *Identity) {
 	h.params(m.Params, id.Cell.Stage, id.Cell.Params)
 	if id.Cell.Stage.Seeded {
 		h.Num(int(id.Cell.Seed))
+	}
+	for _, axis := range id.Cell.Replicates {
+		h.Text(axis)
 	}
 }
 

@@ -192,6 +192,9 @@ func (x *expander) unknownIDs(m *cellBuild) []error {
 	for _, in := range m.cell.Inputs {
 		for _, e := range in.Edges {
 			for _, at := range e.Coord {
+				if slices.Contains(m.cell.Replicates, at.Axis) {
+					continue
+				}
 				if a := x.exp.axisOf[at.Axis]; a != nil {
 					ids[at.Axis] = a.ids
 				} else if !slices.Contains(ids[at.Axis], at.ID) { // the axis of a stack
@@ -214,7 +217,9 @@ func (x *expander) misnamedAxes(m *cellBuild) (errs []error) {
 		}
 		var collapsed []string
 		for _, at := range m.cell.Inputs[k].Edges[0].Coord {
-			collapsed = append(collapsed, at.Axis)
+			if !slices.Contains(m.cell.Replicates, at.Axis) {
+				collapsed = append(collapsed, at.Axis)
+			}
 		}
 		v := reflect.ValueOf(m.cell.Params).Elem().FieldByIndex(f.Index)
 		for _, name := range textsOf(v) {

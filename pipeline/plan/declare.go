@@ -119,7 +119,7 @@ func (l *loader) stack(in *inputDecl, v *yamlNode) {
 		l.exp.axes = append(l.exp.axes, a)
 		l.exp.axisOf[a.name] = a
 	}
-	in.stack, a.used = a, true
+	in.stack, a.used, a.read = a, true, true
 	for i, id := range edges.keys {
 		w := l.wire(edges.vals[i])
 		_, known := a.index[id.text]
@@ -187,7 +187,7 @@ func (l *loader) whens(s *stageDecl, n *yamlNode) {
 		}
 		w := &whenDecl{}
 		l.keys(e, "a line of when", map[string]func(v *yamlNode){
-			"if":   func(v *yamlNode) { w.line = l.line(v) },
+			"if":   func(v *yamlNode) { w.line = l.line(v).read() },
 			"with": func(v *yamlNode) { w.with = l.paramDecls(v) },
 		})
 		if w.line == nil || e.get("with") == nil {

@@ -321,6 +321,7 @@ func (x *expander) cells(b *stepBuild) {
 		if m.unknown {
 			continue
 		}
+		c.Replicates = m.replicates()
 		x.noteFiles(m)
 		good = x.takeDeclared(m) && x.sameTargets(m) && good
 		// Check sees the inputs as they are wired, so it comes before implied ones.

@@ -159,6 +159,7 @@ func (l *loader) experiment(root *yamlNode) {
 		l.stage(s)
 		s.set = l.paramDecls(l.sets[s.name])
 	}
+	e.readByChoices()
 	if publish != nil {
 		l.publish(publish)
 	}

@@ -47,9 +47,12 @@ type Cell struct {
 	Step   *Step
 	Coord  []stages.Coord // sorted by axis
 	Stage  *stages.Stage
-	Params any     // the result of Stage.NewParams, decoded and validated
-	Seed   uint64  // of its random numbers; 0 if the stage draws none
-	Inputs []Input // in the order of Stage.Inputs
+	Params any    // the result of Stage.NewParams, decoded and validated
+	Seed   uint64 // of its random numbers; 0 if the stage draws none
+	// Replicates are the collapsed axes along which scores are averaged, item by item: see
+	// [stages.Port.Averages].
+	Replicates []string
+	Inputs     []Input // in the order of Stage.Inputs
 }
 
 // Primary returns the input for whose items an itemwise cell is called: the first wired input of items that

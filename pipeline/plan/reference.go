@@ -44,6 +44,9 @@ func (l *loader) paramValue(n *yamlNode) *paramValue {
 		if strings.Contains(n.text, "${") && !l.splitText(v) {
 			return nil
 		}
+		for _, a := range v.axes() {
+			a.read = true
+		}
 	case yamlList:
 		references := false
 		list := make([]*paramValue, len(n.vals))

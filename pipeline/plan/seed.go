@@ -1,10 +1,69 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/runexp/runexp/stages"
 )
+
+// replicate reports whether only seeds read an axis.
+func (a *axisDecl) replicate() bool { return a.seeds && !a.read }
+
+// read notes that something other than a seed reads the axes of a line.
+func (d *lineDecl) read() *lineDecl {
+	for _, c := range d.conds {
+		c.axis.read = true
+	}
+	return d
+}
+
+// readByChoices notes the axes that parameters of choices refer to.
+func (e *experimentDecl) readByChoices() {
+	for _, choice := range e.axes {
+		for _, v := range choice.values {
+			for _, a := range e.axes {
+				a.read = a.read || v.get("with").refersTo(a.name)
+			}
+		}
+	}
+}
+
+// refersTo reports whether a text in a tree refers to an axis, or to a field of one.
+func (n *yamlNode) refersTo(axis string) bool {
+	if n == nil {
+		return false
+	}
+	return strings.Contains(n.text, "${"+axis+"}") || strings.Contains(n.text, "${"+axis+".") ||
+		slices.ContainsFunc(n.vals, func(v *yamlNode) bool { return v.refersTo(axis) })
+}
+
+// replicates returns the collapsed axes of a cell whose scores are averaged: those that only seeds read, and
+// that no parameter of the stage names.
+func (m *cellBuild) replicates() (axes []string) {
+	for _, a := range m.collapsed {
+		on := func(e Edge) bool {
+			return slices.ContainsFunc(e.Coord, func(c stages.Coord) bool { return c.Axis == a.name })
+		}
+		for k, in := range m.cell.Inputs {
+			if a.replicate() && m.stage.Inputs[k].Averages && slices.ContainsFunc(in.Edges, on) && !m.names(a.name) {
+				axes = append(axes, a.name)
+				break
+			}
+		}
+	}
+	return axes
+}
+
+// names reports whether a parameter of a cell that takes axes has one.
+func (m *cellBuild) names(axis string) bool {
+	v := reflect.ValueOf(m.cell.Params).Elem()
+	return slices.ContainsFunc(m.params.fields, func(f paramField) bool {
+		return f.Axis != "" && slices.Contains(textsOf(v.FieldByIndex(f.Index)), axis)
+	})
+}
 
 const notSeed = "%v is not a whole number from 0 to 2⁶⁴ − 1"
 

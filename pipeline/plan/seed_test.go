@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // seedText has the maps of a stage that draws and of one that doesn't, with a seed of their own.
@@ -25,7 +27,8 @@ publish: [maps, other]
 func TestStageSeed(t *testing.T) {
 	for _, tc := range []struct{ axis, seed, want string }{
 		{"[1, 2]", `"${run}"`, "s,1=0 s,2=0 r,1=1 r,2=2"},
-		{"{a: {n: 18446744073709551615}, b: {n: 0}}", `"${run.n}"`, "s,a=0 s,b=0 r,a=18446744073709551615 r,b=0"},
+		{"{a: {n: 18446744073709551615}, b: {n: 0}}", `"${run.n}"`,
+			"s,a=0 s,b=0 r,a=18446744073709551615 r,b=0"},
 		{"[a]", "9", "s,a=0 r,a=9"},
 	} {
 		p := mustParse(t, paperCatalog(), fmt.Sprintf(seedText, tc.axis, tc.seed), Overrides{})
@@ -56,7 +59,8 @@ func TestStageSeed(t *testing.T) {
 func TestBadSeeds(t *testing.T) {
 	text := func(axis, seed string) string { return fmt.Sprintf(seedText, axis, seed) }
 	for _, tc := range []struct{ name, text, want, hint string }{
-		{"draws nothing", strings.Replace(text("[1]", "3"), "uses: attribute/random", "uses: attribute/saliency", 1),
+		{"draws nothing",
+			strings.Replace(text("[1]", "3"), "uses: attribute/random", "uses: attribute/saliency", 1),
 			`x.yaml:9:94: stages.maps.seed: the stage "maps" draws no random numbers: attribute/saliency`,
 			"leave seed out; it belongs to a stage that draws"},
 		{"a text", text("[1]", "many"), `"many" is not a whole number from 0`, "or write a reference"},
@@ -68,7 +72,8 @@ func TestBadSeeds(t *testing.T) {
 			"write run: [1, 2, 3]"},
 		{"an id with fields", text("{1: {n: 3}}", `"${run}"`), "is not a whole number",
 			"write ${run.seed}"},
-		{"an axis that the stage lacks", strings.Replace(text("[1]", `"${run}"`), "[method, run]", "[method]", 1),
+		{"an axis that the stage lacks",
+			strings.Replace(text("[1]", `"${run}"`), "[method, run]", "[method]", 1),
 			`the stage "maps" has no axis "run"`, "matrix: [run]"},
 	} {
 		found := false
@@ -78,6 +83,59 @@ func TestBadSeeds(t *testing.T) {
 		if !found {
 			t.Errorf("%s: no %q, hint %q, but\n%v", tc.name, tc.want, tc.hint,
 				diagsOf(t, paperCatalog(), tc.text, Overrides{}))
+		}
+	}
+}
+
+// TestReplicates holds which collapsed axes are replicates: those that seeds read, and nothing else.
+func TestReplicates(t *testing.T) {
+	text := func(maps, table string) string {
+		return `name: x
+axes:
+  method: {s: {uses: attribute/saliency}, r: {uses: attribute/random` + maps + `}}
+  run: {a: {n: 1}, b: {n: 2}}
+stages:
+  images: {uses: dataset/shapes}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+  maps: {uses: "${method}", matrix: [method, run], in: {model: model, images: images}, seed: "${run.n}"}
+  pic: {uses: score/fit, in: {model: model, images: images, maps: maps}}
+  table: ` + table + `
+publish: [table]
+`
+	}
+	averages := paperCatalog()
+	for _, name := range []string{"fuse/meta-rank", "report/table"} {
+		s := *averages[name]
+		s.Inputs = append([]stages.Port(nil), s.Inputs...)
+		s.Inputs[0].Averages = true
+		averages[name] = &s
+	}
+	type listed struct {
+		Rows []string `yaml:"rows" axis:"values" doc:"axes"`
+	}
+	fake(averages, "report/listed", stages.Whole, "values:scores", "table", listed{},
+		func(d *stages.Def[listed]) { d.Inputs[0].Averages = true })
+	all := "{uses: report/table, in: {values: pic.sic}, over: all}"
+	for _, tc := range []struct{ name, text, want string }{
+		{"all", text("", all), "run"},
+		{"a rank needn't be named",
+			text("", "{uses: fuse/meta-rank, in: {scores: pic.sic}, over: [run, method]}"), "run"},
+		{"not collapsed", text("", "{uses: report/table, in: {values: pic.sic}, over: [method]}"), ""},
+		{"named",
+			text("", "{uses: report/listed, in: {values: pic.sic}, over: all, with: {rows: [run]}}"), ""},
+		{"another is named",
+			text("", "{uses: report/listed, in: {values: pic.sic}, over: all, with: {rows: [method]}}"), "run"},
+		{"read by a choice", text(`, with: {distribution: "${run.d}"}`, all), ""},
+		{"read by a stage",
+			strings.Replace(text("", all), "a.onnx}", `"${run}.onnx"}, matrix: [run]`, 1), ""},
+		{"read by when",
+			strings.Replace(text("", all), "seed:", "when: [{if: {run: a}, with: {target: x}}], seed:", 1), ""},
+		{"some only", strings.Replace(text("", all), "seed:", "only: [{method: r}, {run: a}], seed:", 1), "run"},
+		{"no seed reads it", strings.Replace(text("", all), "${run.n}", "${method.n}", 1), ""},
+	} {
+		p, _ := Parse("x.yaml", []byte(tc.text), "", averages, Overrides{})
+		if got := strings.Join(p.stepCalled(t, "table").Cells[0].Replicates, " "); got != tc.want {
+			t.Errorf("%s: the replicates are %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }

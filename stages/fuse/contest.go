@@ -55,10 +55,10 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 		return nil, stages.BadField("rank", "some cells aren't on the axis %q", rank)
 	}
 	c := &contest{axes: all.Others, items: all.Items}
-	for _, d := range cells {
-		c.scores += d.Items.Len()
+	for _, cell := range all.Cells() {
+		c.scores += len(cell.Scores.Values)
 	}
-	every, err := casesWithMeans(all, label, len(cells))
+	every, err := casesWithMeans(all, label, all.Loaded)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ Duan et al., ECCV 2024.`,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Seeded:   true,
-	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods in all cases"}},
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
+		Doc: "scores of all methods in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods, best first: κ and rank with intervals, pairwise comparisons won, cases, " +

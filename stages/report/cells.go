@@ -13,6 +13,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -30,6 +31,24 @@ var (
 	pick    = scores.Pick
 	places  = scores.Places
 )
+
+// replicated reports whether the scores of a cell are averaged over seeds.
+func replicated(cells []cell) bool {
+	return slices.ContainsFunc(cells, func(c cell) bool { return c.Replicates != nil })
+}
+
+// sdOf describes the standard deviations over seeds of a column; alone is set if it is the only column. They
+// are displayed behind a ±.
+func sdOf(c stages.Column, alone bool) stages.Column {
+	sd := stages.Column{Name: c.Name + " sd", Unit: c.Unit, Tolerance: 4 * c.Tolerance, Digits: meanDigits}
+	if c.Label != "" {
+		sd.Label = c.Label + " sd"
+	}
+	if alone {
+		sd.Name, sd.Label = "sd", ""
+	}
+	return sd
+}
 
 // agree reports whether two coordinates are equal on their common axes.
 func agree(a, b []stages.Coord) bool {

@@ -58,7 +58,7 @@ image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
 	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
@@ -247,6 +247,9 @@ func (b *board) table(title string) stages.Table {
 		if alone {
 			t.Numbers = append(t.Numbers, endsOf(col, true)...)
 		}
+		if m.seeded() {
+			t.Numbers = append(t.Numbers, sdOf(col, alone))
+		}
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: b.items},
 		stages.Column{Name: "undefined", Unit: "scores"})
@@ -269,6 +272,9 @@ func (b *board) table(title string) stages.Table {
 			if alone {
 				x = append(x, low, high)
 			}
+			if m.seeded() {
+				x = append(x, m.sd(p))
+			}
 			for _, x := range x {
 				row.Numbers = append(row.Numbers, stages.Number(x))
 			}
@@ -284,6 +290,19 @@ func (b *board) table(title string) stages.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// seeded reports whether scores of the case are averaged over seeds.
+func (m *scoreCase) seeded() bool {
+	return slices.ContainsFunc(m.Cells, func(c *cell) bool { return c != nil && c.Replicates != nil })
+}
+
+// sd returns the standard deviation over seeds of a competitor's mean, NaN without seeds.
+func (m *scoreCase) sd(p int) float64 {
+	if m.Cells[p] == nil {
+		return math.NaN()
+	}
+	return m.Cells[p].SD(func(v []float64) float64 { return summary("mean", v) })
 }
 
 // details returns the table of all cases and competitors.

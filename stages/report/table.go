@@ -50,7 +50,7 @@ isn't confirmed, nowhere if every difference is:
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
-		{Name: "values", Type: stages.Scores, Doc: "scores, of all cells to show"},
+		{Name: "values", Type: stages.Scores, Averages: true, Doc: "scores, of all cells to show"},
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
 	},
@@ -116,8 +116,17 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			t.Numbers = append(t.Numbers, endsOf(c, len(across) == 1)...)
 		}
 	}
+	seeded := replicated(cells)
+	if seeded {
+		for _, c := range t.Numbers[:len(across)] {
+			t.Numbers = append(t.Numbers, sdOf(c, len(across) == 1))
+		}
+	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: stages.ItemsOf(data)},
 		stages.Column{Name: "undefined", Unit: "scores"})
+	if seeded {
+		t.Numbers = append(t.Numbers, stages.Column{Name: "seeds"})
+	}
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
 	if err != nil {
 		return err
@@ -132,7 +141,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	for _, ids := range places(e.Order, data, rows) {
 		inRow := slices.DeleteFunc(slices.Clone(cells),
 			func(c cell) bool { return !slices.Equal(pick(c.Coord, rows), ids) })
-		row := stages.Row{Keys: ids, Numbers: p.numbers(inRow, columns, across)}
+		row := stages.Row{Keys: ids, Numbers: p.numbers(inRow, columns, across, seeded)}
 		for _, k := range marked {
 			row.Numbers = append(row.Numbers, marks.at(placeOf(rows, ids), placeOf(columns, across[k])))
 		}
@@ -142,13 +151,14 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	return p.claimed(e, axes, cells)
 }
 
-// numbers returns the numbers of the cells in a row: the statistics across, the ends of their intervals, and
-// how many scores are defined and undefined.
-func (p TableParams) numbers(cells []cell, columns []string, across [][]string) (numbers []stages.Number) {
-	least, undefined := -1, 0
-	var ends []stages.Number
+// numbers returns the numbers of the cells in a row: the statistics across, the ends of their intervals, if
+// seeded their deviations over seeds, how many scores are defined and undefined, and if seeded the seeds.
+func (p TableParams) numbers(cells []cell, columns []string, across [][]string,
+	seeded bool) (numbers []stages.Number) {
+	least, undefined, seeds := -1, 0, 1
+	var ends, deviations []stages.Number
 	for _, ids := range across {
-		x, low, high := math.NaN(), math.NaN(), math.NaN()
+		x, low, high, sd := math.NaN(), math.NaN(), math.NaN(), math.NaN()
 		for i := range cells {
 			c := &cells[i]
 			if !slices.Equal(pick(c.Coord, columns), ids) {
@@ -159,7 +169,8 @@ func (p TableParams) numbers(cells []cell, columns []string, across [][]string) 
 			if p.Intervals {
 				_, low, high = interval.Mean(v)
 			}
-			undefined += missing
+			sd = c.SD(func(v []float64) float64 { return summary(p.Statistic, v) })
+			undefined, seeds = undefined+missing, max(seeds, c.Seeds())
 			if least < 0 || len(v) < least {
 				least = len(v)
 			}
@@ -168,8 +179,17 @@ func (p TableParams) numbers(cells []cell, columns []string, across [][]string) 
 		if p.Intervals {
 			ends = append(ends, stages.Number(low), stages.Number(high))
 		}
+		deviations = append(deviations, stages.Number(sd))
 	}
-	return append(append(numbers, ends...), stages.Number(max(least, 0)), stages.Number(undefined))
+	numbers = append(numbers, ends...)
+	if seeded {
+		numbers = append(numbers, deviations...)
+	}
+	numbers = append(numbers, stages.Number(max(least, 0)), stages.Number(undefined))
+	if seeded {
+		numbers = append(numbers, stages.Number(seeds))
+	}
+	return numbers
 }
 
 // claimed sets the outputs with the results of claims.

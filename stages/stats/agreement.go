@@ -59,8 +59,9 @@ al., WMT 2021, metrics by pairs.`,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
-		{Name: "scores", Type: stages.Scores, Doc: "scores of all methods by a metric"},
-		{Name: "reference", Type: stages.Scores, Doc: "scores of the same methods, to compare with"},
+		{Name: "scores", Type: stages.Scores, Averages: true, Doc: "scores of all methods by a metric"},
+		{Name: "reference", Type: stages.Scores, Averages: true,
+			Doc: "scores of the same methods, to compare with"},
 	},
 	Outputs: []stages.Port{
 		{Name: "agreement", Type: stages.Scores, Doc: "ρ: an item for each combination"},

@@ -39,7 +39,7 @@ Friedman, JASA 1937; Demšar, JMLR 2006.`,
 	Version:  3,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per competitor, best mean rank first"},

@@ -75,7 +75,8 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs:   []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "scores of all methods"}},
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
+		Doc: "scores of all methods"}},
 	Outputs: []stages.Port{
 		{Name: "alpha", Type: stages.Scores,
 			Doc: "α, for report/table: an item for each combination; of both that of the ranks"},

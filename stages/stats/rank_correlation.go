@@ -40,7 +40,7 @@ has the same score everywhere. Spearman 1904.`,
 	Version:  4,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},

@@ -57,7 +57,7 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores,
+	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
 		Doc: "scores of all competitors in all cases"}},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},

@@ -15,9 +15,13 @@ type Cell struct {
 	Items   string // what they are, in the plural, as of [stages.ItemsOf]
 	Measure stages.Measure
 	Scores  *List
+	// Replicates are the scores of each seed, over the items that have a defined one of every seed; nil for
+	// scores that don't depend on a seed.
+	Replicates [][]float64
 }
 
-// Load reads the cells of a port, in their order.
+// Load reads the cells of a port, in their order. Cells that differ in their seeds alone are one: see
+// [averaged].
 func Load(ctx context.Context, data []stages.Data) ([]Cell, error) {
 	lists, err := Read(ctx, data)
 	if err != nil {
@@ -28,7 +32,7 @@ func Load(ctx context.Context, data []stages.Data) ([]Cell, error) {
 		cells[i] = Cell{Coord: d.Coord, Items: stages.ItemsOf(data), Measure: stages.MeasureOf(d.Facts),
 			Scores: lists[i]}
 	}
-	return cells, nil
+	return averaged(cells, data)
 }
 
 // Defined returns the defined scores in the order of the items, and the number of undefined ones.

@@ -18,6 +18,7 @@ type Contest struct {
 	Competitors []string // ids on Axis
 	Names       []string // their labels
 	Cases       []Case
+	Loaded      int // number of cells, of which those that differ in their seeds alone are one
 }
 
 // A Case holds the cells of all competitors.
@@ -44,7 +45,8 @@ func NewContest(ctx context.Context, order stages.Order, label func(axis, id str
 	if err != nil {
 		return nil, err
 	}
-	c := &Contest{Axis: axis, Items: stages.ItemsOf(data), Others: Without(axes, axis)}
+	c := &Contest{Axis: axis, Items: stages.ItemsOf(data), Others: Without(axes, axis),
+		Loaded: len(cells)}
 	for _, ids := range Places(order, data, []string{axis}) {
 		c.Competitors, c.Names = append(c.Competitors, ids[0]), append(c.Names, label(axis, ids[0]))
 	}
