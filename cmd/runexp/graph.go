@@ -24,9 +24,11 @@ func graphVerb(f flags) *verb {
 			}
 			if dot {
 				head := fmt.Sprintf("digraph %q {\n  rankdir=LR\n  node [shape=box]\n", p.Name)
-				writeGraph(u.out, p, head, "  n%d [label=%q]\n", "\n", "  n%d -> n%d\n", "}\n")
+				writeGraph(u.out, p, head,
+					"  n%d [label=%q]\n", "\n", "  n%d -> n%d%s\n", " [label=%q]", "}\n")
 			} else {
-				writeGraph(u.out, p, "flowchart LR\n", "  n%d[\"%s\"]\n", "<br/>", "  n%d --> n%d\n", "")
+				writeGraph(u.out, p, "flowchart LR\n",
+					"  n%d[\"%s\"]\n", "<br/>", "  n%d -->%[3]s n%[2]d\n", "|%s|", "")
 			}
 			return nil
 		},
@@ -34,19 +36,26 @@ func graphVerb(f flags) *verb {
 }
 
 // writeGraph writes the declared stages of a plan as nodes with lines joined by lineBreak. Stages that the
-// engine inserts between them are part of the edges.
-func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, end string) {
+// engine inserts between them are part of the edges. An edge of some cells has their ids as its label.
+func writeGraph(w io.Writer, p *plan.Plan, head, node, lineBreak, edge, label, end string) {
 	io.WriteString(w, head)
 	declared := slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Implied })
 	for i, s := range declared {
-		fmt.Fprintf(w, node, i, strings.Join(label(s), lineBreak))
+		fmt.Fprintf(w, node, i, strings.Join(nodeLines(s), lineBreak))
 	}
 	for i, s := range declared {
 		from := map[*plan.Step]bool{}
 		sources(s, from)
 		for j, f := range declared {
-			if from[f] {
-				fmt.Fprintf(w, edge, j, i)
+			taken := p.Taken(f, s)
+			if from[f] && len(taken) == 0 { // by implied stages alone
+				taken = []string{""}
+			}
+			for _, at := range taken {
+				if at != "" {
+					at = fmt.Sprintf(label, at)
+				}
+				fmt.Fprintf(w, edge, j, i, at)
 			}
 		}
 	}
@@ -69,8 +78,8 @@ func sources(s *plan.Step, from map[*plan.Step]bool) {
 	}
 }
 
-// label describes a stage in up to four lines.
-func label(s *plan.Step) []string {
+// nodeLines describes a stage in up to four lines.
+func nodeLines(s *plan.Step) []string {
 	lines := []string{s.Name}
 	var uses []string
 	for _, c := range s.Cells {

@@ -139,28 +139,88 @@ func (l *loader) stack(in *inputDecl, v *yamlNode) {
 	}
 }
 
-// wire reads an edge, stage or stage.port. Names of stages may contain dots; experiment checks that a text
-// has only one reading.
+// wire reads an edge, stage or stage.port, or one of some cells: stage[axis=id].port. Names of stages may
+// contain dots; experiment checks that a text has only one reading.
 func (l *loader) wire(v *yamlNode) *wireDecl {
-	w := &wireDecl{node: v, from: l.exp.stageOf[v.text]}
+	w := &wireDecl{node: v}
 	if v.kind == yamlNull || !v.scalar() {
 		l.report(v, "write the name of a stage, or stage.port", "%v is not an edge", v)
 		return w
 	}
-	for i := len(v.text) - 1; w.from == nil && i > 0; i-- {
-		if v.text[i] == '.' {
-			w.from, w.port = l.exp.stageOf[v.text[:i]], v.text[i+1:]
+	text := v.text
+	if name, rest, some := strings.Cut(text, "["); some {
+		at, port, closed := strings.Cut(rest, "]")
+		if !closed || at == "" || port != "" && (port[0] != '.' || len(port) == 1) {
+			l.report(v, "write stage[axis=id], or stage[axis=id].port", "%v is not an edge", v)
+			return w
+		}
+		text, w.at = name+port, at
+	}
+	w.from = l.exp.stageOf[text]
+	for i := len(text) - 1; w.from == nil && i > 0; i-- {
+		if text[i] == '.' {
+			w.from, w.port = l.exp.stageOf[text[:i]], text[i+1:]
 		}
 	}
 	switch {
 	case w.from != nil:
 		w.from.consumed = true
-	case strings.Contains(v.text, "/"):
-		l.report(v, "edges name stages, never files", "no stage is called %q", v.text)
+	case strings.Contains(text, "/"):
+		l.report(v, "edges name stages, never files", "no stage is called %q", text)
 	default:
-		l.report(v, didYouMean(firstName(v.text), "stages", l.stageNames()), "no stage is called %q", v.text)
+		l.report(v, didYouMean(firstName(text), "stages", l.stageNames()), "no stage is called %q", text)
 	}
 	return w
+}
+
+// axes returns the axes that an edge from a step has: those that it doesn't fix.
+func (w *wireDecl) axes(from *stepBuild) []*axisDecl { return withoutAxes(from.axes, w.fixed.axes) }
+
+// takes reports whether an edge takes a cell of a step.
+func (w *wireDecl) takes(r *relation, code uint64) bool {
+	for k, a := range r.axes {
+		if id := w.fixed.id(a); id >= 0 && id != r.digit(code, k) {
+			return false
+		}
+	}
+	return true
+}
+
+// fix resolves the ids that an edge fixes. It returns false, with a diagnostic, if the step doesn't have
+// them.
+func (x *expander) fix(w *wireDecl, from *stepBuild) bool {
+	w.fixed = combination{}
+	if w.at == "" || from.broken {
+		return true
+	}
+	for part := range strings.SplitSeq(w.at, ",") {
+		name, id, ok := strings.Cut(part, "=")
+		k := slices.IndexFunc(from.axes, func(a *axisDecl) bool { return a.name == name })
+		switch {
+		case !ok:
+			x.report(w.node, "write "+w.from.name+"[axis=id]", "%q of the edge isn't axis=id", part)
+			return false
+		case k < 0 && len(from.axes) == 0:
+			x.report(w.node, "write "+w.from.name, "the stage %q has no axes", w.from.name)
+			return false
+		case k < 0:
+			x.report(w.node, didYouMean(name, "its axes", axisNames(from.axes)),
+				"the stage %q has no axis %q", w.from.name, name)
+			return false
+		}
+		a := from.axes[k]
+		at, known := a.index[id]
+		switch {
+		case !known:
+			x.unknownID(w.node, id, a.name, a.ids)
+			return false
+		case w.fixed.id(a) >= 0:
+			x.report(w.node, "an edge takes the cells of one id", "the axis %q is fixed twice", a.name)
+			return false
+		}
+		w.fixed = combination{append(w.fixed.axes, a), append(w.fixed.ids, at)}
+	}
+	return true
 }
 
 // paramDecls reads a map of parameters, nil if there is none.

@@ -137,6 +137,7 @@ func (x *expander) axesOf(b *stepBuild) {
 			continue
 		}
 		var first *stepBuild
+		var axes []*axisDecl // of the first edge
 		for _, w := range d.wires {
 			from := x.steps[w.from]
 			if from == nil { // on a cycle
@@ -144,20 +145,25 @@ func (x *expander) axesOf(b *stepBuild) {
 				continue
 			}
 			b.broken = b.broken || from.broken
+			if !x.fix(w, from) {
+				b.broken, d.bad = true, true
+				continue
+			}
+			own := w.axes(from)
 			if first == nil {
-				first = from
-			} else if !slices.Equal(first.axes, from.axes) {
+				first, axes = from, own
+			} else if !slices.Equal(axes, own) {
 				if !b.broken {
 					hint := fmt.Sprintf("%q has the axes [%s], %q [%s]",
-						first.decl.name, axisList(first.axes), from.decl.name, axisList(from.axes))
+						first.decl.name, axisList(axes), from.decl.name, axisList(own))
 					x.report(w.node, hint, "the edges of a stack have different axes")
 				}
 				d.bad, b.broken = true, true
 			}
-			in = unionAxes(in, from.axes)
+			in = unionAxes(in, own)
 		}
 		if d.stack != nil && !d.bad {
-			if slices.Contains(first.axes, d.stack) {
+			if slices.Contains(axes, d.stack) {
 				x.report(d.key, "a stack adds an axis",
 					"the stage %q has the axis %q already", first.decl.name, d.stack.name)
 				d.bad, b.broken = true, true

@@ -60,6 +60,9 @@ type wireDecl struct {
 	node *yamlNode
 	from *stageDecl
 	port string // "" for the port with the input's name or type
+	at   string // the ids of the cells that it takes, as written: axis=id,axis=id
+	// fixed are these ids, once the axes of from are known.
+	fixed combination
 }
 
 // A paramDecl is one entry below with.

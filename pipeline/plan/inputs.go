@@ -33,7 +33,7 @@ func (x *expander) index(b *stepBuild, d *inputDecl) *inputIndex {
 	if d.bad {
 		return nil
 	}
-	own := x.steps[d.wires[0].from].axes
+	own := d.wires[0].axes(x.steps[d.wires[0].from])
 	if d.stack != nil {
 		own = unionAxes(own, []*axisDecl{d.stack})
 	}
@@ -57,7 +57,15 @@ func (x *expander) index(b *stepBuild, d *inputDecl) *inputIndex {
 		}
 		r := &from.relation
 		toKey, toOrder := r.onto(in.kept), r.onto(in.collapsed)
+		for k, a := range r.axes {
+			if w.fixed.id(a) >= 0 { // a stack may have an axis of this name
+				toKey[k], toOrder[k] = 0, 0
+			}
+		}
 		for row, code := range r.codes {
+			if !w.takes(r, code) {
+				continue
+			}
 			e := inputEntry{r.project(code, toKey) + stackKey, stackOrder, int32(i), int32(row)}
 			for k, w := range toOrder {
 				if w != 0 {
@@ -104,7 +112,7 @@ func (x *expander) edges(m *cellBuild, in *inputIndex, port int) []Edge {
 		edges[i] = Edge{From: c, Port: x.port(c.Stage, w, m, port)}
 		for _, a := range in.collapsed {
 			id := w.id
-			if k := slices.Index(source.axes, a); k >= 0 {
+			if k := slices.Index(source.axes, a); k >= 0 && w.fixed.id(a) < 0 {
 				id = source.relation.digit(source.relation.codes[e.row], k)
 			}
 			edges[i].Coord = append(edges[i].Coord, stages.Coord{Axis: a.name, ID: a.ids[id]})

@@ -46,9 +46,9 @@ func TestStageSeed(t *testing.T) {
 	}
 	set := mustParse(t, paperCatalog(), fmt.Sprintf(seedText, "[1]", `"${run}"`),
 		Overrides{Set: []string{"maps.seed=11", "seed=6"}})
-	if got := [2]uint64{set.stepCalled(t, "maps").Cells[1].Seed, set.stepCalled(t, "other").Cells[0].Seed}; got !=
-		[2]uint64{11, 6} {
-		t.Errorf("with --set the seeds are %d", got)
+	mine, other := set.stepCalled(t, "maps").Cells[1].Seed, set.stepCalled(t, "other").Cells[0].Seed
+	if mine != 11 || other != 6 {
+		t.Errorf("with --set the seeds are %d and %d", mine, other)
 	}
 	if again := mustParse(t, paperCatalog(), string(set.Resolved()), Overrides{}); again.stepCalled(t,
 		"maps").Cells[1].Seed != 11 {
@@ -130,12 +130,85 @@ publish: [table]
 			strings.Replace(text("", all), "a.onnx}", `"${run}.onnx"}, matrix: [run]`, 1), ""},
 		{"read by when",
 			strings.Replace(text("", all), "seed:", "when: [{if: {run: a}, with: {target: x}}], seed:", 1), ""},
-		{"some only", strings.Replace(text("", all), "seed:", "only: [{method: r}, {run: a}], seed:", 1), "run"},
+		{"some only",
+			strings.Replace(text("", all), "seed:", "only: [{method: r}, {run: a}], seed:", 1), "run"},
 		{"no seed reads it", strings.Replace(text("", all), "${run.n}", "${method.n}", 1), ""},
 	} {
 		p, _ := Parse("x.yaml", []byte(tc.text), "", averages, Overrides{})
 		if got := strings.Join(p.stepCalled(t, "table").Cells[0].Replicates, " "); got != tc.want {
 			t.Errorf("%s: the replicates are %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestIdleAxis holds when an axis changes no cell of the stage that adds it.
+func TestIdleAxis(t *testing.T) {
+	const idle = `the axis "run" changes nothing of the stage "maps": its cells are the same`
+	text := func(run, maps string) string {
+		return `name: x
+axes:
+  method: {s: {uses: attribute/saliency}, r: {uses: attribute/random}}
+  run: ` + run + `
+stages:
+  images: {uses: dataset/shapes}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+  maps: {` + maps + `, in: {model: model, images: images}}
+publish: [maps]
+`
+	}
+	for _, tc := range []struct{ name, text, warning, hint string }{
+		{"forgotten seed", text("[1, 2]", `uses: "${method}", matrix: [method, run]`),
+			"x.yaml:8:46: stages.maps.matrix[1]: " + idle, `did you mean seed: "${run}"?`},
+		{"ids with fields", text("{a: {}, b: {}}", `uses: attribute/random, matrix: [run]`), idle,
+			`did you mean seed: "${run.seed}", with a field seed of each id?`},
+		{"nothing to draw",
+			text("[1, 2]", `uses: attribute/saliency, matrix: [run]`), idle, "refer to it"},
+		{"a seed", text("[1, 2]", `uses: "${method}", matrix: [method, run], seed: "${run}"`), "", ""},
+		{"one id", text("[1]", `uses: "${method}", matrix: [method, run]`), "", ""},
+		{"equal values",
+			text("{a: {n: 1}, b: {n: 1}}", `uses: attribute/random, matrix: [run], seed: "${run.n}"`), "", ""},
+		{"an axis of the input",
+			strings.Replace(text("[1, 2]", `uses: attribute/saliency, matrix: [run]`),
+				"a.onnx}", `"${run}.onnx"}, matrix: [run]`, 1), "", ""},
+		{"another cell", text("[1, 2]",
+			`uses: attribute/random, matrix: [run], when: [{if: {run: 1}, with: {target: x}}]`), "", ""},
+	} {
+		p := mustParse(t, paperCatalog(), tc.text, Overrides{})
+		var got []string
+		for _, d := range p.Warnings {
+			if strings.Contains(d.Msg, "changes nothing") {
+				got = append(got, d.String())
+				if !strings.Contains(d.Hint, tc.hint) {
+					t.Errorf("%s: the hint is %q, want %q", tc.name, d.Hint, tc.hint)
+				}
+			}
+		}
+		all := strings.Join(got, "\n")
+		if (tc.warning == "") != (all == "") || !strings.Contains(all, tc.warning) {
+			t.Errorf("%s: warned of %q, want %q", tc.name, all, tc.warning)
+		}
+	}
+}
+
+// TestIdleAxisReachesOthers holds that an axis whose cells differ further down is no mistake.
+func TestIdleAxisReachesOthers(t *testing.T) {
+	const text = `name: x
+axes: {size: [a, b]}
+stages:
+  images: {uses: dataset/shapes, matrix: [size]}
+  model: {uses: model/onnx, matrix: [size], with: {path: %s}}
+  maps: {uses: attribute/saliency, in: {model: model, images: images}}
+publish: [maps]
+`
+	for path, want := range map[string]int{`"${size}.onnx"`: 0, "a.onnx": 2} {
+		n := 0
+		for _, d := range mustParse(t, paperCatalog(), fmt.Sprintf(text, path), Overrides{}).Warnings {
+			if strings.Contains(d.Msg, "changes nothing") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d warnings, want %d", path, n, want)
 		}
 	}
 }

@@ -23,6 +23,7 @@ func (x *expander) warn() {
 		if len(x.o.Only) > 0 {
 			continue // the line may match a cell of the whole experiment
 		}
+		x.warnIdle(b)
 		for _, line := range s.allLines() {
 			if !line.matched && !line.bad {
 				x.warnings.report(line.node, "", "this line matches no cell of %q", s.name)

@@ -32,8 +32,8 @@ func averaged(cells []Cell, data []stages.Data) (out []Cell, err error) {
 		}
 		var common bool
 		if out[i].Scores, out[i].Replicates, common = average(lists); !common {
-			return nil, fmt.Errorf("the seeds have no %s in common, and scores are averaged over seeds item by "+
-				"item: name the axis of the seeds in a parameter, or leave it out of over", out[i].Items)
+			return nil, fmt.Errorf("the seeds have no %s in common, and scores are averaged over seeds item "+
+				"by item: name the axis of the seeds in a parameter, or leave it out of over", out[i].Items)
 		}
 	}
 	return out, nil
@@ -55,11 +55,12 @@ func differ(lists []*List) bool {
 	return false
 }
 
-// average returns the mean scores of all items, NaN for one without a defined score in some list, list by list
-// the scores of the others, and whether the lists have an item in common.
+// average returns the mean scores of all items, NaN for one without a defined score in some list, list by
+// list the scores of the others, and whether the lists have an item in common.
 func average(lists []*List) (mean *List, each [][]float64, common bool) {
 	all := union(lists)
-	mean, each = &List{names: all.names, Values: make([]float64, len(all.Values))}, make([][]float64, len(lists))
+	mean = &List{names: all.names, Values: make([]float64, len(all.Values))}
+	each = make([][]float64, len(lists))
 	for i := range mean.Values {
 		row := make([]float64, len(lists))
 		defined, present := true, true

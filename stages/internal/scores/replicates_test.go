@@ -51,7 +51,8 @@ func TestReplicates(t *testing.T) {
 	}
 	// drawn: a (1+3+2)/3, b (2+6+1)/3; the seeds' means over a and b are 1.5, 4.5 and 1.5, whose standard
 	// deviation is √(((1)²+(2)²+(1)²)/2) = √3.
-	want := []string{"drawn[2 3 NaN NaN NaN] 3 " + fmt.Sprint(math.Sqrt(3)), "fixed[5 NaN 7] 1 NaN", "alone[4] 1 NaN"}
+	want := []string{"drawn[2 3 NaN NaN NaN] 3 " + fmt.Sprint(math.Sqrt(3)),
+		"fixed[5 NaN 7] 1 NaN", "alone[4] 1 NaN"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -64,8 +65,8 @@ func TestReplicates(t *testing.T) {
 }
 
 // TestSeedsAreNoImages: of experiments with equal methods, whose scores differ by seed and image, at most 5 %
-// and 3 standard errors find a difference, however many seeds they have. Seeds that count as images would find
-// one in most of them.
+// and 3 standard errors find a difference, however many seeds they have. Seeds that count as images would
+// find one in most of them.
 func TestSeedsAreNoImages(t *testing.T) {
 	const experiments, images, seeds, alpha = 400, 10, 8, 0.05
 	limit := experiments*alpha + 3*math.Sqrt(experiments*alpha*(1-alpha))
