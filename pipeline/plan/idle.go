@@ -93,7 +93,8 @@ func (x *expander) idleAt(s *Step, a *axisDecl, first copies) bool {
 	return several
 }
 
-// same reports whether two cells do the same with the same inputs.
+// same reports whether two cells do the same with the same inputs. Parameters that aren't part of keys count,
+// too: they choose sources.
 func (x *expander) same(c, d *Cell, first copies) bool {
 	if c.Stage != d.Stage || c.Seed != d.Seed {
 		return false
@@ -101,7 +102,7 @@ func (x *expander) same(c, d *Cell, first copies) bool {
 	v, w := reflect.ValueOf(c.Params).Elem(), reflect.ValueOf(d.Params).Elem()
 	for _, f := range x.types.of(c.Stage).fields {
 		a, b := v.FieldByIndex(f.Index), w.FieldByIndex(f.Index)
-		if f.Keyed && !bytes.Equal(AppendValue(nil, a), AppendValue(nil, b)) {
+		if !bytes.Equal(AppendValue(nil, a), AppendValue(nil, b)) {
 			return false
 		}
 	}
