@@ -53,7 +53,9 @@ all. Competitors with equal scores in all cases are
 reported. Claims compare means over the images that both have, by the same test. details
 has, for every case and competitor, the mean over all its defined scores with its
 interval, the mean over the common images, and the distance to the best, paired by
-image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987).
+image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987). Of
+seeds, as axes of replicates, every image counts with its mean over them, and sd is the
+standard deviation over seeds of each seed's mean: shown as mean ± sd.
 ` + interval.Small,
 	Version:  9,
 	Relation: stages.Whole,

@@ -38,6 +38,9 @@ Every cell shows the mean or the median of its defined scores. n is the smallest
 number of images of a cell in the row; undefined counts the undefined scores. low and
 high are the ends of the mean's 95 % interval over images (BCa; Efron 1987).
 ` + interval.Small + `
+Of seeds, as axes of replicates, every image counts with its mean over them, and sd is
+the standard deviation over seeds of each seed's mean or median: shown as mean ± sd.
+
 Claims compare cells over the images that both have, by Wilcoxon's signed-rank test,
 corrected by Holm for the number of tests or not at all.
 
