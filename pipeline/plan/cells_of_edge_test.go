@@ -38,8 +38,9 @@ func TestEdgeOfCells(t *testing.T) {
 				"method=r | maps maps[epoch=e1,method=r].maps | other maps[epoch=e2,method=r].maps\n"},
 		{"every epoch with the first",
 			`{uses: score/pair, in: {maps: maps, other: "maps[epoch=e1]"}, only: [{method: s}]}`,
-			"epoch=e1,method=s | maps maps[epoch=e1,method=s].maps | other maps[epoch=e1,method=s].maps\n" +
-				"epoch=e2,method=s | maps maps[epoch=e2,method=s].maps | other maps[epoch=e1,method=s].maps\n"},
+			"epoch=e1,method=s | maps maps[epoch=e1,method=s].maps | other maps[epoch=e1,method=s].maps" +
+				"\nepoch=e2,method=s | maps maps[epoch=e2,method=s].maps | other " +
+				"maps[epoch=e1,method=s].maps\n"},
 		{"one cell",
 			`{uses: score/pair, in: {maps: "maps[epoch=e1,method=s]", other: "maps[method=r,epoch=e1]"}}`,
 			" | maps maps[epoch=e1,method=s].maps | other maps[epoch=e1,method=r].maps\n"},
