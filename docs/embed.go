@@ -9,6 +9,12 @@ import (
 //go:embed language.md
 var language string
 
+//go:embed coming-from.md
+var comingFrom string
+
+// ComingFrom returns the page with the names that other libraries have for stages.
+func ComingFrom() string { return comingFrom }
+
 // Example returns the first example of language.md, an experiment that has every key of the language, with
 // comments.
 func Example() string {

@@ -2,7 +2,8 @@
 // [Set] (registry.go). From the declarations of the stages, which also parse and run, it makes the
 // reference text and the README's table (reference.go, scores.go), the list of a documentation page
 // (guide.go) and the JSON schema of the experiment language (schema.go); references.go finds the publications
-// that they cite, and names.go lists what makes the metrics of the field.
+// that they cite, names.go lists what makes the metrics of the field, and elsewhere.go finds the stages for a
+// name of the field or of another library.
 // It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
 // measures how a model is fed (measure.go), describes files of texts (texts.go), and gives the command access
 // to functions of families (tools.go).

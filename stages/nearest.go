@@ -1,5 +1,18 @@
 package stages
 
+import "strings"
+
+// Plain returns the letters and digits of a name in lower case, so that GradCAM++ and grad-cam-plus-plus are
+// the same.
+func Plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ReplaceAll(strings.ToLower(name), "++", "plusplus"))
+}
+
 // Nearest returns the known name that is most similar to a mistyped one, "" if none is similar.
 func Nearest(name string, known []string) string {
 	best, at := len([]rune(name))/3+2, ""

@@ -24,7 +24,7 @@ func stagesVerb(f flags) *verb {
 			}
 			switch {
 			case len(list) == 0:
-				return usage(fmt.Errorf("unknown stage %q", name), plan.SuggestStage(name, set.Names()))
+				return usage(fmt.Errorf("unknown stage %q", name), plan.SuggestStage(name, set))
 			case variants:
 				return registry.Variants(u.out, list)
 			case ok:

@@ -105,7 +105,7 @@ func (x *expander) stageCalled(uses *yamlNode) (*stages.Stage, bool) {
 	}
 	s, ok := x.catalog.Lookup(uses.text)
 	if !ok {
-		x.report(uses, SuggestStage(uses.text, x.catalog.Names()), "unknown stage %q", uses.text)
+		x.report(uses, SuggestStage(uses.text, x.catalog), "unknown stage %q", uses.text)
 	}
 	return s, ok
 }

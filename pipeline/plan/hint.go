@@ -8,18 +8,31 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// SuggestStage returns a hint for an unknown stage. A name without a family is compared with the last parts
-// of names.
-func SuggestStage(name string, known []string) string {
+// SuggestStage returns a hint for an unknown stage. In this order: a stage of that name but for case, hyphens
+// and family; what a library's name is called here; stages with that word; a similar spelling.
+func SuggestStage(name string, cat Catalog) string {
+	known := cat.Names()
+	if hint := sameName(name, known); hint != "" {
+		return hint
+	}
+	_, own, full := strings.Cut(name, "/")
+	if !full {
+		own = name
+	}
+	if t, ok := cat.(Translator); ok {
+		if hint := t.Elsewhere(own); hint != "" {
+			return hint
+		}
+	}
 	if hint := withWord(name, known); hint != "" {
 		return hint
 	}
-	if !strings.Contains(name, "/") {
-		own := make([]string, len(known))
+	if !full {
+		short := make([]string, len(known))
 		for i, k := range known {
-			_, own[i], _ = strings.Cut(k, "/")
+			_, short[i], _ = strings.Cut(k, "/")
 		}
-		if i := slices.Index(own, stages.Nearest(name, own)); i >= 0 {
+		if i := slices.Index(short, stages.Nearest(name, short)); i >= 0 {
 			return fmt.Sprintf("did you mean %q?", known[i])
 		}
 	}
@@ -29,31 +42,54 @@ func SuggestStage(name string, known []string) string {
 	return `"runexp stages" lists them`
 }
 
-// withWord suggests the stages whose names lack only the family of an unknown name, or the few whose names
-// have it and other words, such as attribute/kernel-shap for attribute/shap or shap.
+// sameName suggests the stages whose names differ from an unknown one by case, hyphens or family alone, such
+// as attribute/kernel-shap for KernelSHAP. Those of its family come before others.
+func sameName(name string, known []string) string {
+	family, words, full := strings.Cut(name, "/")
+	if !full {
+		words = name
+	}
+	var within, all []string
+	for _, k := range known {
+		of, own, _ := strings.Cut(k, "/")
+		if words == "" || stages.Plain(own) != stages.Plain(words) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("%q", k))
+		if of == family {
+			within = append(within, fmt.Sprintf("%q", k))
+		}
+	}
+	if len(within) > 0 {
+		all = within
+	}
+	return orNone(all)
+}
+
+// withWord suggests the few stages whose names have the unknown name and other words, such as
+// attribute/kernel-shap for attribute/shap or shap.
 func withWord(name string, known []string) string {
 	family, words, full := strings.Cut(name, "/")
 	if !full {
-		family, words = "", name
+		words = name
 	}
-	var whole, with []string
+	var with []string
 	for _, k := range known {
 		of, own, _ := strings.Cut(k, "/")
-		switch {
-		case words == "" || full && of != family:
-		case own == words:
-			whole = append(whole, fmt.Sprintf("%q", k))
-		case strings.Contains("-"+own+"-", "-"+words+"-"):
+		if words != "" && (!full || of == family) &&
+			strings.Contains("-"+own+"-", "-"+strings.ToLower(words)+"-") {
 			with = append(with, fmt.Sprintf("%q", k))
 		}
 	}
-	if len(whole) > 0 {
-		with = whole
-	}
-	if len(with) == 0 || len(with) > 3 {
+	return orNone(with)
+}
+
+// orNone asks whether one of a few quoted names is meant, and returns "" for none or many.
+func orNone(quoted []string) string {
+	if len(quoted) == 0 || len(quoted) > 3 {
 		return ""
 	}
-	return "did you mean " + strings.Join(with, " or ") + "?"
+	return "did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
 // didYouMean suggests the known name that is most similar to a mistyped one; if none is similar it lists

@@ -7,6 +7,19 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+// A translated is a catalog of names alone, with one of another library.
+type translated []string
+
+func (translated) Lookup(string) (*stages.Stage, bool) { return nil, false }
+func (c translated) Names() []string                   { return c }
+
+func (translated) Elsewhere(name string) string {
+	if name == "PixelFlipping" || name == "KernelShap" {
+		return "theirs"
+	}
+	return ""
+}
+
 func TestSuggestStage(t *testing.T) {
 	known := []string{"attribute/crap", "attribute/kernel-shap", "attribute/partition-shap", "attribute/rise",
 		"attribute/rise-again", "attribute/lrp-a", "attribute/lrp-b", "attribute/lrp-c", "attribute/lrp-d",
@@ -17,9 +30,13 @@ func TestSuggestStage(t *testing.T) {
 		"rise":                  `did you mean "attribute/rise" or "score/rise"?`,
 		"attribute/kernel-shop": `did you mean "attribute/kernel-shap"?`,
 		"kernelshap":            `did you mean "attribute/kernel-shap"?`,
+		"KernelShap":            `did you mean "attribute/kernel-shap"?`,
+		"score/kernel-shap":     `did you mean "attribute/kernel-shap"?`,
+		"PixelFlipping":         "theirs",
+		"score/PixelFlipping":   "theirs",
 		"attribute/lrp-e":       `did you mean "attribute/lrp-a"?`,
 	} {
-		if got := SuggestStage(name, known); got != want {
+		if got := SuggestStage(name, translated(known)); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}

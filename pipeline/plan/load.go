@@ -12,6 +12,11 @@ type Catalog interface {
 	Names() []string // sorted
 }
 
+// A Translator is a catalog that knows the names which other libraries have for stages.
+type Translator interface {
+	Elsewhere(name string) string // a hint for a name without family, or ""
+}
+
 // Overrides are the flags that narrow or override an experiment.
 type Overrides struct {
 	// Set holds assignments such as maps.with.steps=64, axes.model.vgg.path=x.onnx and seed=3. Paths in them
