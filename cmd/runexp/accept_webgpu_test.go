@@ -22,7 +22,7 @@ func TestQuickstartOnWebGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"run", quickstart, "--limit", "2", "--out", "both",
+	args := []string{"run", quickstart, "--limit", "2", "--out", "both", "--partial",
 		"--set", "insertion.with.steps=2", "--set", "deletion.with.steps=2", "--set", "ablation.with.steps=2",
 		"--set", "axes.method.rise.with.masks=16", "--set", "axes.method.smoothgrad.with.samples=4",
 		"--set", "axes.method.integrated-gradients.with.steps=4"}

@@ -20,7 +20,7 @@ func runVerb(f flags) *verb {
 	r := runFlags{}
 	f["--accept"], f["--fail-fast"], f["--force"] = &r.accept, &r.failFast, &r.force
 	f["--json"], f["--quiet"], f["--out"], f["--html"] = &r.json, &r.quiet, &r.out, &r.html
-	f["--share"] = &r.share
+	f["--share"], f["--partial"] = &r.share, &r.partial
 	r.narrow, r.engine = f.narrow(), f.engine()
 	return &verb{
 		name: "run", takes: arity{1, 1, "an experiment file"}, drains: true,
@@ -37,7 +37,7 @@ type runFlags struct {
 	narrow                        *plan.Overrides
 	engine                        *engineFlags
 	accept, failFast, json, quiet bool
-	html                          bool
+	html, partial                 bool
 	force                         []string
 	out, share                    string
 }
@@ -114,11 +114,17 @@ func (f *runFlags) display(u *ui) progress.Display {
 	return u.progress()
 }
 
-// publish updates the review folder, and writes its page if requested.
+// publish updates the review folder, and writes its page if requested. Results with failed cells are
+// published only if asked for: a table without a method's rows reads like one that compares all.
 func (f *runFlags) publish(ctx context.Context, u *ui, s *session, r *pipeline.Result, dir string) error {
 	out := io.Writer(u.out)
 	if f.json {
 		out = u.err
+	}
+	if n := r.Summary.Failed; n > 0 && !f.partial {
+		u.say("%s failed, %d blocked: nothing is published", progress.Cells(n), r.Summary.Blocked)
+		u.hint("what was computed is kept; --partial publishes it without what failed")
+		return &exitError{code: exitFailed}
 	}
 	err := f.update(ctx, u, out, s.place, r, dir)
 	if f.html {
