@@ -14,7 +14,8 @@ func TestInspectOthers(t *testing.T) {
 		stagetest.Lacks(t, err.Error())
 	}
 	for name, want := range map[string]string{
-		"detector": "the output has shape [1 5 4]: one number per image and class is needed",
+		"detector": "the output has shape [1 5 4]: one number per image and class is needed: " +
+			"a detector can be wrapped so that it returns one number per class",
 	} {
 		x, err := Inspect(t.Context(), "testdata/"+name+".onnx", Look{})
 		if err != nil {

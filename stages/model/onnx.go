@@ -365,7 +365,8 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 			name, strings.Join(quoted, ", "))
 	case len(values) > 1 && !first:
 		return onnx.Value{}, fmt.Errorf("the model has the inputs %s: only classifiers with one "+
-			"input are supported", strings.Join(quoted, ", "))
+			"input are supported; wrap it so that it takes the images alone, with constants for the others",
+			strings.Join(quoted, ", "))
 	}
 	return values[0], nil
 }
@@ -381,10 +382,19 @@ func takesImages(in onnx.Value) error {
 		}
 	}
 	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions", in.Name, in.Elem,
-			in.Shape)
+		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions%s", in.Name, in.Elem,
+			in.Shape, oneFrame(in))
 	}
 	return nil
+}
+
+// oneFrame returns how a model of videos or volumes can be explained, "" for another input.
+func oneFrame(in onnx.Value) string {
+	if !in.Known || len(in.Shape) != 5 {
+		return ""
+	}
+	return "; a model of videos or volumes can be wrapped so that it takes one image, with its other " +
+		"frames or slices as constants"
 }
 
 // setInputShape derives batch, layout and size from the shape of an image input, read in one way.

@@ -339,9 +339,19 @@ func TestONNXRefuses(t *testing.T) {
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_UINT8, Shape: []int{1, 3, 32, 32},
 				Known: true})
 		})}, "floating-point inputs"},
+		{"two inputs", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
+			in := onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 3, 32, 32},
+				Known: true}
+			age := onnx.Value{Name: "age", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 1}, Known: true}
+			m.SetInputs(in, age)
+		})}, "wrap it so that it takes the images alone, with constants for the others"},
+		{"a video", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
+			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT,
+				Shape: []int{1, 3, 8, 32, 32}, Known: true})
+		})}, "can be wrapped so that it takes one image"},
 		{"an inner value", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
-		})}, "one number per image and class"},
+		})}, "one number per image and class is needed: a segmentation can be wrapped so that it returns"},
 		{"weights without numbers", model.ONNXParams{Path: altered(t, "smallcnn", emptied)}, "Conv"},
 		{"a window that goes on for years",
 			model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {

@@ -18,6 +18,21 @@ const batchTolerance = 1e-3
 
 var errNoClasses = errors.New("one number per image and class is needed")
 
+// withoutClasses returns the error for an output that isn't a number per image and class, and how models that
+// answer so can be explained.
+func withoutClasses(shape []int) error {
+	way := ""
+	switch {
+	case len(shape) > 3:
+		way = ": a segmentation can be wrapped so that it returns one number per class, such as the sum of " +
+			"the class's logits over its mask"
+	case len(shape) == 3:
+		way = ": a detector can be wrapped so that it returns one number per class, such as the largest " +
+			"score of the class's boxes"
+	}
+	return fmt.Errorf("the output has shape %v: %w%s", shape, errNoClasses, way)
+}
+
 // probe runs the model and completes its Spec: the number of classes, and whether the model really takes any
 // batch size, as its file declares. It returns the model's answers.
 func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
@@ -38,7 +53,7 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 		n *= v
 	}
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return nil, fmt.Errorf("the output has shape %v: %w", shape, errNoClasses)
+		return nil, withoutClasses(shape)
 	}
 	m.Spec.Classes = n / rows
 	if free {

@@ -178,7 +178,7 @@ func (r *reader) judge(o output) verdict {
 		return v
 	}
 	if len(seen.rows) == 0 {
-		v.err = fmt.Errorf("the output has shape %v: %w", seen.shape, errNoClasses)
+		v.err = withoutClasses(seen.shape)
 		return v
 	}
 	if v.err = unsound(seen.rows); v.err != nil {

@@ -276,7 +276,7 @@ func (t textShapes) classifies(text modelfile.Text, requested string) error {
 		what += ": a language model, which tells tokens; explain a sequence classifier"
 	default:
 		what += ": a classifier of tokens, or an encoder without a head; only classes of whole texts are " +
-			"explained"
+			"explained: wrap it so that it returns the logits of one token"
 	}
 	err := fmt.Errorf("%s: %w", what, errNoTexts)
 	if requested != "" {
