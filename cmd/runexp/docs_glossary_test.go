@@ -37,6 +37,7 @@ var firstUses = map[string][]string{
 	"docs/stability.md":     {"cell", "item", "key", "store", "review-folder"},
 	"docs/tutorial.md":      {"cell", "review-folder"},
 	"docs/tutorial-text.md": {"review-folder"},
+	"README.md":             {"cell"},
 }
 
 var glossaryLink = regexp.MustCompile(`\[([^\]]+)\]\((?:docs/)?glossary\.md#([a-z-]+)\)`)

@@ -43,6 +43,16 @@ func TestReadme(t *testing.T) {
 	if n := strings.Count(text, "\n"); n > 150 {
 		t.Errorf("README.md has %d lines", n)
 	}
+	if p := strings.Split(text, "\n\n"); !strings.Contains(p[2], "(docs/coming-from.md)") {
+		t.Errorf("README.md's second paragraph doesn't link docs/coming-from.md: %q", p[2])
+	}
+	lines := strings.Split(strings.TrimSpace(fencesOf(text)[0].body), "\n")
+	verbs := []string{">>> torch.onnx.export(", "$ runexp new ", "$ runexp run ", "$ runexp review "}
+	for i, start := range verbs {
+		if len(lines) != 4 || !strings.HasPrefix(lines[i], start) {
+			t.Fatalf("README.md's first code isn't four lines that export, write, run and show: %q", lines)
+		}
+	}
 	for name := range projectFiles(t) {
 		for _, line := range strings.Split(page(t, name), "\n") {
 			installs := strings.HasPrefix(line, "pip install") || strings.HasPrefix(line, "uvx ")
