@@ -160,14 +160,15 @@ func (x *expander) refused(m *cellBuild, err error) {
 		return
 	}
 	if n := x.value(a.value, m.at); n != nil {
-		text := err.Error()
+		d := decoder{x.loader, a.field, a.value, m.at}
 		// The value is written at an axis and not at the stage, or is shared by all stages that the axis
 		// names.
 		if !a.value.plain() || m.decl.choice != nil && !a.atAxis {
-			text = m.stage.Name + ": " + text
+			d.refuse(n.element(field.Name), hint, "%s: %v", m.stage.Name, err)
+			x.mergeLast(m.stage.Name)
+			return
 		}
-		d := decoder{x.loader, a.field, a.value, m.at}
-		d.refuse(n.element(field.Name), hint, "%s", text)
+		d.refuse(n.element(field.Name), hint, "%v", err)
 	}
 }
 

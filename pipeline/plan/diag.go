@@ -118,6 +118,32 @@ func (ds *diagnostics) add(d Diag) {
 	ds.all = append(ds.all, d)
 }
 
+// mergeLast adds the stage that the last diagnostic begins with to an earlier one that says the same of other
+// stages at the same place: one mistake is reported once.
+func (ds *diagnostics) mergeLast(stage string) {
+	if len(ds.all) == 0 {
+		return
+	}
+	at := len(ds.all) - 1
+	last := ds.all[at]
+	text, ok := strings.CutPrefix(last.Msg, stage+": ")
+	if !ok {
+		return
+	}
+	for i := range ds.all[:at] {
+		d := ds.all[i]
+		names, ok := strings.CutSuffix(d.Msg, ": "+text)
+		if d.Msg = last.Msg; !ok || d != last {
+			continue
+		}
+		if list := strings.Split(names, ", "); !slices.Contains(list, stage) {
+			ds.all[i].Msg = names + ", " + stage + ": " + text
+		}
+		ds.all = ds.all[:at]
+		return
+	}
+}
+
 // report adds a diagnostic at the place of n.
 func (ds *diagnostics) report(n *yamlNode, hint, format string, args ...any) {
 	ds.add(n.diag(hint, fmt.Sprintf(format, args...)))

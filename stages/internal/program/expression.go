@@ -137,8 +137,8 @@ func classNamed(name string, lists []string) (int, error) {
 		all = append(all, names...)
 	}
 	if all == nil {
-		return 0, fmt.Errorf("no names of classes are known, to find %q: model/onnx reads them from a file, "+
-			"labels, and data sets have them on the port labels", name)
+		return 0, fmt.Errorf("no names of classes are known, to find %q: give model/onnx labels: FILE, with "+
+			"a line for each class; data sets of named classes have them on the port labels", name)
 	}
 	if near := stages.Nearest(name, classname.Words(all)); near != "" {
 		return 0, fmt.Errorf("no class is called %q: did you mean %q?", name, near)
