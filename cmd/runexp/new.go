@@ -189,7 +189,7 @@ func (s *starter) report(u *ui) {
 	fmt.Fprintln(u.out, s.File)
 	next := "next: runexp run " + quote(s.File)
 	s.verdict(u)
-	if s.Model.Measured == nil {
+	if s.Model.Measured == nil || s.Warning() != "" {
 		next = "choose the model's preset in it; " + next
 	}
 	const text = "%d methods on %d of %d images: about %s on two cores\n"
