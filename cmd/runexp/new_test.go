@@ -176,5 +176,9 @@ func TestNewOnTwelvePhotographs(t *testing.T) {
 		if !strings.Contains(w.read(net+".yaml"), "preset: half\n") {
 			t.Errorf("draw %d: new says\n%s", seed, e.stdout)
 		}
+		doubt := strings.Contains(e.stderr, "which one was the model trained with?")
+		if doubt != strings.Contains(e.stderr, "hint: choose the model's preset in it; next: ") {
+			t.Errorf("draw %d: new warns\n%s", seed, e.stderr)
+		}
 	}
 }

@@ -270,7 +270,7 @@ func (x *expander) unconnected(b *stepBuild, stage *stages.Stage, p *stages.Port
 	} else if makers := x.makers(p.Wire().Name); 0 < len(makers) && len(makers) <= 3 {
 		hint += ", which " + strings.Join(makers, " or ") + " makes"
 	}
-	x.report(b.decl.key, hint, "the input %q of %s isn't connected", p.Name, stage.Name)
+	x.report(b.decl.key, hint, "the input %q of %s, %s, isn't connected", p.Name, b.decl.name, stage.Name)
 }
 
 // makers returns the names of the stages that have an output of a type.
