@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,9 @@ type Content struct {
 	Told  []string // remarks: unused files, and files that are interpreted otherwise than written
 	White int      // the value that is probably white in 16-bit pictures, 0 if they use their whole range
 
+	// Absent is set if a list names files that aren't in the folder: they are left out, as by absent: skip.
+	Absent bool
+
 	// Incomplete names the image without a mask or boxes, because of which a folder can't be used.
 	Incomplete []string
 }
@@ -30,6 +34,10 @@ func Inspect(folder string) (Content, error) {
 	p.Path = folder
 	c := Content{Path: folder}
 	sources, err := Folder.Sources(&p, nil)
+	if errors.As(err, new(absent)) { // the list of a whole data set, copied with some of its images
+		p.Absent, c.Absent = "skip", true
+		sources, err = Folder.Sources(&p, nil)
+	}
 	for _, kind := range []struct {
 		at          string
 		param, uses *string

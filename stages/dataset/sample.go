@@ -83,6 +83,9 @@ const mostSampled = 1000
 func SampleOf(c Content, net Net) (s *Sample, err error) {
 	p := *Folder.NewParams().(*FolderParams)
 	p.Path, p.Masks, p.Boxes, p.White = c.Path, c.Masks, c.Boxes, cmp.Or(c.White, p.White)
+	if c.Absent {
+		p.Absent = "skip"
+	}
 	s = &Sample{}
 	err = unpacked(p.files(), func() error {
 		s.params = p
