@@ -66,6 +66,7 @@ func Builtin() *Set {
 		attribute.VarGrad,
 		attribute.XRAI,
 		dataset.Background,
+		dataset.Columns,
 		dataset.Folder,
 		dataset.Mean,
 		dataset.Select,

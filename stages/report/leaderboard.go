@@ -22,6 +22,7 @@ type LeaderboardParams struct {
 	Correction string `yaml:"correction" key:"added" doc:"the correction of p for the number of pairs in a case; none marks as stats/wilcoxon does against the best without correction" choices:"holm|none"`
 	Family     string `yaml:"family" key:"added" doc:"the tests for whose number holm corrects: all pairs of a case, or those with its best alone, which needs fewer images and has more false alarms, since the scores chose the best: of equal methods in 9 of 100 experiments, not 5" choices:"pairs|best"`
 	claims.List
+	Grouped
 }
 
 // Known rejects claims that name unknown ids.
@@ -56,12 +57,17 @@ interval, the mean over the common images, and the distance to the best, paired 
 image. Intervals are bootstrap intervals at 95 % over images (BCa; Efron 1987). Of
 seeds, as axes of replicates, every image counts with its mean over them, and sd is the
 standard deviation over seeds of each seed's mean: shown as mean ± sd.
-` + interval.Small,
+` + interval.Small + groupsDoc + ` A group is a case like those
+of other axes, with ranks of its own; the answer tells how many images each has. Claims
+are of all images.`,
 	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all competitors in all cases"}},
+	Inputs: []stages.Port{
+		{Name: "scores", Type: stages.Scores, Averages: true,
+			Doc: "scores of all competitors in all cases"},
+		columnsPort,
+	},
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
 			Doc: "one row per competitor, best first; one column per case"},
@@ -69,8 +75,10 @@ standard deviation over seeds of each seed's mean: shown as mean ± sd.
 		claims.Port,
 		claims.AnswerPort,
 	},
-	Defaults: LeaderboardParams{Rank: "method", Correction: holm, Family: scores.Pairs},
-	Run:      runLeaderboard,
+	Defaults: LeaderboardParams{Rank: "method", Correction: holm, Family: scores.Pairs,
+		Grouped: Grouped{Parts: usualParts}},
+	Check: func(p LeaderboardParams, wired func(string) bool) error { return p.Grouped.check(wired) },
+	Run:   runLeaderboard,
 	Hooks: func(p LeaderboardParams) stages.Hooks {
 		return stages.Hooks{Power: p.power, Marks: p.family("", 0).String(), Present: p.present}
 	},
@@ -103,14 +111,24 @@ type board struct {
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
-	c, err := scores.NewContest(ctx, e.Order, e.Label, e.Ports["scores"], "rank", p.Rank)
+	grouped, err := p.split(ctx, e, "scores")
 	if err != nil {
 		return err
+	}
+	c, err := scores.NewContest(ctx, grouped.order, e.Label, grouped.data, "rank", p.Rank)
+	if err != nil {
+		return err
+	}
+	whole := c // of all images
+	if len(p.By) > 0 {
+		if whole, err = scores.NewContest(ctx, e.Order, e.Label, e.Ports["scores"], "rank", p.Rank); err != nil {
+			return err
+		}
 	}
 	b := &board{env: e, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors))}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
-	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, meanName)
+	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.family.Holm
 	outcomes, err := results.Test(p.List)
 	if err != nil {
@@ -125,10 +143,13 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	e.Set("leaderboard", b.table(p.Title).Encode())
 	e.Set("details", b.details().Encode())
 	text := b.answer()
+	if grouped.sizes != "" {
+		text += "\n" + grouped.sizes + "\n"
+	}
 	if first := outcomes.Answer(claims.MeansOver(c.Items)); first != "" {
 		text = first + "\n\n" + text
 	}
-	e.Set("claims", outcomes.Table(claims.MeanColumn(c.Cells())).Encode())
+	e.Set("claims", outcomes.Table(claims.MeanColumn(whole.Cells())).Encode())
 	e.Set("answer", []byte(text))
 	e.SetFacts("answer", stages.Facts{"ext": "md"})
 	return nil

@@ -23,6 +23,7 @@ type TableParams struct {
 	// The correction applies to claims.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of the p-values of claims for their number" choices:"holm|none"`
 	claims.List
+	Grouped
 }
 
 // Known rejects claims that name unknown ids.
@@ -48,7 +49,9 @@ With marks an asterisk stands at the best and at all others whose difference fro
 isn't confirmed, nowhere if every difference is:
 
   pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
-  table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}`,
+  table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}
+` + groupsDoc + ` Groups are the first columns of
+the table, and n tells how many images each has. Claims are of all images.`,
 	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -56,6 +59,7 @@ isn't confirmed, nowhere if every difference is:
 		{Name: "values", Type: stages.Scores, Averages: true, Doc: "scores, of all cells to show"},
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
+		columnsPort,
 	},
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per combination of the row axes"},
@@ -64,7 +68,7 @@ isn't confirmed, nowhere if every difference is:
 			Doc: "what became of claims, in words; empty, and not published, without claims"},
 	},
 	Facts:    claims.AnswerFacts[TableParams],
-	Defaults: TableParams{Statistic: "mean", Correction: holm},
+	Defaults: TableParams{Statistic: "mean", Correction: holm, Grouped: Grouped{Parts: usualParts}},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
 			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
@@ -72,6 +76,13 @@ isn't confirmed, nowhere if every difference is:
 		if p.Intervals && p.Statistic != "mean" {
 			return stages.BadField("intervals", "intervals are those of means, and statistic is %s",
 				p.Statistic)
+		}
+		if len(p.By) > 0 && wired("marks") {
+			return stages.BadField("by", "marks are of all images, and not of groups: unwire marks, or use "+
+				"report/leaderboard, whose marks are of each group")
+		}
+		if err := p.Grouped.check(wired); err != nil {
+			return err
 		}
 		all := slices.Concat(p.Rows, p.Columns)
 		for i, a := range all {
@@ -89,21 +100,25 @@ isn't confirmed, nowhere if every difference is:
 const meanDigits = 4
 
 func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
-	data := e.Ports["values"]
-	axes := axesOf(data)
+	grouped, err := p.split(ctx, e, "values")
+	if err != nil {
+		return err
+	}
+	data, axes := grouped.data, axesOf(e.Ports["values"])
 	rows, columns, err := p.layout(axes)
 	if err != nil {
 		return err
 	}
+	rows = slices.Concat(p.By, rows)
 	cells, err := load(ctx, data)
 	if err != nil {
 		return err
 	}
-	t := stages.Table{Title: p.Title, Keys: rows}
+	t := stages.Table{Title: p.Title, Keys: rows, Ranked: len(p.By) > 0} // groups have an order
 	if t.Title == "" {
 		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
 	}
-	across := places(e.Order, data, columns)
+	across := places(grouped.order, data, columns)
 	for _, ids := range across {
 		name := strings.Join(ids, " ")
 		if name == "" {
@@ -141,7 +156,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	for _, k := range marked {
 		t.Numbers = append(t.Numbers, markColumn(t.Numbers[k].Name))
 	}
-	for _, ids := range places(e.Order, data, rows) {
+	for _, ids := range places(grouped.order, data, rows) {
 		inRow := slices.DeleteFunc(slices.Clone(cells),
 			func(c cell) bool { return !slices.Equal(pick(c.Coord, rows), ids) })
 		row := stages.Row{Keys: ids, Numbers: p.numbers(inRow, columns, across, seeded)}
@@ -151,6 +166,11 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		t.Rows = append(t.Rows, row)
 	}
 	e.Set("table", t.Encode())
+	if len(p.By) > 0 && len(p.Claims) > 0 {
+		if cells, err = load(ctx, e.Ports["values"]); err != nil {
+			return err
+		}
+	}
 	return p.claimed(e, axes, cells)
 }
 

@@ -1,0 +1,321 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// ColumnsParams are the parameters of [Columns].
+type ColumnsParams struct {
+	List string `yaml:"list" doc:"a CSV file with a column file, such as a folder's labels.csv; its other columns are taken" file:"read"`
+}
+
+// Columns says what is known of each image besides its pixels, for tables that split images into groups. An
+// image without a line in the list, and one without a label, target or mask, lacks the columns made of it.
+//
+// Facts: columns (newline-separated names).
+var Columns = stages.New(stages.Def[ColumnsParams]{
+	Name: "dataset/columns",
+	Doc: `what is known of images, to split tables into groups
+
+Each image has a text in every column, or none. With list, the columns of a CSV file:
+its column file names the images by their ids, paths relative to the folder, or by the
+end of a path if no other image has it, also without extension. Empty fields and those
+that pandas or R write for missing values have no value. What is wired adds
+
+  class        the label's name, or its number
+  predicted    the predicted class, from targets or a model
+  prediction   right or wrong, from labels and targets
+  probability  of the predicted class
+  size         the object's share of the pixels that count, from masks
+
+of which the first four read labels, targets and probability of model/predict, which a
+wired model provides. Reports split by them:
+
+  columns: {uses: dataset/columns, in: {images: photos, masks: photos.masks},
+            with: {list: photos/labels.csv}}
+  table:   {uses: report/table, in: {values: auc, columns: columns}, over: all,
+            with: {by: [size]}}`,
+	Version:  1,
+	Relation: stages.Whole,
+	Named:    true,
+	Inputs: []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: "the images", Texts: true},
+		{Name: "labels", Type: stages.Labels, Doc: "their classes", Optional: true},
+		{Name: "masks", Type: stages.Masks, Doc: "their objects", Optional: true},
+		{Name: "model", Type: stages.Model, Doc: "the classifier, if targets isn't wired", Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: "predicted classes", Optional: true,
+			Else: "model/predict"},
+		{Name: "probability", Type: stages.Scores, Doc: "their probabilities", Optional: true,
+			Else: "model/predict"},
+	},
+	Outputs: []stages.Port{{Name: "columns", Type: stages.Columns, Doc: "the columns of each image"}},
+	Check: func(p ColumnsParams, wired func(string) bool) error {
+		if p.List == "" && !slices.ContainsFunc([]string{"labels", "masks", "model", "targets", "probability"},
+			wired) {
+			return stages.BadField("list", "nothing is known of the images: set list, or wire labels, "+
+				"masks, model or targets")
+		}
+		return nil
+	},
+	Sources: func(p ColumnsParams, _ []string) ([]stages.Source, error) {
+		if p.List == "" {
+			return nil, nil
+		}
+		return []stages.Source{{ID: "list", File: p.List}}, nil
+	},
+	Run: runColumns,
+})
+
+// The columns that are made of inputs.
+const (
+	classColumn       = "class"
+	predictedColumn   = "predicted"
+	predictionColumn  = "prediction"
+	probabilityColumn = "probability"
+	sizeColumn        = "size"
+)
+
+// A columnSet is the columns of all images.
+type columnSet struct {
+	items []stages.Item
+	of    []stages.ItemColumns // by image
+	at    map[string][]int     // the images with an id or origin
+	names []string             // of columns, in their order
+}
+
+func runColumns(ctx context.Context, p ColumnsParams, e *stages.Env) error {
+	for name, data := range e.Ports {
+		if len(data) > 1 {
+			return fmt.Errorf("%s differs along %q, and columns are of one data set: wire %[1]s of one cell",
+				name, data[0].Coord[0].Axis)
+		}
+	}
+	s := &columnSet{at: map[string][]int{}}
+	images := e.Ports["images"][0].Items
+	for i := range images.Len() {
+		item, err := images.At(i)
+		if err != nil {
+			return err
+		}
+		s.items, s.of = append(s.items, item), append(s.of, stages.ItemColumns{})
+		s.at[item.ID] = append(s.at[item.ID], i)
+		if item.Origin != item.ID {
+			s.at[item.Origin] = append(s.at[item.Origin], i)
+		}
+	}
+	if err := s.wired(ctx, e); err != nil {
+		return err
+	}
+	if p.List != "" {
+		told, err := s.read(p.List, e.Wired("labels"))
+		if err != nil {
+			return err
+		}
+		for _, text := range told {
+			e.Warn("%s", text)
+		}
+	}
+	for i, item := range s.items {
+		e.Emit("columns", item.ID, item.Origin, s.of[i].Encode())
+	}
+	e.SetFacts("columns", stages.Facts{"ext": "json", "columns": strings.Join(s.names, "\n")})
+	return nil
+}
+
+// wired adds the columns that are made of inputs.
+func (s *columnSet) wired(ctx context.Context, e *stages.Env) error {
+	names := append(e.Ports["labels"], append(e.Ports["model"], e.Ports["targets"]...)...)
+	classNames := ""
+	for _, d := range names {
+		if classNames == "" {
+			classNames = d.Facts["labels"]
+		}
+	}
+	labels, predicted := make([]int64, len(s.items)), make([]int64, len(s.items))
+	for i := range labels {
+		labels[i], predicted[i] = -1, -1
+	}
+	class := func(of []int64, column string) func(int, []byte) error {
+		return func(i int, payload []byte) (err error) {
+			if of[i], err = firstClass(payload); err == nil {
+				s.of[i][column] = nameOfClass(classNames, of[i])
+			}
+			return err
+		}
+	}
+	for _, made := range []struct {
+		port, column string
+		use          func(i int, payload []byte) error
+	}{
+		{"labels", classColumn, class(labels, classColumn)},
+		{"targets", predictedColumn, class(predicted, predictedColumn)},
+		{"probability", probabilityColumn, func(i int, payload []byte) error {
+			x, err := stages.ScalarOf(payload)
+			if err == nil && x == x {
+				s.of[i][probabilityColumn] = numberText(x)
+			}
+			return err
+		}},
+		{"masks", sizeColumn, func(i int, payload []byte) error {
+			share, ok, err := objectShare(payload)
+			if ok {
+				s.of[i][sizeColumn] = numberText(share)
+			}
+			return err
+		}},
+	} {
+		if !e.Wired(made.port) {
+			continue
+		}
+		s.names = append(s.names, made.column)
+		for m, err := range e.Ports[made.port][0].All(ctx) {
+			if err != nil {
+				return err
+			}
+			at := s.at[m.ID]
+			if at == nil {
+				at = s.at[m.Origin]
+			}
+			for _, i := range at {
+				if err := made.use(i, m.Data); err != nil {
+					return fmt.Errorf("%s of %q: %w", made.port, m.ID, err)
+				}
+			}
+		}
+	}
+	if !e.Wired("labels") || !e.Wired("targets") {
+		return nil
+	}
+	s.names = append(s.names, predictionColumn)
+	for i := range labels {
+		switch {
+		case labels[i] < 0 || predicted[i] < 0: // unlabelled
+		case labels[i] == predicted[i]:
+			s.of[i][predictionColumn] = "right"
+		default:
+			s.of[i][predictionColumn] = "wrong"
+		}
+	}
+	return nil
+}
+
+// firstClass decodes a label, or the class that a target explains.
+func firstClass(payload []byte) (int64, error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return -1, err
+	}
+	if t.DType != stages.I64 || t.Len() < 1 || t.Len() > 3 {
+		return -1, fmt.Errorf("%s of shape %v is no class", t.DType, t.Shape)
+	}
+	return t.Int64s()[0], nil
+}
+
+// nameOfClass returns a class's name, or its number if it has none.
+func nameOfClass(names string, class int64) string {
+	if list := strings.Split(names, "\n"); class >= 0 && class < int64(len(list)) && list[class] != "" {
+		return list[class]
+	}
+	return strconv.FormatInt(class, 10)
+}
+
+// objectShare returns the object's share of the pixels of a mask that count. ok is false if none counts.
+func objectShare(payload []byte) (share float64, ok bool, err error) {
+	t, err := stages.DecodeTensor(payload)
+	if err != nil {
+		return 0, false, err
+	}
+	if t.DType != stages.U8 {
+		return 0, false, errors.New("a mask has bytes")
+	}
+	object, counted := 0, 0
+	for _, v := range t.Raw {
+		if v != stages.Ignored {
+			counted++
+			object += int(min(v, 1))
+		}
+	}
+	if counted == 0 {
+		return 0, false, nil
+	}
+	return float64(object) / float64(counted), true, nil
+}
+
+func numberText(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// read adds the columns of a list. classKnown leaves out its column of labels, which the port labels has.
+func (s *columnSet) read(list string, classKnown bool) (told []string, err error) {
+	b, err := readText(list)
+	if err != nil {
+		return nil, err
+	}
+	t, err := readColumns(list, b, classKnown)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range t.names {
+		if slices.Contains(s.names, name) {
+			return nil, fmt.Errorf("%s:1: the column %q is also made of what is wired: rename it in the list",
+				list, name)
+		}
+	}
+	s.names = append(s.names, t.names...)
+	ids := slices.Sorted(maps.Keys(s.at))
+	find := pathsOf(ids)
+	lines, lost := map[int]int{}, 0
+	for _, row := range t.rows {
+		id, err := find.match(row.file)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", list, row.line, err)
+		}
+		if id == "" {
+			lost++
+			continue
+		}
+		for _, i := range s.at[id] {
+			if before := lines[i]; before > 0 {
+				if err := sameRow(t.names, s.of[i], row); err != nil {
+					return nil, fmt.Errorf("%s:%d: %q is also on line %d: %w", list, row.line, row.file,
+						before, err)
+				}
+				continue
+			}
+			lines[i] = row.line
+			maps.Copy(s.of[i], row.values)
+		}
+	}
+	switch {
+	case len(lines) == 0:
+		return nil, fmt.Errorf("%s: none of its %d lines is of one of the %d images: the column %q has %q, "+
+			"an image is called %q", list, len(t.rows), len(s.items), t.file, t.rows[0].file, s.items[0].ID)
+	case len(lines) < len(s.items):
+		told = append(told, fmt.Sprintf("%d of %d images have no line in the list of columns, and no value "+
+			"in its columns", len(s.items)-len(lines), len(s.items)))
+	}
+	if lost > 0 && len(lines) == len(s.items) {
+		return told, nil // a list of more images than are drawn
+	}
+	if lost > 0 {
+		told = append(told, fmt.Sprintf("%d of %d lines of the list of columns are of no image", lost,
+			len(t.rows)))
+	}
+	return told, nil
+}
+
+// sameRow returns an error if another row of an image has other values.
+func sameRow(names []string, of stages.ItemColumns, row columnRow) error {
+	for _, name := range names {
+		if of[name] != row.values[name] {
+			return fmt.Errorf("its column %q is %q there and %q here", name, of[name], row.values[name])
+		}
+	}
+	return nil
+}
