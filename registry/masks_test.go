@@ -13,6 +13,7 @@ import (
 // maskReaders are what the stages that read masks make of pixels that don't count. Stages of scores leave
 // them out.
 var maskReaders = map[string]string{
+	"dataset/columns":  "measures objects; tested there",
 	"dataset/select":   "passes masks on",
 	"perturb/pic":      "its masks are random pixels",
 	"perturb/sic":      "its masks are random pixels",

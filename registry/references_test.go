@@ -27,6 +27,7 @@ var unreferenced = map[string]string{
 	"score/auc":          "an area",
 	"score/external":     "another program's scores",
 	"score/iou":          "an overlap",
+	"dataset/columns":    "what a list or an input says",
 	"score/top-1":        "an accuracy",
 	"segments/external":  "another program's segments",
 	"segments/grid":      "a grid",

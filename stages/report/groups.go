@@ -72,13 +72,13 @@ const noValue = "no value"
 // A grouping is cells whose items are split into groups, an axis for each column.
 type grouping struct {
 	data  []stages.Data
-	order stages.Order // with the groups' own
-	sizes string       // a sentence on how many images each group has; "" without groups
+	env   *stages.Env // the stage's, with the order and the names of the groups; for reading
+	sizes string      // a sentence on how many images each group has; "" without groups
 }
 
 // split splits the items of a port, by the columns that agree with each cell's coordinates.
 func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*grouping, error) {
-	out := &grouping{data: e.Ports[port], order: e.Order}
+	out := &grouping{data: e.Ports[port], env: e}
 	if len(g.By) == 0 {
 		return out, nil
 	}
@@ -98,16 +98,13 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	if err := s.cut(); err != nil {
 		return nil, err
 	}
-	out.order = maps.Clone(e.Order)
-	if out.order == nil {
-		out.order = stages.Order{}
-	}
-	for k, name := range g.By {
-		out.order[name] = s.groups[k]
-	}
+	out.env = s.named(*e)
 	parts := s.divide(out.data)
 	out.sizes = s.describe(parts, stages.ItemsOf(out.data))
 	if few := s.few(parts); len(few) > 0 {
+		if more := len(few) - fewNamed; more > 0 {
+			few = append(few[:fewNamed], fmt.Sprintf("and %d more", more))
+		}
 		e.Warn("with fewer than %d %s no test of two methods can confirm a difference at %g: %s", leastTested,
 			stages.ItemsOf(out.data), level, strings.Join(few, "; "))
 	}
@@ -117,6 +114,24 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	}
 	out.data = all
 	return out, nil
+}
+
+// fewNamed is how many small groups a warning names before it counts the rest.
+const fewNamed = 5
+
+// named returns an environment that knows the groups: in their order, and named after their column.
+func (s *splitter) named(e stages.Env) *stages.Env {
+	order, labels := stages.Order{}, stages.Names{}
+	maps.Copy(order, e.Order)
+	maps.Copy(labels, e.Labels)
+	for k, name := range s.By {
+		order[name], labels[name] = s.groups[k], map[string]string{}
+		for _, id := range s.groups[k] {
+			labels[name][id] = name + " " + id
+		}
+	}
+	e.Order, e.Labels = order, labels
+	return &e
 }
 
 // A splitter finds the groups of items.
@@ -272,15 +287,36 @@ func (s *splitter) groupsOf(name string, texts []string) (groups []string, group
 }
 
 // quantiles returns where sorted numbers are cut into parts of about equal size: each edge is the smallest
-// number that is at least as large as its share of all. Equal numbers aren't parted, and no part is empty.
+// number that is at least as large as its share of all, or one with fewer digits below the next number. Equal
+// numbers aren't parted, and no part is empty.
 func quantiles(sorted []float64, parts int) (edges []float64) {
 	for k := 1; k < parts; k++ {
 		edge := sorted[(k*len(sorted)+parts-1)/parts-1]
-		if edge < sorted[len(sorted)-1] && (len(edges) == 0 || edge > edges[len(edges)-1]) {
+		next, _ := slices.BinarySearchFunc(sorted, edge, func(x, edge float64) int {
+			if x > edge {
+				return 1
+			}
+			return -1
+		})
+		if next == len(sorted) {
+			break
+		}
+		if edge = shortest(edge, sorted[next]); len(edges) == 0 || edge > edges[len(edges)-1] {
 			edges = append(edges, edge)
 		}
 	}
 	return edges
+}
+
+// shortest returns the number with the fewest digits that is at least low and less than high.
+func shortest(low, high float64) float64 {
+	for digits := 1; digits < 17; digits++ {
+		x, err := strconv.ParseFloat(strconv.FormatFloat(low, 'e', digits-1, 64), 64)
+		if err == nil && x >= low && x < high {
+			return x
+		}
+	}
+	return low
 }
 
 // intervalsOf returns the groups between edges, each of which belongs to the group below it.

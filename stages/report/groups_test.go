@@ -238,3 +238,24 @@ func TestGroupsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestQuantiles: edges have few digits, part no equal numbers, and leave no part empty.
+func TestQuantiles(t *testing.T) {
+	for _, tc := range []struct {
+		sorted []float64
+		parts  int
+		want   []float64
+	}{
+		{[]float64{1, 2, 3, 4}, 2, []float64{2}},
+		{[]float64{0.1234, 0.1255, 0.1288, 0.2}, 2, []float64{0.126}},
+		{[]float64{0.1234, 0.1255, 0.12551, 0.2}, 2, []float64{0.1255}},
+		{[]float64{0, 0, 0, 0, 0, 0, 1, 2, 3}, 3, []float64{0}},
+		{[]float64{1, 2, 3, 9, 9, 9, 9, 9, 9}, 3, []float64{3}},
+		{[]float64{-3, -2, -1, 0, 1, 2, 3}, 3, []float64{-1, 1}},
+		{[]float64{5, 5, 5}, 3, nil},
+	} {
+		if got := quantiles(tc.sorted, tc.parts); !slices.Equal(got, tc.want) {
+			t.Errorf("%v in %d parts: %v, want %v", tc.sorted, tc.parts, got, tc.want)
+		}
+	}
+}

@@ -115,7 +115,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	c, err := scores.NewContest(ctx, grouped.order, e.Label, grouped.data, "rank", p.Rank)
+	c, err := scores.NewContest(ctx, grouped.env.Order, grouped.env.Label, grouped.data, "rank", p.Rank)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 			return err
 		}
 	}
-	b := &board{env: e, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
+	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors))}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)

@@ -118,7 +118,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if t.Title == "" {
 		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
 	}
-	across := places(grouped.order, data, columns)
+	across := places(grouped.env.Order, data, columns)
 	for _, ids := range across {
 		name := strings.Join(ids, " ")
 		if name == "" {
@@ -156,7 +156,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	for _, k := range marked {
 		t.Numbers = append(t.Numbers, markColumn(t.Numbers[k].Name))
 	}
-	for _, ids := range places(grouped.order, data, rows) {
+	for _, ids := range places(grouped.env.Order, data, rows) {
 		inRow := slices.DeleteFunc(slices.Clone(cells),
 			func(c cell) bool { return !slices.Equal(pick(c.Coord, rows), ids) })
 		row := stages.Row{Keys: ids, Numbers: p.numbers(inRow, columns, across, seeded)}
