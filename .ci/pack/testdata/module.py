@@ -14,6 +14,7 @@ flags = ("--limit", "4", "--only", "method=constant,saliency,random", "--only", 
 review = runexp_xai.run("try/quickstart.yaml", *flags)
 tables = review.tables
 assert list(tables["accuracies"].columns)[:2] == ["model", "mean"], tables["accuracies"]
+assert tables["details"].equals(tables["leaderboard.details"]), list(tables)
 assert set(tables["ranking"]["method"]) == {"constant", "saliency", "random"}, tables["ranking"]
 
 mas = review.items["mas.difference"]
@@ -27,6 +28,9 @@ maps = review.maps("maps[method=saliency,model=vgg]")
 ids = review.ids("maps[method=saliency,model=vgg]")
 assert maps.shape == (4, 64, 64) and maps.dtype == np.float32, (maps.shape, maps.dtype)
 assert len(ids) == 4 and maps.std() > 0, ids
+other = review.maps("maps[method=saliency,model=vgg]")
+other += 1
+assert (review.maps("maps[method=saliency,model=vgg]") == maps).all() and (other != maps).all(), "one array is in another"
 again = runexp_xai.read(review.folder, "try/quickstart.yaml")
 assert (again.tables["ranking"] == tables["ranking"]).all(axis=None)
 
@@ -57,8 +61,8 @@ except ValueError:
 try:
     runexp_xai.run("try/none.yaml")
     raise AssertionError("an experiment that isn't there ran")
-except subprocess.CalledProcessError as e:
-    assert "none.yaml" in str(e), e
+except runexp_xai.RunError as e:
+    assert isinstance(e, subprocess.CalledProcessError) and "none.yaml" in str(e), e
 
 # A tokeniser of words; what it writes, dataset/tokens reads.
 import types
