@@ -7,11 +7,13 @@ functions that return their types.
 import os
 
 from .errors import ExportError, RunError, needed
+from .exporting import Exported, export
 from .process import command, follow
 from .review import Figure, Review
 from .tokens import write_tokens
 
-__all__ = ["ExportError", "Figure", "Review", "RunError", "command", "read", "run", "save_maps", "write_tokens"]
+__all__ = ["ExportError", "Exported", "Figure", "Review", "RunError", "command", "export", "read", "run", "save_maps",
+           "write_tokens"]
 
 
 def run(path, *flags):

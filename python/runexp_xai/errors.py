@@ -17,10 +17,10 @@ class RunError(subprocess.CalledProcessError):
     def __str__(self):
         lines = ["runexp %s: exit code %d" % (self.cmd[1], self.returncode)]
         if self.failed:
-            lines[0] = "runexp %s: %s failed" % (" ".join(self.cmd[1:3]), _count(len(self.failed), "cell"))
+            lines[0] = "runexp %s: %s failed" % (" ".join(self.cmd[1:3]), count(len(self.failed), "cell"))
             lines += ["  %s: %s" % pair for pair in self.failed.items()]
         if self.blocked:
-            lines.append("%s blocked, since they depend on these" % _count(len(self.blocked), "cell"))
+            lines.append("%s blocked, since they depend on these" % count(len(self.blocked), "cell"))
         return "\n".join(lines + [self.stderr.rstrip()]).rstrip()
 
 
@@ -41,5 +41,6 @@ def needed(module, extra=None):
         raise ModuleNotFoundError("this needs %s: %s" % (module, how), name=module) from None
 
 
-def _count(n, noun):
+def count(n, noun):
+    """Returns a number of things in words."""
     return "%d %s%s" % (n, noun, "" if n == 1 else "s")
