@@ -252,10 +252,27 @@ func TestLeaderboard(t *testing.T) {
 		t.Errorf("the last are %s, not %s", got, want)
 	}
 	p.click("#board", "mean rank")
-	p.click("#leaderboard", "unfold cases")
 	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 12 {
 		t.Errorf("%d columns, not 12 cases", n)
 	}
+	ends := js[[]int](p, `[...Array(13).keys()].map((i) =>
+		new Set([...document.querySelectorAll("#board tbody tr")].map((r) =>
+			r.cells[i + 1].querySelector("button").firstChild.data.split(".")[1].length)).size)`)
+	for i, n := range ends {
+		if n != 1 {
+			t.Errorf("the numbers of column %d have %d lengths behind the point", i+1, n)
+		}
+	}
+	heats := `document.querySelectorAll("#board td.heat").length`
+	if n := js[int](p, heats); n != 0 {
+		t.Errorf("%d cells are coloured unasked", n)
+	}
+	p.click("#leaderboard", "colours")
+	if n := js[int](p, heats); n != 15*13 {
+		t.Errorf("%d cells are coloured, not all of 15 methods", n)
+	}
+	p.shot("heat", "#board")
+	p.click("#leaderboard", "colours")
 	p.picture("leaderboard", "#leaderboard")
 	p.choose("#leaderboard", "model", "vgg")
 	if n := js[int](p, `document.querySelectorAll("#board thead tr:last-child th").length`); n != 3 {
@@ -279,6 +296,40 @@ func TestLeaderboard(t *testing.T) {
 		t.Error("the images aren't from best to worst")
 	}
 	p.shot("items", "#items")
+	p.clean()
+}
+
+// TestAnswer: the first screen has three sentences, the forest plot of the published table and the best of each case.
+func TestAnswer(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	lead := js[string](p, `[...document.querySelectorAll("#answer .summary > div > p")].map((e) => e.textContent).join(" ")`)
+	if n := strings.Count(lead, ". ") + 1; n != 3 || !strings.HasPrefix(lead, "lrp ranks first of 15") ||
+		!strings.Contains(lead, "lrp ranks first in 7 of 12 cases") {
+		t.Errorf("the answer begins with %d sentences: %s", n, lead)
+	}
+	whole := js[string](p, `document.querySelector("#answer").textContent`)
+	if !strings.Contains(whole, "The lead of the best over the second is confirmed in 2 of 12 cases.") {
+		t.Error("the rest of the answer is lost")
+	}
+	forest := js[[]string](p, `[...document.querySelectorAll(".forest g title")].map((e) => e.textContent)`)
+	if len(forest) != 15 || forest[0] != "lrp 4.037 (3.52 to 5.79)" || !strings.HasPrefix(forest[14], "constant ") {
+		t.Errorf("the forest plot has %q", forest)
+	}
+	best := js[[]string](p, `[...document.querySelectorAll("#winners tr")].map((r) =>
+		[...r.cells].map((c) => c.textContent).join("|"))`)
+	want := []string{"metric|vgg|vgg-bn|resnet|vit",
+		"mas|guided-backprop|lrp +2|lrp +1|abslrp +7", "mass|integrated-gradients +2|lrp +1|lrp|lrp +4",
+		"rise|guided-backprop +4|lrp +6|lrp +8|integrated-gradients +9"}
+	for i, row := range want {
+		if i >= len(best) || best[i] != row {
+			t.Errorf("the best are %q, want %q", best, want)
+			break
+		}
+	}
+	if bottom := js[float64](p, `document.querySelector(".summary").getBoundingClientRect().bottom`); bottom > 900 {
+		t.Errorf("the answer ends at %.0f px, below the first screen", bottom)
+	}
+	p.picture("answer", "#answer")
 	p.clean()
 }
 
@@ -368,10 +419,6 @@ func TestKeyboard(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
 	for range 60 {
 		p.run(chromedp.KeyEvent(kb.Tab))
-		if js[bool](p, `document.activeElement.textContent.startsWith("unfold cases")`) {
-			p.run(chromedp.KeyEvent(kb.Enter))
-			p.until(`document.querySelectorAll("#board .value").length > 100`)
-		}
 		if js[bool](p, `document.activeElement.matches(".value[aria-label$='show its images']")`) {
 			p.run(chromedp.KeyEvent(kb.Enter))
 			p.until(`document.querySelectorAll("#items li").length === 24`)
@@ -461,7 +508,7 @@ func TestAccessible(t *testing.T) {
 		for _, width := range []int64{1280, 390} {
 			p := open(t, file, width, 900, media...)
 			p.run(chromedp.Evaluate(string(axe), nil))
-			p.click("#leaderboard", "unfold cases")
+			p.click("#leaderboard", "colours")
 			p.axe(fmt.Sprintf("%d px wide, dark %v", width, media != nil))
 			p.run(chromedp.Click("#board tbody .value", chromedp.ByQuery))
 			p.run(chromedp.Click("#items .value", chromedp.ByQuery))

@@ -42,11 +42,12 @@ type model struct {
 	Ranked   []string `json:"ranked"`   // the scores by which they do
 	Left     []string `json:"left"`     // sentences on what the page leaves out
 
-	Axes    []axis     `json:"axes"`
-	Items   [][]string `json:"items"` // lists of ids
-	Scores  []*score   `json:"scores"`
-	Tables  []table    `json:"tables"`
-	Figures []figure   `json:"figures"`
+	Axes    []axis       `json:"axes"`
+	Items   [][]string   `json:"items"` // lists of ids
+	Scores  []*score     `json:"scores"`
+	Tables  []table      `json:"tables"`
+	Winners *winnerTable `json:"winners,omitempty"`
+	Figures []figure     `json:"figures"`
 
 	Maps    []*mapStage `json:"maps"`
 	Images  []imageList `json:"images"`
@@ -130,6 +131,7 @@ func newModel(now Source, before *Source) (*model, error) {
 	m.Rank, m.Ranked = contest(f)
 	m.addScores(f)
 	m.addTables(f)
+	m.setWinners()
 	m.addFigures(f)
 	maps := now.Maps
 	if before != nil {

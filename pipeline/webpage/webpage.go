@@ -6,7 +6,8 @@
 //   - maps.go, thumbnail.go: the maps of the folder that the store still has, with their images, made
 //     small.
 //   - texts.go: the maps of texts, with their words and the curves over them.
-//   - scores.go: the leaderboard's means with their intervals, and which of them are as good as the best.
+//   - scores.go: the leaderboard's means with their intervals.
+//   - winners.go: who is best in each case.
 //   - changes.go: what changed since another version of the folder.
 //   - html.go: the page around the model; assets/ has its styles and scripts.
 //

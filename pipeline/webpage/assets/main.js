@@ -1,26 +1,9 @@
 // The page.
 
-function answer() {
-  const texts = model.answers.flatMap((a) => [
-    a.old && h("p", {class: "note"}, "Of an earlier run, this one didn't finish it:"),
-    prose(a.text),
-  ]);
-  const notes = (early) =>
-    model.notes
-      .filter((t) => t.startsWith("> **Warning:**") === early)
-      .map((t) => (t.startsWith("> ") ? h("div", {class: "warning"}, prose(t)) : prose(t)));
-  const [first, rest] = [notes(true), notes(false)];
-  if (!texts.length && !rest.length)
-    texts.push(h("p", {}, "The folder has no answer in words: see its tables and figures."));
-  return section("answer", "Answer", first, texts, rest);
-}
-
 function main() {
   const page = document.getElementById("page");
-  const first = answer();
-  const list = [first, changes(), leaderboard(), mapsSection(), curves(), tables(), figures()].filter(
-    Boolean,
-  );
+  const scores = leaderboard(); // the answer's pictures are of its cases
+  const list = [answer(), changes(), scores, mapsSection(), curves(), tables(), figures()].filter(Boolean);
   const order = new Map(sections.map(([id, title]) => [id, title]));
   const nav = h(
     "nav",
@@ -59,6 +42,8 @@ function main() {
     ),
   );
   addEventListener("beforeprint", () => {
+    const more = document.getElementById("more");
+    if (more) more.open = true;
     for (const d of document.querySelectorAll("details")) {
       if (!d.open && d.querySelector("summary").textContent.match(/\((\d+) rows\)/)?.[1] <= 60) {
         d.open = true;

@@ -6,9 +6,11 @@ const board = {
   scores: new Set(),
   open: new Set(),
   sort: ["overall", 1],
+  heat: false, // whether cells are coloured by their place between the worst and the best
   best: [], // ids of the axis, at first
   controls: [], // of the filters, by axis
   folds: null,
+  heats: null,
 };
 
 // Which way is better may be another one in other cells: areas under curves of morf and lerf.
@@ -48,6 +50,18 @@ function rank(one) {
   const ends = [...one.cells.values()].flatMap((c) => [c.mean, c.low, c.high]).filter((x) => x !== null);
   one.least = Math.min(...ends);
   one.most = Math.max(...ends);
+  const means = [...one.cells.values()].map((c) => c.mean).filter((x) => x !== null);
+  one.text = aligned(means);
+  one.means = [Math.min(...means), Math.max(...means)];
+}
+
+// Colours a cell by how good its number is, from 0 for the worst to 1 for the best.
+function heated(cell, x, worst, best) {
+  if (board.heat && x !== null && worst !== best) {
+    cell.classList.add("heat");
+    cell.style.setProperty("--heat-share", (100 * (x - worst)) / (best - worst) + "%");
+  }
+  return cell;
 }
 
 const ranksOf = (cases, id) => cases.map((c) => c.ranks.get(id)).filter((r) => r !== undefined);
@@ -92,9 +106,9 @@ function rankCell(cases, id, of) {
   if (mean === null) return h("td", {}, "");
   const ranks = ranksOf(cases, id);
   const label =
-    `${id}, ${of}: mean rank ${brief(mean, 3)} in ${ranks.length} cases, ` +
+    `${id}, ${of}: mean rank ${mean.toFixed(2)} in ${ranks.length} cases, ` +
     `${brief(Math.min(...ranks), 3)} to ${brief(Math.max(...ranks), 3)}; show them`;
-  return h(
+  const cell = h(
     "td",
     {class: "number"},
     h(
@@ -106,11 +120,11 @@ function rankCell(cases, id, of) {
         title: label,
         onclick: () => showCases(cases, id, of),
       },
-      brief(mean, 3),
-      h("span", {class: "mark"}),
+      mean.toFixed(2),
     ),
     rankStrip(cases, id),
   );
+  return heated(cell, mean, Math.max(...cases.map((c) => c.cells.size)), 1);
 }
 
 function scoreCell(one, id) {
@@ -120,7 +134,8 @@ function scoreCell(one, id) {
   const span = c.low === null ? "" : `, interval ${brief(c.low)} to ${brief(c.high)}`;
   const undefinedItems = c.undefined ? `, ${c.undefined} of ${c.n} undefined` : "";
   const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${undefinedItems}; show its ${model.itemNoun}`;
-  return h(
+  const [worst, best] = one.direction === "lower" ? one.means.toReversed() : one.means;
+  const cell = h(
     "td",
     {class: "number"},
     h(
@@ -132,11 +147,12 @@ function scoreCell(one, id) {
         title: label,
         onclick: () => showItems(one.score, c),
       },
-      brief(c.mean),
-      h("span", {class: "mark"}, c.undefined ? "†" : ""),
+      one.text(c.mean),
+      c.undefined ? h("span", {class: "mark"}, "†") : "",
     ),
     interval(c, one.least, one.most),
   );
+  return heated(cell, c.mean, worst, best);
 }
 
 function drawBoard() {
@@ -279,6 +295,7 @@ function drawBoard() {
     ),
   );
   fill(boardPlace, scrolling("leaderboard", table));
+  board.heats.setAttribute("aria-pressed", String(board.heat));
   board.folds.textContent = board.open.size ? "fold cases" : "unfold cases";
   for (const [axis, control] of board.controls) control.hidden = !scores.some((s) => s.axes.includes(axis));
 }
@@ -410,6 +427,18 @@ function leaderboard() {
     },
     "",
   );
+  board.heats = h(
+    "button",
+    {
+      type: "button",
+      "aria-pressed": "false",
+      onclick: () => {
+        board.heat = !board.heat;
+        drawBoard();
+      },
+    },
+    "colours",
+  );
   const checks = h(
     "fieldset",
     {class: "checks"},
@@ -429,7 +458,7 @@ function leaderboard() {
       return h("span", {class: "check"}, box, h("label", {for: id}, s.name + arrowOf(s)));
     }),
   );
-  if (list.flatMap((s) => (board.scores.has(s.name) ? casesOf(s) : [])).length <= 6)
+  if (list.flatMap((s) => (board.scores.has(s.name) ? casesOf(s) : [])).length <= 40)
     for (const s of board.scores) board.open.add(s);
   drawBoard();
   return section(
@@ -440,6 +469,7 @@ function leaderboard() {
       {class: "controls"},
       board.controls.map(([, control]) => control),
       board.folds,
+      board.heats,
       checks,
     ),
     boardPlace,
@@ -449,7 +479,7 @@ function leaderboard() {
       "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
         `opens them. Below the mean of a case stands its ${model.interval}; the number opens its ` +
         `${model.itemNoun}, best to worst. Bold is the best of its case; the asterisks of the tables below say who doesn't differ ` +
-        "significantly from the best. † some items are undefined, and in no mean.",
+        "significantly from the best. Colours, if chosen, go from the worst mean of a case, which has none, to the best. † some items are undefined, and in no mean.",
     ),
     itemsPlace,
   );

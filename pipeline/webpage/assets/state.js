@@ -16,6 +16,19 @@ function brief(x, digits = 4) {
   return text.replaceAll("-", "−");
 }
 
+// Writes the numbers of a column with one number of decimals, so that their points stand below each other: those
+// that give the largest four digits. A number that would look like 0 is written by itself.
+function aligned(numbers, digits = 4) {
+  const sizes = numbers.filter((x) => x).map(Math.abs);
+  const most = Math.max(...sizes);
+  if (!sizes.length || most < 1e-3 || most >= 1e5) return (x) => brief(x, digits);
+  const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(most)));
+  return (x) => {
+    if (x === null || x === undefined) return "–";
+    return x && Math.abs(x) < 0.5 * 10 ** -decimals ? brief(x, 3) : x.toFixed(decimals).replace("-", "−");
+  };
+}
+
 const signed = (x) => (x > 0 ? "+" : "") + brief(x, 3);
 
 const idsOf = (axis) => (model.axes.find((a) => a.name === axis) || {ids: []}).ids;

@@ -11,6 +11,11 @@ function publishedTable(t) {
   const isWhole = (c) => t.rows.every((row) => /^-?\d*$/.test(row[c.i]));
   const broken = new Set(columns.filter((c) => c.number && !isWhole(c)).map(base));
   const whole = new Set(columns.filter((c) => isWhole(c) && !broken.has(base(c))).map((c) => c.i));
+  const forms = new Map(
+    columns
+      .filter((c) => c.number && !whole.has(c.i))
+      .map((c) => [c.i, aligned(t.rows.filter((r) => r[c.i] !== "").map((r) => Number(r[c.i])))]),
+  );
   const state = {sort: -1, sense: 1, most: shownRows};
   const place = h("div", {});
   function draw() {
@@ -64,8 +69,8 @@ function publishedTable(t) {
       return h(
         "td",
         {class: "number"},
-        whole.has(c.i) && x !== null ? String(x).replace("-", "−") : brief(x),
-        marked ? "*" : "",
+        whole.has(c.i) && x !== null ? String(x).replace("-", "−") : (forms.get(c.i) || brief)(x),
+        marks.has(c.name) ? h("span", {class: "star"}, marked ? "*" : "") : "",
       );
     };
     const shown = rows.slice(0, state.most);
