@@ -120,7 +120,7 @@ func (c *Cell) amounts(all []stages.Amount) (in map[string]stages.Amount, known 
 			}
 			a.Noun = from.Noun
 			for _, at := range e.Coord {
-				if !seen[at] {
+				if !seen[at] && !slices.Contains(c.Replicates, at.Axis) {
 					seen[at] = true
 					a.IDs[at.Axis]++
 				}

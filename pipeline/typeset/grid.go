@@ -24,7 +24,8 @@ type gridColumn struct {
 	label  string         // for people
 	number *stages.Column // nil for a column of texts
 	ends   []int          // the columns with the lower and upper ends of its interval; nil for none
-	end    bool           // it has the ends of another column's intervals
+	sd     []int          // the column with its standard deviation over seeds; nil for none
+	end    bool           // it is shown with another column's number
 }
 
 // NewGrid makes a grid of rows of published texts. Columns of marks become asterisks.
@@ -44,12 +45,17 @@ func NewGrid(columns []string, numbers []stages.Column, rows [][]string) *Grid {
 		}
 		g.columns, from = append(g.columns, c), append(from, i)
 	}
-	for of, ends := range intervals(numbers) {
-		at := func(name string) int {
-			return slices.IndexFunc(g.columns, func(c gridColumn) bool {
-				return c.name == name && c.number != nil
-			})
+	at := func(name string) int {
+		return slices.IndexFunc(g.columns, func(c gridColumn) bool {
+			return c.name == name && c.number != nil
+		})
+	}
+	for of, name := range deviations(numbers) {
+		if k, sd := at(of), at(name); k >= 0 && sd >= 0 {
+			g.columns[k].sd, g.columns[sd].end = []int{sd}, true
 		}
+	}
+	for of, ends := range intervals(numbers) {
 		if k, low, high := at(of), at(ends[0]), at(ends[1]); k >= 0 && low >= 0 && high >= 0 {
 			g.columns[k].ends = []int{low, high}
 			g.columns[low].end, g.columns[high].end = true, true
@@ -124,6 +130,29 @@ func intervals(numbers []stages.Column) map[string][2]string {
 			out[of] = [2]string{of + " low", n.Name}
 		}
 		before = []string{before[1], n.Name}
+	}
+	return out
+}
+
+// deviations returns the columns of standard deviations over seeds, by the column of the number to which they
+// belong: "x sd" is that of "x", and "sd" of the number before it and its interval.
+func deviations(numbers []stages.Column) map[string]string {
+	out := map[string]string{}
+	names, before := map[string]bool{}, ""
+	for _, n := range numbers {
+		of, named := strings.CutSuffix(n.Name, " sd")
+		switch {
+		case n.Marks != "":
+			continue
+		case named && names[of]:
+			out[of] = n.Name
+		case n.Name == "sd" && before != "":
+			out[before] = n.Name
+		}
+		names[n.Name] = true
+		if n.Name != "low" && n.Name != "high" {
+			before = n.Name
+		}
 	}
 	return out
 }

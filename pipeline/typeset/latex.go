@@ -47,6 +47,9 @@ func (g *Grid) LaTeX(title string) string {
 		comment("Superscript and subscript: from the number to the ends of its 95 % interval over " +
 			g.items() + ".")
 	}
+	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].sd != nil }) {
+		comment("Behind \\pm: the standard deviation over seeds.")
+	}
 	if g.Legend != "" {
 		comment("Asterisk: " + g.Legend + ".")
 	}
@@ -163,6 +166,11 @@ func (g *Grid) latexNumber(row, column int, style string) string {
 		low, high := g.at(row, c.ends[0]), g.at(row, c.ends[1])
 		if !math.IsNaN(low) && !math.IsNaN(high) {
 			text += "^{" + c.signed("+", high-x) + "}_{" + c.signed("-", low-x) + "}"
+		}
+	}
+	if c.sd != nil {
+		if sd := g.at(row, c.sd[0]); !math.IsNaN(sd) {
+			text += " \\pm " + g.columns[c.sd[0]].latexDecimals(sd)
 		}
 	}
 	text = "$" + text + "$"

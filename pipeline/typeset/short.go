@@ -105,6 +105,9 @@ func (g *Grid) shortColumns(s Short, out *Shortened) (list []shortColumn) {
 		if c.ends != nil {
 			one.head, one.numbers = one.head+" [95 % interval]", 3
 		}
+		if c.sd != nil {
+			one.numbers++
+		}
 		list = append(list, one)
 	}
 	return list
@@ -151,6 +154,10 @@ func (c gridColumn) head(more bool) string {
 		name = "scores"
 	case c.name == "n" && n.Unit != "":
 		name = n.Unit
+	case c.sd != nil && n.Unit != "":
+		name += " ± sd (" + n.Unit + ")"
+	case c.sd != nil:
+		name += " ± sd"
 	case n.Unit == "" || n.Unit == name:
 	case c.name == "undefined":
 		name += " " + n.Unit
@@ -201,11 +208,15 @@ func (g *Grid) cells(columns []shortColumn) (rows [][]string) {
 				digits = 0
 			}
 			text = Decimals(text, digits)
+			if sd := g.columns[c.of].sd; sd != nil && text != "" {
+				if over := Decimals(texts[sd[0]], g.columns[sd[0]].number.Digits); over != "" {
+					text += " ± " + over
+				}
+			}
 			if g.marked[r][c.of] {
 				text += "*"
 			}
-			if c.numbers > 1 && text != "" {
-				ends := g.columns[c.of].ends
+			if ends := g.columns[c.of].ends; ends != nil && text != "" {
 				low, high := Decimals(texts[ends[0]], digits), Decimals(texts[ends[1]], digits)
 				if low != "" && high != "" {
 					text += " [" + low + ", " + high + "]"

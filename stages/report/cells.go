@@ -37,6 +37,9 @@ func replicated(cells []cell) bool {
 	return slices.ContainsFunc(cells, func(c cell) bool { return c.Replicates != nil })
 }
 
+// overSeeds ends the title of a table with standard deviations.
+const overSeeds = ", ± standard deviation over seeds"
+
 // sdOf describes the standard deviations over seeds of a column; alone is set if it is the only column. They
 // are displayed behind a ±.
 func sdOf(c stages.Column, alone bool) stages.Column {

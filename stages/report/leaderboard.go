@@ -242,6 +242,9 @@ func (b *board) meanRanks() {
 func (b *board) table(title string) stages.Table {
 	if title == "" {
 		title = "Leaderboard of " + b.axis
+		if slices.ContainsFunc(b.cases, func(m scoreCase) bool { return m.seeded() }) {
+			title += overSeeds
+		}
 	}
 	t := stages.Table{Title: title, Ranked: true, Keys: []string{b.axis}, Numbers: []stages.Column{
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},

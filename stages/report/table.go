@@ -136,6 +136,9 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	}
 	seeded := replicated(cells)
 	if seeded {
+		if p.Title == "" {
+			t.Title += overSeeds
+		}
 		for _, c := range t.Numbers[:len(across)] {
 			t.Numbers = append(t.Numbers, sdOf(c, len(across) == 1))
 		}
