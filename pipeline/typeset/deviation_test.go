@@ -16,7 +16,8 @@ func TestDeviations(t *testing.T) {
 		{Name: "mean", Unit: "share", Direction: stages.Higher, Digits: 3},
 		{Name: "low", Digits: 3}, {Name: "high", Digits: 3},
 		{Name: "sd", Digits: 3},
-		{Name: "drop", Digits: 2}, {Name: "drop mark", Marks: "drop", Unit: "best"}, {Name: "drop sd", Digits: 2},
+		{Name: "drop", Digits: 2}, {Name: "drop mark", Marks: "drop", Unit: "best"},
+		{Name: "drop sd", Digits: 2},
 		{Name: "n", Unit: "images"},
 	}, Rows: []stages.Row{
 		{Keys: []string{"rise"}, Numbers: []stages.Number{0.5, 0.25, 0.625, 0.031, 3, 1, 0.126, 8}},
