@@ -13,8 +13,8 @@ import (
 var copiedFolders = []string{"cmd", "docs", "experiments", "pipeline", "registry", "stages"}
 
 // TestDocsExtending follows docs/extending.md in a copy of the project: it adds the files and lines, makes
-// what is generated from stages, adds the texts below the frames, and runs the tests that the page names. What
-// the project has already, because a reader follows the page in it, isn't added twice.
+// what is generated from stages, adds the texts below the frames, and runs the tests that the page names.
+// What the project has already, because a reader follows the page in it, isn't added twice.
 func TestDocsExtending(t *testing.T) {
 	runtimeOrSkip(t)
 	if *update {

@@ -33,6 +33,7 @@ var firstUses = map[string][]string{
 	"docs/devices.md": {"item", "chunk"},
 	"docs/language.md": {"cell", "item", "port", "implied", "key", "store", "share", "wave",
 		"review-folder"},
+	"docs/metrics.md":       {"definition"},
 	"docs/review.md":        {"cell", "item", "case", "definition", "store", "review-folder"},
 	"docs/stability.md":     {"cell", "item", "key", "store", "review-folder"},
 	"docs/tutorial.md":      {"cell", "review-folder"},
