@@ -235,15 +235,15 @@ func (u Use) textFacts() stages.Facts {
 	return nil
 }
 
-// mislabelled returns a remark if the wired labels are of more classes than the model has, or of a few that
-// are numbered among themselves, as folders are. It isn't an error: perhaps no image has such a label, or the
-// few are the model's first.
+// mislabelled returns a remark if the wired labels are of more classes than the model has, or of fewer than
+// half, which folders number among themselves. It isn't an error: perhaps no image has such a label, or they
+// are the model's first.
 func (u Use) mislabelled(t *model.Trial, name string) string {
 	for _, w := range u.wires(stages.Labels) {
 		if n, ok := w.fact("classes"); ok && n > max(t.Spec.Classes, 2) {
 			const text = "the labels of %s are of %d classes, and %s has %d"
 			return fmt.Sprintf(text, w.From.Name, n, name, t.Spec.Classes)
-		} else if ok && n < t.Spec.Classes-1 { // one less is a model's background
+		} else if ok && 2*n < t.Spec.Classes {
 			const text = "the labels of %s are of %d classes, and %s has %d: which are they? names: FILE " +
 				"of dataset/folder says it, a text file with the model's classes, a line each"
 			return fmt.Sprintf(text, w.From.Name, n, name, t.Spec.Classes)
