@@ -95,7 +95,8 @@ func (r *run) plan(ctx context.Context) []step {
 		dir := filepath.Join(r.machine.temp, "quickstart-"+class)
 		steps = append(steps, step{what: "quickstart on 2 images", who: class, limit: time.Minute,
 			env: r.machine.env(class), command: []string{r.tool("runexp"), "run", r.tool("quickstart.yaml"),
-				"--devices", class, "--limit", "2", "--store", dir + "/store", "--out", dir + "/out"}})
+				"--devices", class, "--limit", "2", "--partial", "--store", dir + "/store", "--out",
+				dir + "/out"}})
 	}
 	return steps
 }
