@@ -10,7 +10,7 @@ import (
 )
 
 // copiedFolders are what the packages that docs/extending.md changes are built of and checked with.
-var copiedFolders = []string{"cmd", "docs", "experiments", "pipeline", "registry", "stages"}
+var copiedFolders = []string{"cmd", "docs", "experiments", "pipeline", "python", "registry", "stages"}
 
 // TestDocsExtending follows docs/extending.md in a copy of the project: it adds the files and lines, makes
 // what is generated from stages, adds the texts below the frames, and runs the tests that the page names.
