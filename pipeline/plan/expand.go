@@ -17,7 +17,7 @@ type expander struct {
 	types      paramTypes
 	order      []*stageDecl
 	steps      map[*stageDecl]*stepBuild
-	standIns   map[*stages.Stage]bool // for stages that don't exist
+	standIns   map[*stages.Stage]bool   // for stages that don't exist
 	functions  map[string]*stages.Stage // in files of Python, by their names in the experiment
 	implied    impliedCells
 	warnings   diagnostics
@@ -54,8 +54,8 @@ func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
 		standIns: map[*stages.Stage]bool{}, functions: map[string]*stages.Stage{},
-		implied:  impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
-		budget:   l.limit, edgeBudget: l.limit * edgesPerCell,
+		implied: impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
+		budget:  l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{remarks: &remarks{}, counts: &counts{known: map[*Cell]int{}},
 		Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed,
