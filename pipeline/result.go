@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/key"
@@ -44,9 +45,18 @@ func (r *Result) Definition(c *plan.Cell) (stages.Digest, error) {
 	return r.run.resolver.Definition(c)
 }
 
-// Params returns the parameters of c that are part of keys, as a JSON object with sorted names.
+// Params returns the parameters of c that are part of keys, as a JSON object with sorted names, and behind
+// them its seed if that isn't the experiment's.
 func (r *Result) Params(c *plan.Cell) []byte {
-	return r.run.resolver.Keys.Params.Encode(nil, c.Stage, c.Params)
+	b := r.run.resolver.Keys.Params.Encode(nil, c.Stage, c.Params)
+	if !c.Stage.Seeded || c.Seed == r.Plan.Seed {
+		return b
+	}
+	b = b[:len(b)-1]
+	if len(b) > 1 {
+		b = append(b, ',')
+	}
+	return append(strconv.AppendUint(append(b, `"seed":`...), c.Seed, 10), '}')
 }
 
 // IDs returns the ids of the items of c's output port. Cells that have the same items share one list, which

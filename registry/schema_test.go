@@ -196,6 +196,8 @@ func TestSchemaAcceptsAndRefuses(t *testing.T) {
 		{"lines",
 			`stages: {b: {over: [m], only: [{m: a}, {m: [a, b]}], when: [{if: {m: a}, with: {sigma: 1}}], ` +
 				`store: none, missing: drop}}`, true},
+		{"seeds", `stages: {b: {seed: 4}, c: {seed: "${run}"}, d: {seed: "${run.seed}"}}`, true},
+		{"some cells", `stages: {b: {uses: perturb/blur, in: {images: "a[run=1].images"}}}`, true},
 		{"values", `axes: {m: {a: {path: x, size: 3}, b: 7, c: null}, n: [1, 2.5, x]}`, true},
 		{"unknown top key", `stagse: {}`, false},
 		{"unknown stage key", `stages: {a: {use: dataset/list}}`, false},
@@ -207,6 +209,8 @@ func TestSchemaAcceptsAndRefuses(t *testing.T) {
 		{"wrong choice", `axes: {m: {a: {uses: perturb/blur, with: {border: mirrored}}}}`, false},
 		{"bad id", `stages: {"a b": {uses: dataset/list}}`, false},
 		{"bad store", `stages: {b: {store: always}}`, false},
+		{"bad seed", `stages: {b: {seed: many}}`, false},
+		{"negative seed", `stages: {b: {seed: -1}}`, false},
 		{"half a condition", `stages: {b: {when: [{if: {m: a}}]}}`, false},
 	} {
 		if got := accepts(t, schema, tc.yaml); got != tc.want {

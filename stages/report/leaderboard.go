@@ -242,7 +242,7 @@ func (b *board) meanRanks() {
 func (b *board) table(title string) stages.Table {
 	if title == "" {
 		title = "Leaderboard of " + b.axis
-		if slices.ContainsFunc(b.cases, func(m scoreCase) bool { return m.seeded() }) {
+		if b.seeded() {
 			title += overSeeds
 		}
 	}
@@ -279,43 +279,60 @@ func (b *board) table(title string) stages.Table {
 	}
 	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: b.items},
 		stages.Column{Name: "undefined", Unit: "scores"})
+	if b.seeded() {
+		t.Numbers = append(t.Numbers, stages.Column{Name: "seeds"})
+	}
 	for _, p := range b.order {
-		row := stages.Row{Keys: []string{b.competitors[p]},
-			Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
-		least, undefined := -1, 0
-		for i := range b.cases {
-			m := &b.cases[i]
-			x := []float64{math.NaN()}
-			v, missing := []float64(nil), 0
-			if m.Cells[p] != nil {
-				v, missing = m.Cells[p].Defined()
-			}
-			mean, low, high := interval.Mean(v)
-			x[0] = mean
-			if m.ranked {
-				x = append(x, m.mark(p))
-			}
-			if alone {
-				x = append(x, low, high)
-			}
-			if m.seeded() {
-				x = append(x, m.sd(p))
-			}
-			for _, x := range x {
-				row.Numbers = append(row.Numbers, stages.Number(x))
-			}
-			if m.Cells[p] == nil {
-				continue
-			}
-			undefined += missing
-			if least < 0 || len(v) < least {
-				least = len(v)
-			}
-		}
-		row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, b.row(p))
 	}
 	return t
+}
+
+// row returns a competitor's row of the table.
+func (b *board) row(p int) stages.Row {
+	alone := len(b.cases) == 1
+	row := stages.Row{Keys: []string{b.competitors[p]},
+		Numbers: []stages.Number{stages.Number(b.mean[p]), stages.Number(b.first[p])}}
+	least, undefined, seeds := -1, 0, 1
+	for i := range b.cases {
+		m := &b.cases[i]
+		x := []float64{math.NaN()}
+		v, missing := []float64(nil), 0
+		if m.Cells[p] != nil {
+			v, missing = m.Cells[p].Defined()
+		}
+		mean, low, high := interval.Mean(v)
+		x[0] = mean
+		if m.ranked {
+			x = append(x, m.mark(p))
+		}
+		if alone {
+			x = append(x, low, high)
+		}
+		if m.seeded() {
+			x = append(x, m.sd(p))
+		}
+		for _, x := range x {
+			row.Numbers = append(row.Numbers, stages.Number(x))
+		}
+		if m.Cells[p] == nil {
+			continue
+		}
+		undefined, seeds = undefined+missing, max(seeds, m.Cells[p].Seeds())
+		if least < 0 || len(v) < least {
+			least = len(v)
+		}
+	}
+	row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
+	if b.seeded() {
+		row.Numbers = append(row.Numbers, stages.Number(seeds))
+	}
+	return row
+}
+
+// seeded reports whether scores of some case are averaged over seeds.
+func (b *board) seeded() bool {
+	return slices.ContainsFunc(b.cases, func(m scoreCase) bool { return m.seeded() })
 }
 
 // seeded reports whether scores of the case are averaged over seeds.
