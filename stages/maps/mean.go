@@ -17,7 +17,7 @@ type MeanParams struct {
 // Mean is the mean of the maps of an item over collapsed axes.
 var Mean = stages.New(stages.Def[MeanParams]{
 	Name: "maps/mean",
-	Doc: `the mean map over collapsed axes, such as noisy draws or methods
+	Doc: `the mean map over collapsed axes, as of draws or methods
 
 Value by value, each map counting alike: over draws of perturb/noise it smooths any
 method as SmoothGrad smooths the gradient, for the smooth randomisation test of Hedström
