@@ -118,36 +118,12 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if t.Title == "" {
 		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
 	}
-	across := places(grouped.env.Order, data, columns)
-	for _, ids := range across {
-		name := strings.Join(ids, " ")
-		if name == "" {
-			name = p.Statistic
-		}
-		c := columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) })
-		c.Label = columnLabel(e, columns, ids)
-		t.Numbers = append(t.Numbers, c)
+	across, seeded := places(grouped.env.Order, data, columns), replicated(cells)
+	if p.Title == "" && seeded {
+		t.Title += overSeeds
 	}
 	p.Intervals = p.Statistic == "mean" && (p.Intervals || len(across) == 1)
-	if p.Intervals {
-		for _, c := range t.Numbers[:len(across)] {
-			t.Numbers = append(t.Numbers, endsOf(c, len(across) == 1)...)
-		}
-	}
-	seeded := replicated(cells)
-	if seeded {
-		if p.Title == "" {
-			t.Title += overSeeds
-		}
-		for _, c := range t.Numbers[:len(across)] {
-			t.Numbers = append(t.Numbers, sdOf(c, len(across) == 1))
-		}
-	}
-	t.Numbers = append(t.Numbers, stages.Column{Name: "n", Unit: stages.ItemsOf(data)},
-		stages.Column{Name: "undefined", Unit: "scores"})
-	if seeded {
-		t.Numbers = append(t.Numbers, stages.Column{Name: "seeds"})
-	}
+	t.Numbers = p.header(e, cells, columns, across, stages.ItemsOf(data))
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
 	if err != nil {
 		return err
@@ -175,6 +151,34 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 		}
 	}
 	return p.claimed(e, axes, cells)
+}
+
+// header describes the columns of the numbers that numbers returns.
+func (p TableParams) header(e *stages.Env, cells []cell, columns []string, across [][]string,
+	items string) (list []stages.Column) {
+	for _, ids := range across {
+		name := strings.Join(ids, " ")
+		if name == "" {
+			name = p.Statistic
+		}
+		c := columnOf(name, cells, func(c *cell) bool { return slices.Equal(pick(c.Coord, columns), ids) })
+		c.Label = columnLabel(e, columns, ids)
+		list = append(list, c)
+	}
+	alone := len(across) == 1
+	if p.Intervals {
+		for _, c := range list[:len(across)] {
+			list = append(list, endsOf(c, alone)...)
+		}
+	}
+	counts := []stages.Column{{Name: "n", Unit: items}, {Name: "undefined", Unit: "scores"}}
+	if replicated(cells) {
+		for _, c := range list[:len(across)] {
+			list = append(list, sdOf(c, alone))
+		}
+		counts = append(counts, stages.Column{Name: "seeds"})
+	}
+	return append(list, counts...)
 }
 
 // numbers returns the numbers of the cells in a row: the statistics across, the ends of their intervals, if
