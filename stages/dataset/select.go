@@ -11,10 +11,14 @@ import (
 
 // SelectParams are the parameters of [Select].
 type SelectParams struct {
-	Correct  bool    `yaml:"correct" doc:"keep only images whose label is predicted"`
-	AtLeast  float64 `yaml:"at_least" doc:"keep only images whose predicted class has at least this probability" min:"0" max:"1"`
-	PerClass int     `yaml:"per_class" doc:"keep at most so many images a class, the first in order; 0: all" min:"0" max:"100000000"`
-	Count    int     `yaml:"count" doc:"keep at most so many images, the first in order; 0: all" min:"0" max:"100000000"`
+	Correct   bool     `yaml:"correct" doc:"keep only images whose label is predicted"`
+	AtLeast   float64  `yaml:"at_least" doc:"keep only images whose predicted class has at least this probability" min:"0" max:"1"`
+	Wrong     bool     `yaml:"wrong" key:"added" doc:"instead of correct: keep only images that are misclassified, by every model"`
+	AtMost    float64  `yaml:"at_most" key:"added" doc:"keep only images whose predicted class has at most this probability; 0: any" min:"0" max:"1"`
+	Classes   []string `yaml:"classes" key:"added" doc:"keep only images of these classes, by name or number: of their label, or without labels of the predicted class; default: all"`
+	LeastSure int      `yaml:"least_sure" key:"added" doc:"keep at most so many images, those whose predicted class has the lowest probability, of several models the lowest mean; 0: all" min:"0" max:"100000000"`
+	PerClass  int      `yaml:"per_class" doc:"keep at most so many images a class, the first in order; 0: all" min:"0" max:"100000000"`
+	Count     int      `yaml:"count" doc:"keep at most so many images, the first in order; 0: all" min:"0" max:"100000000"`
 }
 
 // Select keeps the images of a data set on which models are right and sure, as Rao, Böhle and Schiele,
@@ -23,11 +27,11 @@ type SelectParams struct {
 // if one of its maps is zero everywhere: the code of Walker, Simon, Chen and Ewetz, "Attribution Quality
 // Metrics with Magnitude Alignment", IJCAI 2024, leaves such an image out for all methods.
 //
-// The criteria apply in the order correct, at_least, maps, per_class, count. What is kept has the id and the
-// bytes that it had.
+// The criteria apply in the order correct or wrong, at_least, at_most, classes, maps, per_class, least_sure,
+// count. What is kept has the id and the bytes that it had.
 var Select = stages.New(stages.Def[SelectParams]{
 	Name: "dataset/select",
-	Doc: `images on which models are right and sure
+	Doc: `images on which models are right and sure, or wrong, or of some classes
 
 Keeps images that the model predicts correctly, with at least a given probability, and
 of these the first of each class. With over: [model], every model has to agree. Labels,
@@ -37,6 +41,10 @@ many images each criterion loses; if none is left, that's an error.
 With maps, an image is dropped for all methods if one of its maps is zero everywhere, as
 by the authors' code of MAS (Walker et al., "Attribution Quality Metrics with Magnitude
 Alignment", IJCAI 2024); another of its class takes its place.
+
+wrong: true keeps the images that are misclassified instead, at_most and least_sure those
+of which the model isn't sure, and classes those of some classes. A misclassified image
+has a label, and another class is predicted.
 
   photos: {uses: dataset/folder, with: {path: imagenet-val, resize: 256, crop: 224}}
   sure:
@@ -93,18 +101,26 @@ func selectLacks(port string, wired func(string) bool) error {
 
 // most returns how many of so many images are kept at most.
 func (p SelectParams) most(in map[string]stages.Amount) int {
-	if n := in["images"].Items; p.Count == 0 || n < p.Count {
-		return n
+	n := in["images"].Items
+	for _, most := range []int{p.Count, p.LeastSure} {
+		if most > 0 && most < n {
+			n = most
+		}
 	}
-	return p.Count
+	return n
 }
 
 // passed are the ports whose items are passed on.
 var passed = []string{"images", "labels", "masks", "boxes"}
 
 func checkSelect(p SelectParams, wired func(string) bool) error {
-	predicted := p.Correct || p.PerClass > 0 && !wired("labels")
+	predicted := p.Correct || p.Wrong || (p.PerClass > 0 || len(p.Classes) > 0) && !wired("labels")
 	switch {
+	case p.AtMost > 0 && p.AtMost < p.AtLeast:
+		return stages.BadField("at_most", "at_most %v is less than at_least %v: no image is left", p.AtMost,
+			p.AtLeast)
+	case p.Wrong && !wired("labels"):
+		return stages.BadField("wrong", "which images are misclassified isn't known without labels: wire them")
 	case p.Correct && !wired("labels"):
 		return stages.BadField("correct", "which images are predicted correctly isn't known without labels: "+
 			"wire them, or write correct: false")
@@ -112,6 +128,10 @@ func checkSelect(p SelectParams, wired func(string) bool) error {
 		return errors.New("which classes are predicted isn't known: wire model or targets")
 	case p.AtLeast > 0 && !wired("probability") && !wired("model"):
 		return stages.BadField("at_least", "how sure a model is isn't known: wire model or probability")
+	case p.AtMost > 0 && !wired("probability") && !wired("model"):
+		return stages.BadField("at_most", "how sure a model is isn't known: wire model or probability")
+	case p.LeastSure > 0 && !wired("probability") && !wired("model"):
+		return stages.BadField("least_sure", "how sure a model is isn't known: wire model or probability")
 	}
 	return nil
 }

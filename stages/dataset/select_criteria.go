@@ -1,11 +1,13 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -61,16 +63,29 @@ type criterion struct {
 // criteria returns the criteria in the order in which they apply.
 func (s *selection) criteria() []criterion {
 	return []criterion{
-		{name: "correct", why: "misclassified", apply: s.correct},
-		{name: "at_least", why: "below the probability " + strconv.FormatFloat(s.AtLeast, 'g', -1, 64),
-			apply: s.sure},
+		s.predictions(),
+		{name: "at_least", why: "below the probability " + numberText(s.AtLeast), apply: s.sure},
+		{name: "at_most", why: "above the probability " + numberText(s.AtMost), absent: s.AtMost == 0,
+			apply: s.unsure},
+		{name: "classes", why: "of other classes", absent: len(s.Classes) == 0, apply: s.ofClasses},
 		{name: "maps", why: "explained by a map of zeros", absent: !s.env.Wired("maps"), apply: s.explained},
 		{name: "per_class", why: fmt.Sprintf("beyond %d a class", s.PerClass), apply: s.firstOfClass},
+		{name: "least_sure", why: fmt.Sprintf("surer than the %d of least probability", s.LeastSure),
+			absent: s.LeastSure == 0, apply: s.leastSure},
 		{name: "count", why: fmt.Sprintf("beyond %d", s.Count), apply: s.first},
 	}
 }
 
-// correct drops the images whose label isn't predicted in every cell.
+// predictions returns the criterion correct, or wrong.
+func (s *selection) predictions() criterion {
+	if s.Wrong {
+		return criterion{name: "wrong", why: "not misclassified", apply: s.correct}
+	}
+	return criterion{name: "correct", why: "misclassified", apply: s.correct}
+}
+
+// correct drops the images whose label isn't predicted in every cell, or for wrong those whose label is
+// predicted in some cell, or unknown.
 func (s *selection) correct(ctx context.Context, drop func(i int)) error {
 	for _, d := range s.env.Ports["targets"] {
 		classes, err := s.classes(ctx, d, "targets")
@@ -81,7 +96,9 @@ func (s *selection) correct(ctx context.Context, drop func(i int)) error {
 			s.predicted = classes
 		}
 		for i, class := range classes {
-			if s.Correct && (s.labels == nil || class < 0 || class != s.labels[i]) {
+			known := s.labels != nil && class >= 0 && s.labels[i] >= 0
+			right := known && class == s.labels[i]
+			if s.Wrong && (!known || right) || s.Correct && !s.Wrong && !right {
 				drop(i)
 			}
 		}
@@ -94,6 +111,27 @@ func (s *selection) sure(ctx context.Context, drop func(i int)) error {
 	if s.AtLeast == 0 {
 		return nil
 	}
+	return s.eachProbability(ctx, func(i int, p float64) {
+		if !(p >= s.AtLeast) {
+			drop(i)
+		}
+	})
+}
+
+// unsure drops the images whose predicted class has a probability above at_most, or none, in some cell.
+func (s *selection) unsure(ctx context.Context, drop func(i int)) error {
+	if s.AtMost == 0 {
+		return nil
+	}
+	return s.eachProbability(ctx, func(i int, p float64) {
+		if !(p <= s.AtMost) {
+			drop(i)
+		}
+	})
+}
+
+// eachProbability calls use with every image's probability in every cell, NaN for none.
+func (s *selection) eachProbability(ctx context.Context, use func(i int, p float64)) error {
 	for _, d := range s.env.Ports["probability"] {
 		probability := make([]float64, len(s.keep))
 		for i := range probability {
@@ -107,9 +145,65 @@ func (s *selection) sure(ctx context.Context, drop func(i int)) error {
 			return err
 		}
 		for i, p := range probability {
-			if !(p >= s.AtLeast) {
-				drop(i)
-			}
+			use(i, p)
+		}
+	}
+	return nil
+}
+
+// leastSure drops the images after the least_sure ones with the lowest mean probability, of equal ones the
+// later, and those that have none in some cell.
+func (s *selection) leastSure(ctx context.Context, drop func(i int)) error {
+	if s.LeastSure == 0 {
+		return nil
+	}
+	sum := make([]float64, len(s.keep)) // over the same number of cells
+	if err := s.eachProbability(ctx, func(i int, p float64) { sum[i] += p }); err != nil {
+		return err
+	}
+	var order []int
+	for i, kept := range s.keep {
+		switch {
+		case kept && math.IsNaN(sum[i]):
+			drop(i)
+		case kept:
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sum[a], sum[b]) })
+	for _, i := range order[min(s.LeastSure, len(order)):] {
+		drop(i)
+	}
+	return nil
+}
+
+// ofClasses drops the images of other classes than those of the parameter classes.
+func (s *selection) ofClasses(_ context.Context, drop func(i int)) error {
+	if len(s.Classes) == 0 {
+		return nil
+	}
+	of, names := s.labels, s.env.Facts("labels")["labels"]
+	if of == nil {
+		of, names = s.predicted, cmp.Or(s.env.Facts("targets")["labels"], s.env.Facts("model")["labels"])
+	}
+	var list []string
+	if names != "" {
+		list = strings.Split(names, "\n")
+	}
+	kept := map[int64]bool{}
+	for _, name := range s.Classes {
+		class := classNamed(list, name)
+		if n, err := strconv.Atoi(name); class < 0 && err == nil && n >= 0 && (list == nil || n < len(list)) {
+			class = n
+		}
+		if class < 0 {
+			return stages.BadField("classes", "no class is called %q, or has this number", name)
+		}
+		kept[int64(class)] = true
+	}
+	for i, class := range of {
+		if !kept[class] {
+			drop(i)
 		}
 	}
 	return nil

@@ -173,3 +173,89 @@ func TestSelectChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestSelectWrong checks criteria other than right and sure, of six images with the labels 0, 0, 1, 1, 2 and
+// none.
+func TestSelectWrong(t *testing.T) {
+	images := numbers(0, 1, 2, 3, 4, 5)
+	labels := numbers(0, 0, 1, 1, 2)
+	labels.Facts = stages.Facts{"labels": "cat\ndog\ngnu"}
+	a := stagetest.At(numbers(0, 1, 1, 2, 1, 0), "model", "a") // wrong of 1, 3, 4
+	b := stagetest.At(numbers(1, 1, 1, 2, 2, 0), "model", "b") // wrong of 0, 1, 3
+	sureA := stagetest.At(probabilities(.9, .5, .7, .5, .2, math.NaN()), "model", "a")
+	sureB := stagetest.At(probabilities(.1, .7, .3, .7, .9, .1), "model", "b")
+	for _, c := range []struct {
+		params SelectParams
+		both   bool
+		want   string // the images, the count and its table
+	}{
+		{SelectParams{Correct: true, Wrong: true}, false,
+			"1 3 4: 3 of 6 images are kept, 3 are not misclassified: wrong 3 at_least 0"},
+		{SelectParams{Wrong: true}, true, "1 3: 2 of 6 images are kept, 4 are not misclassified: wrong 4 at_least 0"},
+		{SelectParams{AtMost: 0.5}, false,
+			"1 3 4: 3 of 6 images are kept, 3 are above the probability 0.5: correct 0 at_least 0 at_most 3"},
+		{SelectParams{AtMost: 0.7}, true,
+			"1 2 3: 3 of 6 images are kept, 3 are above the probability 0.7: correct 0 at_least 0 at_most 3"},
+		{SelectParams{LeastSure: 2}, false,
+			"1 4: 2 of 6 images are kept, 4 are surer than the 2 of least probability: correct 0 at_least 0 least_sure 4"},
+		// The means over both are .5, .6, .5, .6, .55 and undefined.
+		{SelectParams{LeastSure: 3}, true,
+			"0 2 4: 3 of 6 images are kept, 3 are surer than the 3 of least probability: correct 0 at_least 0 least_sure 3"},
+		{SelectParams{Classes: []string{"dog", "2"}}, false,
+			"2 3 4: 3 of 6 images are kept, 3 are of other classes: correct 0 at_least 0 classes 3"},
+		{SelectParams{Wrong: true, Classes: []string{"cat", "dog"}, LeastSure: 1}, false,
+			"1: 1 of 6 images are kept, 3 are not misclassified, 1 are of other classes, " +
+				"1 are surer than the 1 of least probability: wrong 3 at_least 0 classes 1 least_sure 1"},
+	} {
+		in := map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {a}, "probability": {sureA}}
+		if c.both {
+			in["targets"], in["probability"] = append(in["targets"], b), append(in["probability"], sureB)
+		}
+		r := stagetest.Run(t, Select, &c.params, in)
+		var kept, rows []string
+		for _, b := range r.Payloads["images"] {
+			kept = append(kept, fmt.Sprint(decoded(t, b).Int64s()[0]))
+		}
+		table, err := stages.DecodeTable(r.Payloads["counts"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range table.Rows[1:] {
+			if row.Keys[0] != "per_class" && row.Keys[0] != "count" {
+				rows = append(rows, fmt.Sprintf("%s %v", row.Keys[0], row.Numbers[0]))
+			}
+		}
+		got := fmt.Sprintf("%s: %s: %s", strings.Join(kept, " "), strings.Join(r.Warnings, "|"), strings.Join(rows, " "))
+		if got != c.want {
+			t.Errorf("%+v:\n%s, want\n%s", c.params, got, c.want)
+		}
+	}
+	in := map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {a}}
+	for want, p := range map[string]SelectParams{
+		`no class is called "fox"`: {Classes: []string{"fox"}},
+		`no class is called "3"`:   {Classes: []string{"3"}},
+	} {
+		_, err := stagetest.Try(Select, &p, in)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", p, err, want)
+		}
+	}
+	_, err := stagetest.Try(Select, &SelectParams{Wrong: true, Classes: []string{"gnu"}, PerClass: 1},
+		map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {numbers(0, 0, 1, 1, 2, 0)}})
+	const want = "no image is left: 0 of 6 images are kept, 6 are not misclassified"
+	if err == nil || err.Error() != want {
+		t.Errorf("without a wrong image: %v, want %s", err, want)
+	}
+	for want, p := range map[string]SelectParams{
+		"without labels":                {Wrong: true},
+		"is less than at_least":         {AtLeast: 0.5, AtMost: 0.4},
+		"how sure a model is":           {AtMost: 0.4},
+		"isn't known: wire model or ta": {Classes: []string{"a"}},
+		"isn't known: wire model or pr": {LeastSure: 3},
+	} {
+		if err := Select.Check(&p, func(string) bool { return false }); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", p, err, want)
+		}
+	}
+}
