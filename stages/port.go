@@ -20,8 +20,8 @@ const (
 var (
 	// u8 or f32 [3,H,W], RGB; f32 in [0,1], u8 means v/255.
 	Images = Type{"images", true, FormTensor}
-	// What is known of an item besides, as JSON: [ItemColumns]. The fact "columns" lists the columns' names, a
-	// line each.
+	// What is known of an item besides, as JSON: [ItemColumns]. The fact "columns" lists the columns' names,
+	// a line each.
 	Columns = Type{"columns", true, FormFile}
 	// i64 [3,n], a text of n tokens, without padding: their ids, their types, and 1 for a special token that
 	// the tokeniser added, such as [CLS], else 0. The facts "pad" and "mask" are the ids of the tokens that

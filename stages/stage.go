@@ -6,7 +6,7 @@
 //   - A [Port] is a typed input or output of a stage (port.go).
 //   - A payload is the bytes of one item, or of one value such as a model. It is a [Tensor], a [Table] or a
 //     file, and contains no names, ids, times or paths (tensor.go, table.go); [Words] are a text to read
-//     (words.go).
+//     (words.go), [ItemColumns] what tables split items by (columns.go).
 //   - An [Item] names a payload: its id, the origin it was derived from, its digest; [Facts] are properties
 //     shared by all items of a port, such as the direction of a score (item.go).
 //   - An [Env] is the environment of a running stage: its inputs, its random numbers, its device (env.go),

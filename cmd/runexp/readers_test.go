@@ -34,6 +34,7 @@ var readers = map[string]string{
 	"pipeline/publish/render_tables.go":   "folderLimit fieldsLimit mostColumns",
 	"pipeline/publish/revision.go":        "folderLimit outLimit",
 	"stages/attribute/external_files.go":  "maxMap",
+	"stages/dataset/columns_list.go":      "own: what folder_list.go read",
 	"stages/dataset/content.go":           "own: names alone",
 	"stages/dataset/folder_left.go":       "maxListed",
 	"stages/dataset/folder_remarks.go":    "listStart bytesRead maxImage",

@@ -58,8 +58,8 @@ wired model provides. Reports split by them:
 	},
 	Outputs: []stages.Port{{Name: "columns", Type: stages.Columns, Doc: "the columns of each image"}},
 	Check: func(p ColumnsParams, wired func(string) bool) error {
-		if p.List == "" && !slices.ContainsFunc([]string{"labels", "masks", "model", "targets", "probability"},
-			wired) {
+		inputs := []string{"labels", "masks", "model", "targets", "probability"}
+		if p.List == "" && !slices.ContainsFunc(inputs, wired) {
 			return stages.BadField("list", "nothing is known of the images: set list, or wire labels, "+
 				"masks, model or targets")
 		}
@@ -176,24 +176,37 @@ func (s *columnSet) wired(ctx context.Context, e *stages.Env) error {
 			continue
 		}
 		s.names = append(s.names, made.column)
-		for m, err := range e.Ports[made.port][0].All(ctx) {
-			if err != nil {
-				return err
-			}
-			at := s.at[m.ID]
-			if at == nil {
-				at = s.at[m.Origin]
-			}
-			for _, i := range at {
-				if err := made.use(i, m.Data); err != nil {
-					return fmt.Errorf("%s of %q: %w", made.port, m.ID, err)
-				}
+		if err := s.each(ctx, e.Ports[made.port][0], made.use); err != nil {
+			return fmt.Errorf("%s: %w", made.port, err)
+		}
+	}
+	if e.Wired("labels") && e.Wired("targets") {
+		s.compare(labels, predicted)
+	}
+	return nil
+}
+
+// each calls use with the payloads of a port and the images that they are of.
+func (s *columnSet) each(ctx context.Context, d stages.Data, use func(i int, payload []byte) error) error {
+	for m, err := range d.All(ctx) {
+		if err != nil {
+			return err
+		}
+		at := s.at[m.ID]
+		if at == nil {
+			at = s.at[m.Origin]
+		}
+		for _, i := range at {
+			if err := use(i, m.Data); err != nil {
+				return fmt.Errorf("item %q: %w", m.ID, err)
 			}
 		}
 	}
-	if !e.Wired("labels") || !e.Wired("targets") {
-		return nil
-	}
+	return nil
+}
+
+// compare adds the column of whether predictions are right; −1 is an unknown class.
+func (s *columnSet) compare(labels, predicted []int64) {
 	s.names = append(s.names, predictionColumn)
 	for i := range labels {
 		switch {
@@ -204,7 +217,6 @@ func (s *columnSet) wired(ctx context.Context, e *stages.Env) error {
 			s.of[i][predictionColumn] = "wrong"
 		}
 	}
-	return nil
 }
 
 // firstClass decodes a label, or the class that a target explains.

@@ -39,32 +39,9 @@ func readColumns(file string, b []byte, noLabel bool) (t columnTable, err error)
 	if err != nil {
 		return t, badCSV(file, err)
 	}
-	at, _ := columnOf(head, fileColumns)
-	if at < 0 {
-		return t, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns", file,
-			fileColumns[0], head)
-	}
-	label := -1
-	if noLabel {
-		label, _ = columnOf(head, labelColumns)
-	}
-	taken := map[int]string{} // the columns that are taken, and their names
-	for i, name := range head {
-		name = strings.TrimSpace(name)
-		switch {
-		case i == at:
-			t.file = name
-		case i == label || name == "":
-		case slices.Contains(t.names, name):
-			return t, fmt.Errorf("%s:1: duplicate column %q", file, name)
-		case strings.ContainsAny(name, "\n\r"):
-			return t, fmt.Errorf("%s:1: line break in the name of a column", file)
-		default:
-			t.names, taken[i] = append(t.names, name), name
-		}
-	}
-	if len(t.names) == 0 {
-		return t, fmt.Errorf("%s:1: no column besides files and labels among %q", file, head)
+	at, taken, err := t.readHead(file, head, noLabel)
+	if err != nil {
+		return t, err
 	}
 	for {
 		record, err := r.Read()
@@ -76,7 +53,8 @@ func readColumns(file string, b []byte, noLabel bool) (t columnTable, err error)
 		}
 		line, _ := r.FieldPos(0)
 		if len(record) != len(head) {
-			return t, fmt.Errorf("%s:%d: %d fields, the first line has %d", file, line, len(record), len(head))
+			return t, fmt.Errorf("%s:%d: %d fields, the first line has %d", file, line, len(record),
+				len(head))
 		}
 		row := columnRow{strings.TrimSpace(record[at]), stages.ItemColumns{}, line}
 		if row.file == "" {
@@ -97,6 +75,40 @@ func readColumns(file string, b []byte, noLabel bool) (t columnTable, err error)
 		return t, fmt.Errorf("%q lists no files", file)
 	}
 	return t, nil
+}
+
+// readHead reads the names of a list's columns. It returns the column of files, and those that are taken with
+// their names.
+func (t *columnTable) readHead(file string, head []string, noLabel bool) (at int, taken map[int]string,
+	err error) {
+	at, _ = columnOf(head, fileColumns)
+	if at < 0 {
+		return 0, nil, fmt.Errorf("%s:1: no column %q among %q: the first line must name the columns", file,
+			fileColumns[0], head)
+	}
+	label := -1
+	if noLabel {
+		label, _ = columnOf(head, labelColumns)
+	}
+	taken = map[int]string{}
+	for i, name := range head {
+		name = strings.TrimSpace(name)
+		switch {
+		case i == at:
+			t.file = name
+		case i == label || name == "":
+		case slices.Contains(t.names, name):
+			return 0, nil, fmt.Errorf("%s:1: duplicate column %q", file, name)
+		case strings.ContainsAny(name, "\n\r"):
+			return 0, nil, fmt.Errorf("%s:1: line break in the name of a column", file)
+		default:
+			t.names, taken[i] = append(t.names, name), name
+		}
+	}
+	if len(t.names) == 0 {
+		return 0, nil, fmt.Errorf("%s:1: no column besides files and labels among %q", file, head)
+	}
+	return at, taken, nil
 }
 
 // paths finds the ids of images by their ends.

@@ -22,7 +22,8 @@ func withIDs(facts stages.Facts, pairs ...any) stages.Data {
 		items = append(items, stages.Item{ID: id, Origin: id, Digest: stages.Sum(b)})
 		payloads = append(payloads, b)
 	}
-	return stages.Data{Facts: facts, Items: items, Load: func(i int) ([]byte, error) { return payloads[i], nil }}
+	return stages.Data{Facts: facts, Items: items,
+		Load: func(i int) ([]byte, error) { return payloads[i], nil }}
 }
 
 func classPayload(class int64) []byte { return stages.NewTensor([]int64{class}, 1).Encode() }
@@ -43,15 +44,16 @@ func TestColumns(t *testing.T) {
 	none := []byte{}
 	in := map[string][]stages.Data{
 		"images": {withIDs(nil, "a/1.png", none, "b/2.png", none, "3.png", none, "4.png", none)},
-		"labels": {withIDs(stages.Facts{"labels": "cat\ndog"}, "a/1.png", classPayload(0), "b/2.png", classPayload(1),
-			"4.png", classPayload(2))},
-		"targets":     {withIDs(nil, "a/1.png", classPayload(0), "b/2.png", classPayload(0), "3.png", classPayload(1))},
+		"labels": {withIDs(stages.Facts{"labels": "cat\ndog"}, "a/1.png", classPayload(0), "b/2.png",
+			classPayload(1), "4.png", classPayload(2))},
+		"targets": {withIDs(nil, "a/1.png", classPayload(0), "b/2.png", classPayload(0), "3.png",
+			classPayload(1))},
 		"probability": {withIDs(nil, "a/1.png", stages.Scalar(0.5), "4.png", stages.Scalar(math.NaN()))},
 		"masks": {withIDs(nil, "a/1.png", maskPayload(1, 0, 0, 255), "b/2.png", maskPayload(255, 255),
 			"3.png", maskPayload(0, 0))},
 	}
-	list := listFile(t, "file,label,domain,blur\nb\\2.PNG.png,dog,x,1\n1.png,cat,indoor,0.25\n2,dog,\"a,b\",nan\n"+
-		"3.png,cat, ,2\n")
+	list := listFile(t, "file,label,domain,blur\nb\\2.PNG.png,dog,x,1\n1.png,cat,indoor,0.25\n"+
+		"2,dog,\"a,b\",nan\n3.png,cat, ,2\n")
 	r := stagetest.Run(t, Columns, &ColumnsParams{List: list}, in)
 	var got []string
 	for _, b := range r.Payloads["columns"] {

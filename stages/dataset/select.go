@@ -114,24 +114,37 @@ func (p SelectParams) most(in map[string]stages.Amount) int {
 var passed = []string{"images", "labels", "masks", "boxes"}
 
 func checkSelect(p SelectParams, wired func(string) bool) error {
+	if err := p.checkSure(wired); err != nil {
+		return err
+	}
 	predicted := p.Correct || p.Wrong || (p.PerClass > 0 || len(p.Classes) > 0) && !wired("labels")
 	switch {
-	case p.AtMost > 0 && p.AtMost < p.AtLeast:
-		return stages.BadField("at_most", "at_most %v is less than at_least %v: no image is left", p.AtMost,
-			p.AtLeast)
 	case p.Wrong && !wired("labels"):
-		return stages.BadField("wrong", "which images are misclassified isn't known without labels: wire them")
+		return stages.BadField("wrong", "which images are misclassified isn't known without labels: wire "+
+			"them")
 	case p.Correct && !wired("labels"):
 		return stages.BadField("correct", "which images are predicted correctly isn't known without labels: "+
 			"wire them, or write correct: false")
 	case predicted && !wired("targets") && !wired("model"):
 		return errors.New("which classes are predicted isn't known: wire model or targets")
-	case p.AtLeast > 0 && !wired("probability") && !wired("model"):
-		return stages.BadField("at_least", "how sure a model is isn't known: wire model or probability")
-	case p.AtMost > 0 && !wired("probability") && !wired("model"):
-		return stages.BadField("at_most", "how sure a model is isn't known: wire model or probability")
-	case p.LeastSure > 0 && !wired("probability") && !wired("model"):
-		return stages.BadField("least_sure", "how sure a model is isn't known: wire model or probability")
+	}
+	return nil
+}
+
+// checkSure rejects criteria about probabilities that aren't known, and those that leave no image.
+func (p SelectParams) checkSure(wired func(string) bool) error {
+	if p.AtMost > 0 && p.AtMost < p.AtLeast {
+		return stages.BadField("at_most", "at_most %v is less than at_least %v: no image is left", p.AtMost,
+			p.AtLeast)
+	}
+	for _, criterion := range []struct {
+		name string
+		set  bool
+	}{{"at_least", p.AtLeast > 0}, {"at_most", p.AtMost > 0}, {"least_sure", p.LeastSure > 0}} {
+		if criterion.set && !wired("probability") && !wired("model") {
+			return stages.BadField(criterion.name, "how sure a model is isn't known: wire model or "+
+				"probability")
+		}
 	}
 	return nil
 }

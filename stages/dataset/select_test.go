@@ -191,23 +191,27 @@ func TestSelectWrong(t *testing.T) {
 	}{
 		{SelectParams{Correct: true, Wrong: true}, false,
 			"1 3 4: 3 of 6 images are kept, 3 are not misclassified: wrong 3 at_least 0"},
-		{SelectParams{Wrong: true}, true, "1 3: 2 of 6 images are kept, 4 are not misclassified: wrong 4 at_least 0"},
+		{SelectParams{Wrong: true}, true,
+			"1 3: 2 of 6 images are kept, 4 are not misclassified: wrong 4 at_least 0"},
 		{SelectParams{AtMost: 0.5}, false,
 			"1 3 4: 3 of 6 images are kept, 3 are above the probability 0.5: correct 0 at_least 0 at_most 3"},
 		{SelectParams{AtMost: 0.7}, true,
 			"1 2 3: 3 of 6 images are kept, 3 are above the probability 0.7: correct 0 at_least 0 at_most 3"},
 		{SelectParams{LeastSure: 2}, false,
-			"1 4: 2 of 6 images are kept, 4 are surer than the 2 of least probability: correct 0 at_least 0 least_sure 4"},
+			"1 4: 2 of 6 images are kept, 4 are surer than the 2 of least probability: correct 0 at_least 0 " +
+				"least_sure 4"},
 		// The means over both are .5, .6, .5, .6, .55 and undefined.
 		{SelectParams{LeastSure: 3}, true,
-			"0 2 4: 3 of 6 images are kept, 3 are surer than the 3 of least probability: correct 0 at_least 0 least_sure 3"},
+			"0 2 4: 3 of 6 images are kept, 3 are surer than the 3 of least probability: correct 0 at_least 0 " +
+				"least_sure 3"},
 		{SelectParams{Classes: []string{"dog", "2"}}, false,
 			"2 3 4: 3 of 6 images are kept, 3 are of other classes: correct 0 at_least 0 classes 3"},
 		{SelectParams{Wrong: true, Classes: []string{"cat", "dog"}, LeastSure: 1}, false,
 			"1: 1 of 6 images are kept, 3 are not misclassified, 1 are of other classes, " +
 				"1 are surer than the 1 of least probability: wrong 3 at_least 0 classes 1 least_sure 1"},
 	} {
-		in := map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {a}, "probability": {sureA}}
+		in := map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {a},
+			"probability": {sureA}}
 		if c.both {
 			in["targets"], in["probability"] = append(in["targets"], b), append(in["probability"], sureB)
 		}
@@ -225,7 +229,8 @@ func TestSelectWrong(t *testing.T) {
 				rows = append(rows, fmt.Sprintf("%s %v", row.Keys[0], row.Numbers[0]))
 			}
 		}
-		got := fmt.Sprintf("%s: %s: %s", strings.Join(kept, " "), strings.Join(r.Warnings, "|"), strings.Join(rows, " "))
+		got := fmt.Sprintf("%s: %s: %s", strings.Join(kept, " "), strings.Join(r.Warnings, "|"),
+			strings.Join(rows, " "))
 		if got != c.want {
 			t.Errorf("%+v:\n%s, want\n%s", c.params, got, c.want)
 		}

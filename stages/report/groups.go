@@ -73,6 +73,8 @@ const noValue = "no value"
 type grouping struct {
 	data  []stages.Data
 	env   *stages.Env // the stage's, with the order and the names of the groups; for reading
+	parts []part      // in the order of the groups; nil without groups
+	few   []string    // parts with too few items for a test, and how many they have
 	sizes string      // a sentence on how many images each group has; "" without groups
 }
 
@@ -100,20 +102,27 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	}
 	out.env = s.named(*e)
 	parts := s.divide(out.data)
-	out.sizes = s.describe(parts, stages.ItemsOf(out.data))
-	if few := s.few(parts); len(few) > 0 {
-		if more := len(few) - fewNamed; more > 0 {
-			few = append(few[:fewNamed], fmt.Sprintf("and %d more", more))
-		}
-		e.Warn("with fewer than %d %s no test of two methods can confirm a difference at %g: %s", leastTested,
-			stages.ItemsOf(out.data), level, strings.Join(few, "; "))
-	}
+	out.parts, out.sizes = parts, s.describe(parts, stages.ItemsOf(out.data))
+	out.few = s.few(parts)
 	var all []stages.Data
 	for _, p := range parts {
 		all = append(all, p.data...)
 	}
 	out.data = all
 	return out, nil
+}
+
+// warn tells of parts that no test can tell anything of.
+func (g *grouping) warn(e *stages.Env) {
+	few := g.few
+	if len(few) == 0 {
+		return
+	}
+	if more := len(few) - fewNamed; more > 0 {
+		few = append(slices.Clone(few[:fewNamed]), fmt.Sprintf("and %d more", more))
+	}
+	e.Warn("with fewer than %d %s no test of two methods can confirm a difference at %g: %s", leastTested,
+		stages.ItemsOf(g.data), level, strings.Join(few, "; "))
 }
 
 // fewNamed is how many small groups a warning names before it counts the rest.
@@ -339,6 +348,7 @@ func numeral(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 // A part is the items of one group, or of one combination of groups.
 type part struct {
 	ids  []string // by column
+	name string   // the columns with their ids
 	data []stages.Data
 }
 
@@ -367,6 +377,7 @@ func (s *splitter) divide(data []stages.Data) (parts []part) {
 		for k, name := range []byte(key) {
 			p.ids = append(p.ids, s.groups[k][name])
 		}
+		p.name = s.nameOf(p.ids)
 		for c, d := range data {
 			items := at[key][c]
 			d.Coord = append(slices.Clone(d.Coord), coordsOf(s.By, p.ids)...)
@@ -398,11 +409,11 @@ func (p part) count() (least, most int) {
 	return least, most
 }
 
-// name returns the groups of a part with the names of their columns.
-func (s *splitter) name(p part) string {
+// nameOf returns ids with the names of their columns.
+func (g Grouped) nameOf(ids []string) string {
 	var names []string
-	for k, name := range s.By {
-		names = append(names, name+" "+p.ids[k])
+	for k, column := range g.By {
+		names = append(names, column+" "+ids[k])
 	}
 	return strings.Join(names, " and ")
 }
@@ -416,7 +427,7 @@ func (s *splitter) describe(parts []part, items string) string {
 		if least < most {
 			n = fmt.Sprintf("%d to %d", least, most)
 		}
-		list = append(list, s.name(p)+" "+n)
+		list = append(list, p.name+" "+n)
 	}
 	return fmt.Sprintf("Groups, with the number of their %s: %s.", items, strings.Join(list, "; "))
 }
@@ -428,7 +439,7 @@ var leastTested = stat.LeastPairs(level)
 func (s *splitter) few(parts []part) (names []string) {
 	for _, p := range parts {
 		if least, _ := p.count(); least < leastTested {
-			names = append(names, fmt.Sprintf("%s has %d", s.name(p), least))
+			names = append(names, fmt.Sprintf("%s has %d", p.name, least))
 		}
 	}
 	return names

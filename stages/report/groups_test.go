@@ -3,6 +3,8 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,8 +51,10 @@ func TestGroupsOfTable(t *testing.T) {
 		want string
 	}{
 		"thirds": {grouped("size"), "≤ 2: 1 3 5 | (2, 3]: 4 | > 3: 2 6 | no value: 7"},
-		"edges":  {Grouped{By: []string{"size"}, Edges: []float64{1.5, 4}}, "≤ 1.5: 3 | (1.5, 4]: 1 4 5 6 | > 4: 2 | no value: 7"},
-		"empty":  {Grouped{By: []string{"size"}, Edges: []float64{-1, 100}}, "(-1, 100]: 1 2 3 4 5 6 | no value: 7"},
+		"edges": {Grouped{By: []string{"size"}, Edges: []float64{1.5, 4}},
+			"≤ 1.5: 3 | (1.5, 4]: 1 4 5 6 | > 4: 2 | no value: 7"},
+		"empty": {Grouped{By: []string{"size"}, Edges: []float64{-1, 100}},
+			"(-1, 100]: 1 2 3 4 5 6 | no value: 7"},
 		"values": {Grouped{By: []string{"size"}}, "1: 3 | 2: 1 5 | 3: 4 | 4: 6 | 10: 2 | no value: 7"},
 		"texts":  {grouped("domain"), "a: 2 5 6 | b: 1 3 7 | no value: 4"},
 		"both": {Grouped{By: []string{"domain", "size"}, Edges: []float64{2}},
@@ -74,7 +78,8 @@ func TestGroupsOfTable(t *testing.T) {
 					sum += method.factor * float64(m[0]-'0')
 					n++
 				}
-				want = append(want, fmt.Sprintf("%s %s %.6f %d %d", ids, method.id, sum/float64(n), n, undefined))
+				want = append(want, fmt.Sprintf("%s %s %.6f %d %d", ids, method.id, sum/float64(n), n,
+					undefined))
 			}
 		}
 		var got []string
@@ -173,7 +178,10 @@ func TestGroupsByModel(t *testing.T) {
 	names := []string{"prediction"}
 	right, wrong := []string{"right"}, []string{"wrong"}
 	in := map[string][]stages.Data{
-		"values": {scoresOf(up, []string{"model", "vgg"}, 1, 2, 4), scoresOf(up, []string{"model", "vit"}, 1, 2, 4)},
+		"values": {
+			scoresOf(up, []string{"model", "vgg"}, 1, 2, 4),
+			scoresOf(up, []string{"model", "vit"}, 1, 2, 4),
+		},
 		"columns": {
 			stagetest.At(columnsOf(names, right, wrong, wrong), "model", "vgg"),
 			stagetest.At(columnsOf(names, right, right, right), "model", "vit"),
@@ -185,8 +193,8 @@ func TestGroupsByModel(t *testing.T) {
 	if diff := cmp.Diff(want, text(decodeTable(t, r, "table"))); diff != "" {
 		t.Error(diff)
 	}
-	warning := "with fewer than 6 images no test of two methods can confirm a difference at 0.05: prediction right " +
-		"has 1; prediction wrong has 0"
+	warning := "with fewer than 6 images no test of two methods can confirm a difference at 0.05: " +
+		"prediction right has 1; prediction wrong has 0"
 	if diff := cmp.Diff([]string{warning}, r.Warnings); diff != "" {
 		t.Error(diff)
 	}
@@ -258,4 +266,70 @@ func TestQuantiles(t *testing.T) {
 			t.Errorf("%v in %d parts: %v, want %v", tc.sorted, tc.parts, got, tc.want)
 		}
 	}
+}
+
+// TestSheetGroups: images are chosen in each group, in the order of the groups, and their rows say so.
+func TestSheetGroups(t *testing.T) {
+	in := everything(t, 7, 8)
+	in["columns"] = []stages.Data{columnsOf([]string{"domain"}, []string{"b"}, []string{"a"}, []string{"a"},
+		[]string{"b"}, []string{""}, []string{"a"}, []string{"b"})}
+	s := read(t, sheetOf(func(p *SheetParams) { p.By, p.Items.Count = []string{"domain"}, 2 }), in)
+	var got []string
+	for _, r := range s.rows {
+		got = append(got, r.choice.id+" "+r.notes[len(r.notes)-1])
+	}
+	want := []string{"item-1 domain a", "item-2 domain a", "item-0 domain b", "item-3 domain b",
+		"item-4 domain no value"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	words := "the first 2 images of domain a; the first 2 images of domain b; the first 1 image of domain " +
+		"no value"
+	if s.words != words {
+		t.Errorf("%q, want %q", s.words, words)
+	}
+	s = read(t, sheetOf(func(p *SheetParams) { p.By, p.Best = []string{"domain"}, 1 }), in)
+	if len(s.rows) != 3 || s.rows[0].choice.id != extreme(t, in, 1, 2, 5) {
+		t.Errorf("%d rows, the first of %s, want the best of each group", len(s.rows), s.rows[0].choice.id)
+	}
+	refuses(t, Sheet, sheetOf(func(p *SheetParams) { p.By, p.Items.Count = []string{"domain"}, 2 }),
+		with(in, "columns", stagetest.At(in["columns"][0], "model", "a"),
+			stagetest.At(in["columns"][0], "model", "b")), `columns differs along "model"`)
+	err := Sheet.Check(sheetOf(func(p *SheetParams) {
+		p.By, p.Items = []string{"domain"}, Selection{IDs: []string{"item-1"}}
+	}), func(port string) bool { return port == "columns" })
+	if err == nil || !strings.Contains(err.Error(), "items lists ids") {
+		t.Errorf("groups of listed ids: %v", err)
+	}
+}
+
+// extreme returns the id of the best of some images by the mean of their scores.
+func extreme(t *testing.T, in map[string][]stages.Data, images ...int) (id string) {
+	t.Helper()
+	most := math.Inf(-1)
+	for _, i := range images {
+		sum := 0.0
+		for _, d := range in["scores"] {
+			b, err := d.Load(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := stages.ScalarOf(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += x
+		}
+		if sum > most+1e-12 {
+			most, id = sum, fmt.Sprintf("item-%d", i)
+		}
+	}
+	return id
+}
+
+// with returns inputs with other data on a port.
+func with(in map[string][]stages.Data, port string, data ...stages.Data) map[string][]stages.Data {
+	in = maps.Clone(in)
+	in[port] = data
+	return in
 }

@@ -115,13 +115,15 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
+	grouped.warn(e)
 	c, err := scores.NewContest(ctx, grouped.env.Order, grouped.env.Label, grouped.data, "rank", p.Rank)
 	if err != nil {
 		return err
 	}
 	whole := c // of all images
 	if len(p.By) > 0 {
-		if whole, err = scores.NewContest(ctx, e.Order, e.Label, e.Ports["scores"], "rank", p.Rank); err != nil {
+		whole, err = scores.NewContest(ctx, e.Order, e.Label, e.Ports["scores"], "rank", p.Rank)
+		if err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,7 @@ type SheetParams struct {
 	Budget  int    `yaml:"budget" doc:"size of the PNG in kB above which it has fewer dots per inch, and with 72 isn't published" min:"20" max:"10000"`
 	Overlay bool   `yaml:"overlay" doc:"blend the colours with the image in grey"`
 	Title   string `yaml:"title" doc:"a title"`
+	Grouped
 }
 
 // Sheet shows maps in a grid, one row per image (and ids on the other axes), one column per method. If one of
@@ -47,6 +48,10 @@ Below a map stands its score, if scores is wired, and the ends of its colours.
 The images are the first (items: 6), the first of each class (items: 12, per_class: 1),
 those named (items: [a, b]), or those with the best and the worst scores of all (best:
 5, worst: 5), by the port by, otherwise scores: by the mean, if an image has several.
+
+With by, images stand in groups, by columns of dataset/columns, and items, per_class, best
+and worst choose in each group; the group's name stands below an image. What by, parts and
+edges mean is the same as in report/table. The input by is another thing: scores.
 
 With order: score, maps stand from the best to the worst, under their names, and each id
 on axes that only scores has is a row: how each metric ranks the same maps.
@@ -78,12 +83,22 @@ which, and in which rows and columns, stands in cells/ of the review folder, und
 		{Name: "boxes", Type: stages.Boxes, Doc: "boxes to outline", Optional: true},
 		{Name: "cells", Type: stages.Boxes, Doc: "explained cells of grids, to outline", Optional: true},
 		{Name: "segments", Type: stages.Segments, Doc: "segments to outline", Optional: true, Added: true},
+		columnsPort,
 	},
 	Outputs: figurePorts(),
 	Defaults: SheetParams{Chosen: chosen(), Columns: "method", Order: "written",
-		Scale: "map", Caption: "class", Tile: 64, Width: 480, DPI: 144, Budget: 200},
-	Check: func(p SheetParams, wired func(string) bool) error { return p.check(p.Order, wired) },
-	Run:   runSheet,
+		Scale: "map", Caption: "class", Tile: 64, Width: 480, DPI: 144, Budget: 200,
+		Grouped: Grouped{Parts: usualParts}},
+	Check: func(p SheetParams, wired func(string) bool) error {
+		if len(p.By) > 0 && p.Items.IDs != nil && p.Best+p.Worst == 0 {
+			return stages.BadField("by", "by groups images that are chosen by number, and items lists ids")
+		}
+		if err := p.Grouped.check(wired); err != nil {
+			return err
+		}
+		return p.Chosen.check(p.Order, wired)
+	},
+	Run: runSheet,
 })
 
 // A sheetRow is an image with its maps.
@@ -176,7 +191,7 @@ func (p SheetParams) sheet(ctx context.Context, e *stages.Env) (*sheet, error) {
 	}
 	others := without(axesOf(spread), column)
 	groups := rowsOf(e.Order, maps, spread, others)
-	choices, words, err := picker{"images", "image", p.Chosen}.choose(ctx, e)
+	choices, words, err := p.choose(ctx, e)
 	if err != nil {
 		return nil, err
 	}

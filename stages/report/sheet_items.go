@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -92,6 +93,7 @@ type choice struct {
 	id    string
 	end   string  // best or worst if it was selected by its score
 	score float64 // the score by which it was selected
+	group string  // the name of its group, "" without groups
 }
 
 // A picker chooses the images, or texts, of a page.
@@ -147,6 +149,42 @@ func (p picker) choose(ctx context.Context, e *stages.Env) (list []choice, words
 		words += fmt.Sprintf(" with at most %d of a class", p.PerClass)
 	}
 	return list, words, nil
+}
+
+// choose returns the images of a sheet, group by group.
+func (p SheetParams) choose(ctx context.Context, e *stages.Env) (list []choice, words string, err error) {
+	pick := picker{"images", "image", p.Chosen}
+	if len(p.By) == 0 {
+		return pick.choose(ctx, e)
+	}
+	if columns := e.Ports["columns"]; len(columns) > 1 {
+		return nil, "", fmt.Errorf("columns differs along %q, and an image of a sheet has one group: wire "+
+			"columns of one cell", columns[0].Coord[0].Axis)
+	}
+	grouped, err := p.split(ctx, e, "images")
+	if err != nil {
+		return nil, "", err
+	}
+	var of []string
+	for _, part := range grouped.parts {
+		some := *e
+		some.Ports = maps.Clone(e.Ports)
+		some.Ports["images"] = part.data
+		chosen, words, err := pick.choose(ctx, &some)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", part.name, err)
+		}
+		for _, c := range chosen {
+			c.group = part.name
+			list = append(list, c)
+		}
+		of = append(of, fmt.Sprintf("%s of %s", words, part.name))
+	}
+	if len(list) > maxImages {
+		return nil, "", stages.BadField("items", "%d images in %d groups: a figure shows 1 to %d", len(list),
+			len(grouped.parts), maxImages)
+	}
+	return list, strings.Join(of, "; "), nil
 }
 
 // itemsOf returns the ids on a port, each list once: whole images and grids have different lists, cells of

@@ -49,6 +49,9 @@ func notesOf(e *stages.Env, caption string, c choice, place []stages.Coord) (not
 	if c.end != "" && caption != "none" {
 		notes = append(notes, "score "+decimals(c.score))
 	}
+	if c.group != "" {
+		notes = append(notes, c.group)
+	}
 	if caption == "file" || caption == "both" {
 		notes = append(notes, c.id)
 	}

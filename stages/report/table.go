@@ -104,6 +104,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
+	grouped.warn(e)
 	data, axes := grouped.data, axesOf(e.Ports["values"])
 	rows, columns, err := p.layout(axes)
 	if err != nil {
