@@ -384,6 +384,92 @@ func TestMaps(t *testing.T) {
 	p.clean()
 }
 
+// TestChosen: the maps chosen to be compared are marked A and B, and stay in sight; under a slider they are as wide as
+// the window allows.
+func TestChosen(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	p.run(chromedp.ScrollIntoView("#maps .tiles", chromedp.ByQuery))
+	marks := `[...document.querySelectorAll(".tiles .chosen-map")].map((e) =>
+		e.querySelector(".badge").textContent + " " + e.querySelector("strong").textContent).sort().join()`
+	js[bool](p, `[...document.querySelectorAll(".tiles button.tile")].slice(2, 4).every((e) => e.click() || true)`)
+	if got := js[string](p, marks); got != "A occlusion-large,B occlusion-small" {
+		t.Errorf("the maps marked are %q", got)
+	}
+	if text := js[string](p, `document.querySelector(".tray").textContent`); !strings.Contains(text,
+		"Aocclusion-large vggBocclusion-small vgg") {
+		t.Errorf("what is chosen is called %q", text)
+	}
+	p.run(chromedp.Evaluate(`scrollTo(0, document.querySelector(".tiles").getBoundingClientRect().top + scrollY - 60)`, nil))
+	p.until(`document.querySelector(".tray").getBoundingClientRect().bottom <= innerHeight + 1`)
+	p.click(".tray", "compare")
+	p.click(".compare", "slider")
+	p.until(drawn)
+	p.until(`document.querySelector(".compare canvas").getBoundingClientRect().width > 700`)
+	p.until(`(() => {
+		const box = document.querySelector(".compare canvas").getBoundingClientRect();
+		return box.height < innerHeight && box.right < innerWidth;
+	})()`)
+	p.clean()
+}
+
+// TestImages: the label stands below an image, a misclassified one is marked, and images are chosen and sorted.
+func TestImages(t *testing.T) {
+	p := open(t, quickstart(t), 1280, 900)
+	if text := js[string](p, `document.querySelector(".tiles figcaption").textContent`); !strings.Contains(text, "label ") {
+		t.Errorf("below the image stands %q, not its label", text)
+	}
+	p.choose("#maps", "model", "vit")
+	p.choose("#maps", "images", "wrong")
+	note := `document.querySelector(".image-note").textContent`
+	if got := js[string](p, note); got != "image 1 of 1: a-000011 " {
+		t.Errorf("misclassified: %q", got)
+	}
+	if text := js[string](p, `document.querySelector(".tiles .wrong").textContent`); text !=
+		"✗ misclassified: it is dotted disc" {
+		t.Errorf("the misclassified image is marked %q", text)
+	}
+	p.shot("wrong", "#maps .tiles")
+	p.choose("#maps", "model", "vgg")
+	if got := js[string](p, note); !strings.HasPrefix(got, "No image is such") {
+		t.Errorf("of a net that is always right: %q", got)
+	}
+	p.choose("#maps", "model", "vit")
+	p.choose("#maps", "images", "right")
+	if got := js[string](p, note); !strings.HasPrefix(got, "image 1 of 23: ") {
+		t.Errorf("rightly classified: %q", got)
+	}
+	p.choose("#maps", "images", "class dotted disc")
+	if got := js[string](p, note); !strings.HasPrefix(got, "image 1 of 2: ") {
+		t.Errorf("of one class: %q", got)
+	}
+	p.choose("#maps", "images", "")
+	p.choose("#maps", "order", "lrp")
+	p.click("#maps .controls", "one method, every image")
+	p.choose("#maps", "method", "lrp")
+	rising := `(() => {
+		const list = [...document.querySelectorAll(".tiles figure .score")]
+			.map((e) => parseFloat(e.textContent.replace("−", "-"))).filter((x) => !Number.isNaN(x));
+		return list.length === 24 && list.every((x, i) => !i || list[i - 1] <= x);
+	})()`
+	if !js[bool](p, rising) {
+		t.Error("the image with the worst score isn't first")
+	}
+	p.choose("#maps", "order", "lrp\nguided-backprop")
+	p.click("#maps .controls", "one image")
+	last := ""
+	for range 3 {
+		got := js[string](p, note)
+		if _, x, ok := strings.Cut(got, "difference of lrp and guided-backprop in rise-score.difference: "); !ok ||
+			last != "" && x > last {
+			t.Errorf("images by disagreement: %q after %s", got, last)
+		} else {
+			last = x
+		}
+		p.run(chromedp.KeyEvent("n"))
+	}
+	p.clean()
+}
+
 // TestClasses: below a map of another class than the predicted one stand both.
 func TestClasses(t *testing.T) {
 	dir := t.TempDir()

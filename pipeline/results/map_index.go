@@ -36,6 +36,7 @@ type indexedCell struct {
 	Coord                              []stages.Coord
 	Maps, Images, Targets, Probability int
 	Labels                             string
+	Truth                              *int               `json:",omitempty"` // the labels of the images
 	Prediction                         *indexedPrediction `json:",omitempty"`
 	Small                              *indexedSmall      `json:",omitempty"`
 	Wire                               string             `json:",omitempty"`
@@ -118,6 +119,11 @@ func (x *mapIndexer) add(c *plan.Cell) error {
 				return err
 			}
 			p.Labels = facts["labels"]
+			truth, err := x.port(e.From, k)
+			if err != nil {
+				return err
+			}
+			p.Truth = &truth
 		}
 	}
 	if e, ok := upstream(c, stages.Targets); ok {

@@ -20,6 +20,7 @@ type CellMaps struct {
 	Targets     *Payloads // the explained classes
 	Probability *Payloads // of the explained classes
 	Labels      string    // names of the classes, a line each
+	Truth       *Payloads // the images' own classes, nil without labels
 
 	Prediction *Prediction // nil unless the experiment has a stage that predicts
 	Small      *Small      // nil without thumbnails
@@ -76,6 +77,9 @@ func FindMaps(s *store.Store, v *publish.Version) (list []*CellMaps, known bool)
 		}
 		if q := c.Prediction; q != nil && of(q.Targets) != nil {
 			p.Prediction = &Prediction{of(q.Targets), of(q.Probability)}
+		}
+		if c.Truth != nil {
+			p.Truth = of(*c.Truth)
 		}
 		p.setText(c, of)
 		list = append(list, p)

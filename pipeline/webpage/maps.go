@@ -49,12 +49,16 @@ type classList struct {
 	Items int `json:"items"`
 	classNames
 	Predicted *classNames `json:"predicted,omitempty"`
+	True      []string    `json:"true,omitempty"`  // the labels of the images
+	Wrong     []int       `json:"wrong,omitempty"` // the positions of items that the net takes for another class
 }
 
 // A classNames has the names of classes, with their probabilities if these are known.
 type classNames struct {
 	Names       []string `json:"names"`
 	Probability []number `json:"p,omitempty"`
+
+	index []int64 // of the classes, −1 for none: several may have one name
 }
 
 // versionAxis distinguishes the maps of the version before from the current ones.
@@ -268,6 +272,9 @@ func (m *model) classList(p *results.CellMaps, most int, known map[string]int) (
 	if p.Prediction != nil {
 		at += p.Prediction.Targets.At
 	}
+	if p.Truth != nil {
+		at += p.Truth.At
+	}
 	if i, ok := known[at]; ok {
 		return i, nil
 	}
@@ -284,28 +291,48 @@ func (m *model) classList(p *results.CellMaps, most int, known map[string]int) (
 		}
 		list.Predicted = &predicted
 	}
+	if q := p.Truth; q != nil && slices.Equal(q.IDs, p.Targets.IDs) {
+		truth, err := classNamesOf(q, nil, len(ids), p.Labels)
+		if err != nil {
+			return 0, err
+		}
+		list.True = truth.Names
+		if list.Predicted != nil {
+			list.Wrong = wrongOf(list.Predicted, &truth)
+		}
+	}
 	known[at] = len(m.Classes)
 	m.Classes = append(m.Classes, list)
 	return len(m.Classes) - 1, nil
 }
 
+// wrongOf returns the positions of items whose predicted class isn't their label, where both are known.
+func wrongOf(predicted, truth *classNames) (wrong []int) {
+	for i, c := range truth.index {
+		if p := predicted.index[i]; c >= 0 && p >= 0 && c != p {
+			wrong = append(wrong, i)
+		}
+	}
+	return wrong
+}
+
 // classNamesOf returns the names and probabilities of the first n classes.
 func classNamesOf(targets, probability *results.Payloads, n int, labels string) (c classNames, err error) {
 	for i := range n {
-		name := ""
+		name, index := "", int64(-1)
 		if b, err := targets.Load(i); err == nil {
 			t, err := stages.DecodeTensor(b)
 			if err != nil {
 				return c, err
 			}
-			if v := t.Int64s(); len(v) > 0 {
-				name = className(labels, v[0])
+			if v := t.Int64s(); len(v) > 0 && v[0] >= 0 {
+				name, index = className(labels, v[0]), v[0]
 				if len(v) > 1 && v[1] >= 0 {
 					name += " − " + className(labels, v[1])
 				}
 			}
 		}
-		c.Names = append(c.Names, name)
+		c.Names, c.index = append(c.Names, name), append(c.index, index)
 		if probability == nil || !slices.Equal(probability.IDs, targets.IDs) {
 			continue
 		}

@@ -110,6 +110,43 @@ show.map = (cell, item) => {
   drawCompare();
 };
 
+// What is chosen stays in sight below the tiles: a small picture of each, and the way to the large ones.
+const tray = h("div", {class: "tray"});
+
+function drawTray() {
+  const item = compared.item;
+  const small = (which) => {
+    const cell = compared[which];
+    const canvas = canvasOf();
+    if (positionOf(cell.items, item) >= 0) drawMap(canvas, cell, item, null, view.strength, 64);
+    const next = compared.next === which ? ", the next to be chosen" : "";
+    return h(
+      "span",
+      {class: "chosen", title: `map ${which.toUpperCase()}${next}`},
+      h("span", {class: "badge"}, which.toUpperCase()),
+      canvas,
+      h("span", {class: "id"}, placeOf(view.stage.axes, cell.ids) || cell.cell),
+    );
+  };
+  fill(
+    tray,
+    small("a"),
+    small("b"),
+    h(
+      "button",
+      {type: "button", "data-key": "compare", onclick: () => goTo("compare-title")},
+      "compare them, large",
+    ),
+  );
+  for (const e of tilesPlace.querySelectorAll(".tile-figure")) {
+    const names = ["a", "b"].filter((which) => e.cell && e.cell === compared[which] && e.item === item);
+    const badge = e.querySelector(".badge");
+    if (badge) badge.remove();
+    e.classList.toggle("chosen-map", names.length > 0);
+    if (names.length) e.prepend(h("span", {class: "badge"}, names.join(" ").toUpperCase()));
+  }
+}
+
 function drawCompare() {
   const stage = view.stage;
   const cells = stage.cells;
@@ -175,12 +212,12 @@ function drawCompare() {
     const named = [score && `${view.score} ${score}`, classOf(cell, item), ends, sizeText(cell, i)]
       .filter(Boolean)
       .join(" · ");
-    drawMap(canvas, cell, item, common, view.strength, 384);
+    drawMap(canvas, cell, item, common, view.strength, 768);
     return [title, canvas, named];
   });
   mapViewer.set(...pictures);
   if (!comparePlace.firstChild) {
-    comparePlace.append(h("h3", {}, "Two maps"), h("div", {class: "controls picks"}), mapViewer);
+    comparePlace.append(h("h3", {id: "compare-title"}, "Two maps"), h("div", {class: "controls picks"}), mapViewer);
   }
   fill(
     comparePlace.querySelector(".picks"),
@@ -188,4 +225,5 @@ function drawCompare() {
     pick("b"),
     h("span", {class: "note"}, `of image ${item}; a click on a map above chooses it`),
   );
+  drawTray();
 }

@@ -217,6 +217,8 @@ const view = {
   score: "",
   strength: 1,
   scale: "own",
+  order: "", // of the images: "" as they are, a method, or two methods
+  only: "", // which images: "" all, "right", "wrong", or a class
 };
 
 const tilesPlace = h("div", {class: "tiles"});
@@ -224,10 +226,8 @@ const mapControls = h("div", {class: "controls"});
 const imageNote = h("div", {class: "image-note"});
 const scaleNote = h("p", {class: "note"});
 
-const itemsShown = () => {
-  const cell = view.stage.cells.find((c) => fits(c, view.across));
-  return cell ? model.items[cell.items] : [];
-};
+// The cell whose net and images the choices of the view are about.
+const cellShown = () => view.stage.cells.find((c) => fits(c, view.across));
 
 const fits = (cell, without) =>
   view.stage.axes.every(
@@ -249,6 +249,7 @@ function setStage(name) {
     const ids = present(view.stage.cells, axes, axis);
     view.fixed[axis] = axis === "version" ? "now" : bestOf(axis, ids)[0];
   }
+  view.only = view.order = "";
   const ids = itemsShown();
   if (!ids.includes(view.item)) view.item = ids[0] || "";
   const usual = scoresOf(view.stage);
@@ -305,10 +306,20 @@ function classOf(cell, item) {
   const explained = named(list);
   const predicted = explained && list.predicted && named(list.predicted);
   if (!predicted) return explained;
-  return list.predicted.names[at] === list.names[at]
-    ? "predicted " + explained
-    : `explained ${explained}; predicted ${predicted}`;
+  const same = list.predicted.names[at] === list.names[at];
+  return same ? "predicted " + explained : `explained ${explained}; predicted ${predicted}`;
 }
+
+// The label of an image, with a mark where the net takes it for another class.
+function truthOf(cell, item) {
+  const list = model.classes[cell.classes];
+  const at = list ? positionOf(list.items, item) : -1;
+  if (at < 0 || !list.true || !list.true[at]) return "";
+  return isWrong(cell, item)
+    ? h("span", {class: "score wrong"}, `✗ misclassified: it is ${list.true[at]}`)
+    : h("span", {class: "score"}, "label " + list.true[at]);
+}
+
 
 function tile(cell, item, name, scale, of) {
   const i = positionOf(cell.items, item);
@@ -340,9 +351,11 @@ function tile(cell, item, name, scale, of) {
       h("strong", {}, name),
       score && h("span", {class: "score"}, score),
       of && h("span", {class: "score"}, of),
+      view.mode === "images" ? truthOf(cell, item) : "",
       h("span", {class: "ends"}, ends),
     ),
   );
+  [e.cell, e.item] = [cell, item];
   whenSeen(e, () =>
     view.mode === "maps"
       ? drawMap(canvas, cell, item, scale, view.strength)
@@ -366,8 +379,8 @@ function drawTiles() {
     ]);
     if (!list.length) list = stage.cells.map((c) => [c, view.item, c.cell]);
   } else {
-    const cell = stage.cells.find((c) => fits(c, null));
-    list = cell ? model.items[cell.items].map((id) => [cell, id, id]) : [];
+    const cell = cellOfMode();
+    list = cell ? ids.map((id) => [cell, id, id]) : [];
   }
   list = list.filter(([cell]) => cell);
   const scale =
@@ -379,7 +392,7 @@ function drawTiles() {
   const one = view.mode === "maps" && new Set(classes.filter(Boolean)).size === 1;
   const tiles = list.map(([cell, item, name], i) => tile(cell, item, name, scale, one ? "" : classes[i]));
   tilesPlace.classList.toggle("pairs", view.mode === "images");
-  if (view.mode === "maps" && list.length) {
+  if (view.mode === "maps" && list.length && view.item) {
     const [cell] = list.find(([c]) => classOf(c, view.item)) || list[0];
     const canvas = canvasOf(`image ${view.item}`);
     tiles.unshift(
@@ -392,6 +405,7 @@ function drawTiles() {
           {},
           h("strong", {}, view.item),
           h("span", {class: "score"}, one && classOf(cell, view.item)),
+          truthOf(cell, view.item),
         ),
       ),
     );
@@ -400,7 +414,11 @@ function drawTiles() {
   const n = ids.indexOf(view.item) + 1;
   fill(
     imageNote,
-    view.mode === "maps" ? h("p", {}, `image ${n} of ${ids.length}: `, h("strong", {}, view.item)) : "",
+    !ids.length
+      ? h("p", {}, "No image is such: choose others by the list “images”.")
+      : view.mode === "maps"
+        ? h("p", {}, `image ${n} of ${ids.length}: `, h("strong", {}, view.item), " ", orderText(view.item))
+        : h("p", {}, `${ids.length} of ${allItems().length} images`),
   );
   fill(tilesPlace, ...tiles);
   drawScaleNote(scale, list);
@@ -439,7 +457,7 @@ function drawScaleNote(scale, list) {
 
 // The next image, or, of one map over all images, the next map.
 function step(by) {
-  const next = (ids, id) => ids[(ids.indexOf(id) + by + ids.length) % ids.length];
+  const next = (ids, id) => ids[(ids.indexOf(id) + by + ids.length) % ids.length] || "";
   const {stage, across, fixed} = view;
   if (view.mode === "maps") view.item = next(itemsShown(), view.item);
   else if (across) fixed[across] = next(present(stage.cells, stage.axes, across), fixed[across]);
@@ -524,6 +542,7 @@ function drawControls() {
       ),
     );
   }
+  parts.push(...itemChoices(redraw));
   const stepper = (by, key, text) =>
     h(
       "button",
@@ -540,7 +559,7 @@ function drawControls() {
         view.score,
         (v) => {
           view.score = v;
-          drawTiles();
+          redraw();
         },
       ),
     );
@@ -593,7 +612,7 @@ function mapsSection() {
   const list = model.maps.filter((s) => s.axes.includes(model.rank));
   const count = (s) => scoresOf(s).filter((x) => competing().includes(x)).length;
   setStage((list.sort((a, b) => count(b) - count(a))[0] || model.maps[0]).stage);
-  const e = section("maps", "Maps", mapControls, imageNote, scaleNote, tilesPlace, comparePlace);
+  const e = section("maps", "Maps", mapControls, imageNote, scaleNote, tilesPlace, tray, comparePlace);
   drawControls();
   drawTiles();
   document.addEventListener("keydown", (event) => {
