@@ -80,6 +80,7 @@ func open(t *testing.T, file string, width, height int64, media ...*emulation.Me
 	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx}
+	file, fragment, _ := strings.Cut(file, "#")
 	file, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func open(t *testing.T, file string, width, height int64, media ...*emulation.Me
 		emulation.SetDeviceMetricsOverride(width, height, 1, width < 500),
 		emulation.SetEmulatedMedia().WithFeatures(media))
 	start := time.Now()
-	p.run(chromedp.Navigate("file://"+file), chromedp.WaitVisible(`html[data-ready="yes"]`))
+	p.run(chromedp.Navigate("file://"+file+"#"+fragment), chromedp.WaitVisible(`html[data-ready="yes"]`))
 	p.took = time.Since(start)
 	return p
 }
@@ -468,6 +469,56 @@ func TestImages(t *testing.T) {
 		p.run(chromedp.KeyEvent("n"))
 	}
 	p.clean()
+}
+
+// TestAddress: an address shows the view that it was copied from, and what a page hasn't got is left out.
+func TestAddress(t *testing.T) {
+	file := quickstart(t)
+	p := open(t, file, 1280, 900)
+	if hash := js[string](p, `location.hash`); hash != "" {
+		t.Errorf("the address of the page as it opens has %q", hash)
+	}
+	p.click("#leaderboard", "colours")
+	p.click("#board", "mean rank")
+	p.choose("#leaderboard", "model", "vit")
+	p.run(chromedp.Click(`#board tbody tr:nth-child(2) td:nth-child(3) .value`, chromedp.ByQuery))
+	p.choose("#maps", "model", "vit")
+	p.choose("#maps", "order", "lrp")
+	p.choose("#maps", "images", "right")
+	p.run(chromedp.KeyEvent("n"))
+	p.click("#maps .controls", "common scale")
+	p.choose("#maps .compare", "method of B", "rise")
+	p.click(".compare", "slider")
+	js[bool](p, `(() => {
+		const s = document.querySelector(".compare input");
+		s.value = 20;
+		return s.dispatchEvent(new Event("input", {bubbles: true}));
+	})()`)
+	p.choose("#curves", "model", "resnet")
+	p.click("#tables", "rank")
+	time.Sleep(300 * time.Millisecond)
+	seen := `[document.querySelector("#board").textContent, document.querySelector("#items h3").textContent,
+		document.querySelector(".image-note").textContent, document.querySelector("#maps .tiles").textContent,
+		document.querySelector(".compare .stage").textContent, document.querySelector(".compare .stage").className,
+		document.querySelector(".compare .stage").style.cssText, document.querySelector("#tables table").textContent,
+		[...document.querySelectorAll("select")].map((s) => s.value).join(),
+		document.querySelectorAll("#board .heat").length].join("\n")`
+	was, hash := js[string](p, seen), js[string](p, `location.hash`)
+	for _, part := range []string{"board.heat=true", "maps.only=right", "compare.cut=20"} {
+		if !strings.Contains(hash, part) {
+			t.Errorf("the address %q lacks %s", hash, part)
+		}
+	}
+	p.clean()
+	q := open(t, file+hash, 1280, 900)
+	if is := js[string](q, seen); is != was {
+		t.Errorf("the address shows\n%s\n\nnot\n%s", is, was)
+	}
+	q.clean()
+	q = open(t, file+"#maps&maps.item=%22none&maps.order=x%0Ay&maps.stage=__proto__&board.sort=null&board.scores=[1]"+
+		"&compare.cut=-3&%E0&curves%20tables=[[[&board.filters=[[]]&maps.fixed=[[%22model%22]]", 1280, 900)
+	q.until(`document.querySelectorAll("#maps .tiles figure").length === 16`)
+	q.clean()
 }
 
 // TestClasses: below a map of another class than the predicted one stand both.

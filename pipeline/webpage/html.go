@@ -15,9 +15,10 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// scripts are the files of the page's script, in their order. A page of texts has texts.js behind them.
-var scripts = []string{"dom", "state", "scores", "images", "maps", "compare", "curves", "tables", "answer",
-	"changes", "main"}
+// scripts are the files of the page's script, in their order. A page of texts has texts.js
+// behind them, and ready.js comes last.
+var scripts = []string{"dom", "state", "address", "scores", "images", "maps", "compare", "curves", "tables",
+	"answer", "changes", "main"}
 
 // head begins the page. Its policy lets a browser run only the script whose digest it names, and load
 // nothing but images that are in the page.
@@ -46,7 +47,7 @@ func writeHTML(w io.Writer, m *model) error {
 	if m.Texts != nil {
 		parts, styles = append(slices.Clone(scripts), "texts"), append(styles, "texts")
 	}
-	for _, name := range parts {
+	for _, name := range append(slices.Clone(parts), "ready") {
 		b, err := assets.ReadFile("assets/" + name + ".js")
 		if err != nil {
 			return err

@@ -247,6 +247,13 @@ function scoreChanges(list) {
     );
   }
   draw();
+  remember(
+    "changes",
+    () => ({certain: state.certain}),
+    (f) => {
+      if (f.certain) place.parentNode.querySelector("[data-value=certain]").click();
+    },
+  );
   return h(
     "div",
     {},

@@ -75,6 +75,16 @@ function viewer(label) {
       say("shown: " + (state.shown ? b : a).dataset.name);
     }
   };
+  e.fields = () => ({mode: state.mode, cut: Number(slider.querySelector("input").value)});
+  e.restore = (f) => {
+    const button = [...choose.children].find((b) => b.dataset.value === f.mode);
+    if (button) button.click();
+    if (f.cut >= 0 && f.cut <= 100) {
+      const input = slider.querySelector("input");
+      input.value = f.cut;
+      input.dispatchEvent(new Event("input"));
+    }
+  };
   e.set = (one, two) => {
     [
       [a, one],
@@ -145,6 +155,28 @@ function drawTray() {
     e.classList.toggle("chosen-map", names.length > 0);
     if (names.length) e.prepend(h("span", {class: "badge"}, names.join(" ").toUpperCase()));
   }
+}
+
+const comparedFields = () => ({a: compared.a.cell, b: compared.b.cell, ...versionsOf(), ...mapViewer.fields()});
+
+// Cells of both versions have one name.
+const versionsOf = () => {
+  const at = view.stage.axes.indexOf("version");
+  const of = (cell) => (at < 0 ? "" : cell.ids[at]);
+  return {"a version": of(compared.a), "b version": of(compared.b)};
+};
+
+function setCompared(f) {
+  const at = view.stage.axes.indexOf("version");
+  for (const which of ["a", "b"]) {
+    const version = f[which + " version"] || versionsOf()[which + " version"];
+    const name = f[which] || compared[which].cell;
+    const cell = view.stage.cells.find((c) => c.cell === name && (at < 0 || c.ids[at] === version));
+    if (cell) compared[which] = cell;
+  }
+  mapViewer.restore(f);
+  drawControls();
+  drawCompare();
 }
 
 function drawCompare() {

@@ -231,5 +231,24 @@ function curveChart(t) {
     fill(place, h("div", {class: "curves"}, chart, read));
   }
   draw();
+  const nameOf = (k) => (k < 0 ? "" : names[k]);
+  remember(
+    "curves " + t.file,
+    () => ({
+      lines: nameOf(state.line),
+      at: state.at,
+      fixed: keys.filter((k) => k !== state.line).map((k) => [names[k], state.fixed[k]]),
+    }),
+    (f) => {
+      const line = keys.find((k) => names[k] === f.lines);
+      if (line !== undefined) state.line = line;
+      for (const [name, id] of f.fixed || []) {
+        const k = keys.find((i) => names[i] === name);
+        if (k !== undefined && ids(k).includes(id)) state.fixed[k] = id;
+      }
+      if (Number.isInteger(f.at)) state.at = f.at;
+      draw();
+    },
+  );
   return h("div", {}, h("h3", {}, t.title, " ", h("span", {class: "id"}, t.stage)), controls, place);
 }

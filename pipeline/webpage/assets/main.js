@@ -52,7 +52,6 @@ function main() {
     }
     for (const draw of waiting) draw();
   });
-  document.documentElement.dataset.ready = "yes";
 }
 
 main();

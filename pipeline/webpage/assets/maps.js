@@ -600,6 +600,38 @@ show.image = ({stage, cell}, item, score) => {
   goTo("maps-title");
 };
 
+const viewFields = () => ({
+  stage: view.stage.stage,
+  mode: view.mode,
+  across: view.across,
+  item: view.item,
+  score: view.score,
+  order: view.order,
+  only: view.only,
+  scale: view.scale,
+  strength: view.strength,
+  fixed: Object.entries(view.fixed).filter(([axis]) => axis !== view.across || view.mode === "images"),
+});
+
+// Shows the maps of an address. What depends on something else comes after it.
+function setView(f) {
+  if (model.maps.some((s) => s.stage === f.stage)) setStage(f.stage);
+  const {axes, cells} = view.stage;
+  if (["maps", "images"].includes(f.mode)) view.mode = f.mode;
+  if (axes.includes(f.across)) view.across = f.across;
+  for (const [axis, id] of f.fixed || [])
+    if (axes.includes(axis) && present(cells, axes, axis).includes(id)) view.fixed[axis] = id;
+  if (scoresOf(view.stage).some((s) => s.name === f.score)) view.score = f.score;
+  if (["own", "common"].includes(f.scale)) view.scale = f.scale;
+  if (f.strength >= 0 && f.strength <= 1) view.strength = f.strength;
+  const ids = present(cells, axes, board.axis);
+  if (f.order !== undefined && f.order.split("\n").every((id) => ids.includes(id))) view.order = f.order;
+  if (f.only !== undefined) view.only = f.only;
+  if (f.item !== undefined && itemsShown().includes(f.item)) view.item = f.item;
+  drawControls();
+  drawTiles();
+}
+
 function mapsSection() {
   if (!model.maps.length) {
     return section(
@@ -615,6 +647,8 @@ function mapsSection() {
   const e = section("maps", "Maps", mapControls, imageNote, scaleNote, tilesPlace, tray, comparePlace);
   drawControls();
   drawTiles();
+  remember("maps", viewFields, setView);
+  remember("compare", comparedFields, setCompared);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
     if (event.key === "n") step(1);

@@ -8,9 +8,11 @@ const board = {
   sort: ["overall", 1],
   heat: false, // whether cells are coloured by their place between the worst and the best
   best: [], // ids of the axis, at first
+  boxes: new Map(), // of the scores, by name
   controls: [], // of the filters, by axis
   folds: null,
   heats: null,
+  opened: {score: "", cell: "", id: ""}, // what is shown below: the images of a cell, or the cases of an id
 };
 
 // Which way is better may be another one in other cells: areas under curves of morf and lerf.
@@ -305,6 +307,7 @@ const itemsPlace = h("div", {id: "items", tabindex: "-1"});
 
 // The cases of a mean rank, from the best to the worst. Each number in them shows its images in their place.
 function showCases(cases, id, of) {
+  board.opened = {score: of, cell: "", id};
   const list = cases.filter((c) => c.cells.has(id)).sort((a, b) => a.ranks.get(id) - b.ranks.get(id));
   const title = h("h3", {tabindex: "-1"}, `${id}, ${of}: its cases, best to worst`);
   const table = h(
@@ -339,6 +342,7 @@ function showCases(cases, id, of) {
 
 // The images of one number, from the best to the worst.
 function showItems(score, c, most = 48) {
+  board.opened = {score: score.name, cell: c.cell, id: ""};
   const sign = c.direction === "lower" ? 1 : -1;
   const where = placeOf(score.axes, c.ids) || c.cell;
   const title = h(
@@ -403,6 +407,41 @@ function mapFor(score, c, item) {
   return null;
 }
 
+const boardFields = () => ({
+  scores: [...board.scores].sort(),
+  open: [...board.open].sort(),
+  sort: board.sort,
+  heat: board.heat,
+  filters: Object.entries(board.filters).filter(([, id]) => id),
+  ...board.opened,
+});
+
+// Shows a leaderboard of an address.
+function setBoard(f) {
+  const names = competing().map((s) => s.name);
+  const known = (list) => list.filter((name) => names.includes(name));
+  if (f.scores) board.scores = new Set(known(f.scores));
+  if (f.open) board.open = new Set(known(f.open));
+  if (f.sort && f.sort.length === 2) board.sort = [String(f.sort[0]), f.sort[1] < 0 ? -1 : 1];
+  if (f.heat !== undefined) board.heat = f.heat;
+  for (const [axis, id] of f.filters || [])
+    if (idsOf(axis).includes(id)) board.filters[axis] = id;
+  for (const [axis, control] of board.controls)
+    control.querySelector("select").value = board.filters[axis] || "";
+  for (const [name, box] of board.boxes) box.checked = board.scores.has(name);
+  drawBoard();
+  if (f.id) {
+    const scores = competing().filter((s) => board.scores.has(s.name));
+    const of = scores.find((s) => s.name === f.score);
+    const cases = (of ? [of] : scores).flatMap(casesOf).filter((c) => c.cells.has(f.id));
+    if (cases.length) showCases(cases, f.id, of ? of.name : "all scores");
+  } else if (f.cell) {
+    const score = model.scores.find((s) => s.name === f.score);
+    const c = score && score.cells.find((x) => x.cell === f.cell);
+    if (c) showItems(score, c);
+  }
+}
+
 function leaderboard() {
   const list = competing();
   if (!list.length) return null;
@@ -455,12 +494,14 @@ function leaderboard() {
           drawBoard();
         },
       });
+      board.boxes.set(s.name, box);
       return h("span", {class: "check"}, box, h("label", {for: id}, s.name + arrowOf(s)));
     }),
   );
   if (list.flatMap((s) => (board.scores.has(s.name) ? casesOf(s) : [])).length <= 40)
     for (const s of board.scores) board.open.add(s);
   drawBoard();
+  remember("board", boardFields, setBoard);
   return section(
     "leaderboard",
     "Leaderboard",

@@ -110,7 +110,15 @@ function publishedTable(t) {
     );
   }
   draw();
-  return place;
+  return {
+    place,
+    get: () => ({sort: state.sort < 0 ? "" : t.columns[state.sort].name, falling: state.sense < 0}),
+    set: (f) => {
+      if (f.sort !== undefined) state.sort = t.columns.findIndex((c) => c.name === f.sort);
+      if (f.falling !== undefined) state.sense = f.falling ? -1 : 1;
+      draw();
+    },
+  };
 }
 
 function tables() {
@@ -124,11 +132,17 @@ function tables() {
       const first = !seen.has(t.stage);
       seen.add(t.stage);
       const place = h("div", {});
+      let shown = null;
+      const unfold = () => {
+        if (shown) return;
+        shown = publishedTable(t);
+        place.append(shown.place);
+      };
       const details = h(
         "details",
         {
           ontoggle: () => {
-            if (details.open && !place.firstChild) place.append(publishedTable(t));
+            if (details.open) unfold();
           },
         },
         h("summary", {}, `${t.title} (${t.len} rows)`),
@@ -136,8 +150,18 @@ function tables() {
       );
       if (first && t.len <= openRows) {
         details.open = true;
-        place.append(publishedTable(t));
+        unfold();
       }
+      remember(
+        "table " + t.file,
+        () => ({open: details.open, ...(shown ? shown.get() : {sort: "", falling: false})}),
+        (f) => {
+          if (f.open !== undefined) details.open = f.open;
+          if (!details.open) return;
+          unfold();
+          shown.set(f);
+        },
+      );
       return details;
     }),
   );

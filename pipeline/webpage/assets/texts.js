@@ -398,6 +398,36 @@ function addTextsPart() {
   const e = section("texts", "Texts", textControls, textNote, textScale, textPlace);
   drawTextControls();
   drawTexts();
+  const fields = ["scale", "special", "curve", "response", "score", "step"];
+  remember(
+    "texts",
+    () => ({
+      stage: reading.stage.stage,
+      across: reading.across,
+      fixed: Object.entries(reading.fixed),
+      item: reading.item,
+      ...Object.fromEntries(fields.map((k) => [k, reading[k]])),
+    }),
+    (f) => {
+      if (model.texts.stages.some((s) => s.stage === f.stage)) setTexts(f.stage);
+      const {axes, cells} = reading.stage;
+      if (axes.includes(f.across)) reading.across = f.across;
+      for (const [axis, id] of f.fixed || [])
+        if (axes.includes(axis) && present(cells, axes, axis).includes(id)) reading.fixed[axis] = id;
+      if (textsShown().includes(f.item)) reading.item = f.item;
+      const known = {
+        scale: ["own", "common"],
+        special: ["hide", "show"],
+        curve: curveNames(),
+        response: responseNames(),
+        score: scoresOf(reading.stage).map((s) => s.name),
+      };
+      for (const k of fields) if (known[k] && known[k].includes(f[k])) reading[k] = f[k];
+      if (f.step >= 0 && f.step <= 100) reading.step = f.step;
+      drawTextControls();
+      drawTexts();
+    },
+  );
   const maps = document.getElementById("maps");
   const link = document.querySelector('nav a[href="#maps"]');
   maps.after(e);

@@ -1,0 +1,5 @@
+// The page is ready with the view of its address.
+
+watchAddress();
+readAddress();
+document.documentElement.dataset.ready = "yes";
