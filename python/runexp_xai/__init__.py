@@ -6,25 +6,16 @@ functions that return their types.
 
 import os
 
+from .comparing import compare
 from .errors import ExportError, RunError, needed
 from .exporting import Exported, export
-from .process import command, follow
+from .process import command
 from .review import Figure, Review
+from .running import run
 from .tokens import write_tokens
 
-__all__ = ["ExportError", "Exported", "Figure", "Review", "RunError", "command", "export", "read", "run", "save_maps",
-           "write_tokens"]
-
-
-def run(path, *flags):
-    """Runs an experiment, such as run("x.yaml", "--limit", "4"), and returns its Review.
-
-    In a notebook or a terminal it counts the cells on stderr, and then writes the command's warnings and the answer.
-    Raises RunError, with the failed cells and their reasons, unless the run succeeds. A published folder that holds
-    other numbers is such an error too: "--accept" rewrites it.
-    """
-    event = follow("run", path, *flags)
-    return Review(event["folder"], path, _narrowing(flags))
+__all__ = ["ExportError", "Exported", "Figure", "Review", "RunError", "command", "compare", "export", "read", "run",
+           "save_maps", "write_tokens"]
 
 
 def read(folder, experiment=None):
@@ -44,15 +35,3 @@ def save_maps(folder, ids, maps):
             raise ValueError("the id %r leads out of the folder" % item)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         np.save(path, np.asarray(values))
-
-
-def _narrowing(flags):
-    """Returns those flags that override or narrow the experiment, and where its results are, which get takes too."""
-    kept, names = [], ("--set", "--only", "--limit", "--store", "--devices", "--onnxruntime")
-    flags = [os.fspath(f) for f in flags]
-    for i, flag in enumerate(flags):
-        if flag.split("=", 1)[0] in names:
-            kept.append(flag)
-        elif i and flags[i - 1] in names:
-            kept.append(flag)
-    return kept
