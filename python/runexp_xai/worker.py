@@ -80,8 +80,9 @@ def _described(function, path, folder):
     files = {os.path.abspath(path)} | {os.path.join(folder, f) for f in stage["files"]}
     for module in list(sys.modules.values()):  # those beside the file that it imported
         file = getattr(module, "__file__", None)
-        if file and os.path.abspath(file).startswith(folder + os.sep) and "site-packages" not in file:
-            files.add(os.path.abspath(file))
+        # torch.classes claims a relative file that doesn't exist.
+        if file and os.path.isabs(file) and file.startswith(folder + os.sep) and "site-packages" not in file:
+            files.add(file)
     code = hashlib.sha256()
     for file in sorted(files):
         with open(file, "rb") as f:
