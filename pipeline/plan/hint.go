@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// SuggestStage returns a hint for an unknown stage. In this order: a stage whose name differs by case, hyphens
-// or family alone; what a library's name is called here; stages with that word; a similar spelling.
+// SuggestStage returns a hint for an unknown stage. In this order: a stage whose name differs by case,
+// hyphens or family alone; what a library's name is called here; stages with that word; a similar spelling.
 func SuggestStage(name string, cat Catalog) string {
 	known := cat.Names()
 	if hint := sameName(name, known); hint != "" {
