@@ -119,8 +119,8 @@ func runColumns(ctx context.Context, p ColumnsParams, e *stages.Env) error {
 		if err != nil {
 			return err
 		}
-		for _, text := range told {
-			e.Warn("%s", text)
+		if len(told) > 0 {
+			e.Warn("%s", strings.Join(told, "; "))
 		}
 	}
 	for i, item := range s.items {

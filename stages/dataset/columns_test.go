@@ -74,8 +74,8 @@ func TestColumns(t *testing.T) {
 		t.Error(diff)
 	}
 	wantWarnings := []string{
-		"1 of 4 images have no line in the list of columns, and no value in its columns",
-		"1 of 4 lines of the list of columns are of no image",
+		"1 of 4 images have no line in the list of columns, and no value in its columns; " +
+			"1 of 4 lines of the list of columns are of no image",
 	}
 	if diff := cmp.Diff(wantWarnings, r.Warnings); diff != "" {
 		t.Error(diff)
@@ -91,7 +91,7 @@ func TestColumnsRefused(t *testing.T) {
 		"image_url,domain\n1.png,x\n":         `labels.csv:1: no column "file"`,
 		"file,domain,domain\n1.png,x,y\n":     `labels.csv:1: duplicate column "domain"`,
 		"file,domain\na/1.png,x\n1.png,y\n":   `labels.csv:3: the file "1.png" may be "a/1.png" or "b/1.png"`,
-		"file,domain\na/1.png,x\na/1.png,y\n": `labels.csv:3: "a/1.png" is also on line 2: its column "domain"`,
+		"file,domain\na/1.png,x\na/1.png,y\n": `labels.csv:3: "a/1.png" is also on line 2: its column`,
 		"file,domain\na/1.png\n":              "labels.csv:2: 1 fields, the first line has 2",
 		"file,size\n2.png,3\n":                `the column "size" is also made of what is wired`,
 		"file,domain\n7.png,x\n":              "none of its 1 lines is of one of the 3 images",

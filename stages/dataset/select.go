@@ -31,7 +31,7 @@ type SelectParams struct {
 // count. What is kept has the id and the bytes that it had.
 var Select = stages.New(stages.Def[SelectParams]{
 	Name: "dataset/select",
-	Doc: `images on which models are right and sure, or wrong, or of some classes
+	Doc: `images chosen by their predictions or classes
 
 Keeps images that the model predicts correctly, with at least a given probability, and
 of these the first of each class. With over: [model], every model has to agree. Labels,

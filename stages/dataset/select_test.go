@@ -198,12 +198,12 @@ func TestSelectWrong(t *testing.T) {
 		{SelectParams{AtMost: 0.7}, true,
 			"1 2 3: 3 of 6 images are kept, 3 are above the probability 0.7: correct 0 at_least 0 at_most 3"},
 		{SelectParams{LeastSure: 2}, false,
-			"1 4: 2 of 6 images are kept, 4 are surer than the 2 of least probability: correct 0 at_least 0 " +
-				"least_sure 4"},
+			"1 4: 2 of 6 images are kept, 4 are surer than the 2 of least probability: correct 0 " +
+				"at_least 0 least_sure 4"},
 		// The means over both are .5, .6, .5, .6, .55 and undefined.
 		{SelectParams{LeastSure: 3}, true,
-			"0 2 4: 3 of 6 images are kept, 3 are surer than the 3 of least probability: correct 0 at_least 0 " +
-				"least_sure 3"},
+			"0 2 4: 3 of 6 images are kept, 3 are surer than the 3 of least probability: correct 0 " +
+				"at_least 0 least_sure 3"},
 		{SelectParams{Classes: []string{"dog", "2"}}, false,
 			"2 3 4: 3 of 6 images are kept, 3 are of other classes: correct 0 at_least 0 classes 3"},
 		{SelectParams{Wrong: true, Classes: []string{"cat", "dog"}, LeastSure: 1}, false,
@@ -246,7 +246,7 @@ func TestSelectWrong(t *testing.T) {
 		}
 	}
 	_, err := stagetest.Try(Select, &SelectParams{Wrong: true, Classes: []string{"gnu"}, PerClass: 1},
-		map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {numbers(0, 0, 1, 1, 2, 0)}})
+		map[string][]stages.Data{"images": {images}, "labels": {labels}, "targets": {labels}})
 	const want = "no image is left: 0 of 6 images are kept, 6 are not misclassified"
 	if err == nil || err.Error() != want {
 		t.Errorf("without a wrong image: %v, want %s", err, want)

@@ -112,7 +112,7 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	return out, nil
 }
 
-// warn tells of parts that no test can tell anything of.
+// warn names the parts with too few items for any test.
 func (g *grouping) warn(e *stages.Env) {
 	few := g.few
 	if len(few) == 0 {
@@ -254,7 +254,8 @@ func (s *splitter) images() (all []stages.ItemColumns) {
 
 // groupsOf returns the groups of a column with these texts, and the one that a text belongs to.
 func (s *splitter) groupsOf(name string, texts []string) (groups []string, group func(string) string,
-	isNumber bool, err error) {
+	isNumber bool, err error,
+) {
 	numbers := make([]float64, len(texts))
 	isNumber = len(texts) > 0
 	for i, text := range texts {
@@ -289,8 +290,8 @@ func (s *splitter) groupsOf(name string, texts []string) (groups []string, group
 		group = func(text string) string { return text }
 	}
 	if len(values) > maxGroups {
-		return nil, nil, false, stages.BadField("by", "the column %q has %d values, more than %d groups", name,
-			len(values), maxGroups)
+		return nil, nil, false, stages.BadField("by", "the column %q has %d values, more than %d groups",
+			name, len(values), maxGroups)
 	}
 	return values, group, isNumber, nil
 }

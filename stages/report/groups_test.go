@@ -268,7 +268,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestSheetGroups: images are chosen in each group, in the order of the groups, and their rows say so.
+// TestSheetGroups: images are chosen in each group, in the order of the groups, whose names their rows have.
 func TestSheetGroups(t *testing.T) {
 	in := everything(t, 7, 8)
 	in["columns"] = []stages.Data{columnsOf([]string{"domain"}, []string{"b"}, []string{"a"}, []string{"a"},
