@@ -300,10 +300,12 @@ func TestLeaderboard(t *testing.T) {
 	p.clean()
 }
 
-// TestAnswer: the first screen has three sentences, the forest plot of the published table and the best of each case.
+// TestAnswer: the first screen has three sentences, the forest plot of the published table and the best of each
+// case.
 func TestAnswer(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
-	lead := js[string](p, `[...document.querySelectorAll("#answer .summary > div > p")].map((e) => e.textContent).join(" ")`)
+	lead := js[string](p, `[...document.querySelectorAll("#answer .summary > div > p")]
+		.map((e) => e.textContent).join(" ")`)
 	if n := strings.Count(lead, ". ") + 1; n != 3 || !strings.HasPrefix(lead, "lrp ranks first of 15") ||
 		!strings.Contains(lead, "lrp ranks first in 7 of 12 cases") {
 		t.Errorf("the answer begins with %d sentences: %s", n, lead)
@@ -313,7 +315,8 @@ func TestAnswer(t *testing.T) {
 		t.Error("the rest of the answer is lost")
 	}
 	forest := js[[]string](p, `[...document.querySelectorAll(".forest g title")].map((e) => e.textContent)`)
-	if len(forest) != 15 || forest[0] != "lrp 4.037 (3.52 to 5.79)" || !strings.HasPrefix(forest[14], "constant ") {
+	if len(forest) != 15 || forest[0] != "lrp 4.037 (3.52 to 5.79)" ||
+		!strings.HasPrefix(forest[14], "constant ") {
 		t.Errorf("the forest plot has %q", forest)
 	}
 	best := js[[]string](p, `[...document.querySelectorAll("#winners tr")].map((r) =>
@@ -327,7 +330,8 @@ func TestAnswer(t *testing.T) {
 			break
 		}
 	}
-	if bottom := js[float64](p, `document.querySelector(".summary").getBoundingClientRect().bottom`); bottom > 900 {
+	bottom := js[float64](p, `document.querySelector(".summary").getBoundingClientRect().bottom`)
+	if bottom > 900 {
 		t.Errorf("the answer ends at %.0f px, below the first screen", bottom)
 	}
 	p.picture("answer", "#answer")
@@ -385,14 +389,15 @@ func TestMaps(t *testing.T) {
 	p.clean()
 }
 
-// TestChosen: the maps chosen to be compared are marked A and B, and stay in sight; under a slider they are as wide as
-// the window allows.
+// TestChosen: the maps chosen to be compared are marked A and B, and stay in sight; under a slider they are as
+// wide as the window allows.
 func TestChosen(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
 	p.run(chromedp.ScrollIntoView("#maps .tiles", chromedp.ByQuery))
 	marks := `[...document.querySelectorAll(".tiles .chosen-map")].map((e) =>
 		e.querySelector(".badge").textContent + " " + e.querySelector("strong").textContent).sort().join()`
-	js[bool](p, `[...document.querySelectorAll(".tiles button.tile")].slice(2, 4).every((e) => e.click() || true)`)
+	js[bool](p, `[...document.querySelectorAll(".tiles button.tile")].slice(2, 4)
+		.every((e) => e.click() || true)`)
 	if got := js[string](p, marks); got != "A occlusion-large,B occlusion-small" {
 		t.Errorf("the maps marked are %q", got)
 	}
@@ -400,7 +405,8 @@ func TestChosen(t *testing.T) {
 		"Aocclusion-large vggBocclusion-small vgg") {
 		t.Errorf("what is chosen is called %q", text)
 	}
-	p.run(chromedp.Evaluate(`scrollTo(0, document.querySelector(".tiles").getBoundingClientRect().top + scrollY - 60)`, nil))
+	p.run(chromedp.Evaluate(`scrollTo(0, document.querySelector(".tiles").getBoundingClientRect().top + scrollY - 60)`,
+		nil))
 	p.until(`document.querySelector(".tray").getBoundingClientRect().bottom <= innerHeight + 1`)
 	p.click(".tray", "compare")
 	p.click(".compare", "slider")
@@ -413,10 +419,12 @@ func TestChosen(t *testing.T) {
 	p.clean()
 }
 
-// TestImages: the label stands below an image, a misclassified one is marked, and images are chosen and sorted.
+// TestImages: the label stands below an image, a misclassified one is marked, and images are chosen and
+// sorted.
 func TestImages(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
-	if text := js[string](p, `document.querySelector(".tiles figcaption").textContent`); !strings.Contains(text, "label ") {
+	text := js[string](p, `document.querySelector(".tiles figcaption").textContent`)
+	if !strings.Contains(text, "label ") {
 		t.Errorf("below the image stands %q, not its label", text)
 	}
 	p.choose("#maps", "model", "vit")
@@ -471,6 +479,50 @@ func TestImages(t *testing.T) {
 	p.clean()
 }
 
+// TestReads: the page says which scores read magnitudes, and draws what a score reads.
+func TestReads(t *testing.T) {
+	dir := t.TempDir() // of few maps, which are shown at their own size
+	runexp(t, root, "run", "experiments/quickstart.yaml", "--only", "method=saliency,deeplift",
+		"--only", "model=vgg", "--limit", "4", "--quiet", "--out", dir)
+	file := filepath.Join(dir, "review.html")
+	runexp(t, root, "review", dir, "-o", file)
+	p := open(t, file, 1280, 900)
+	reads := js[string](p, `document.querySelector("#reads").textContent`)
+	for _, part := range []string{"rise-score.difference", "mas.difference", "read magnitudes: ",
+		" mass read positive values alone."} {
+		if !strings.Contains(reads, part) {
+			t.Errorf("what scores read is %q", reads)
+		}
+	}
+	note := `document.querySelector("#maps > .note").textContent`
+	if got := js[string](p, note); !strings.Contains(got, "red and blue count alike.") {
+		t.Errorf("below the maps stands %q", got)
+	}
+	blue := `(() => {
+		const c = [...document.querySelectorAll(".tiles .tile-figure")]
+			.find((e) => e.querySelector("strong").textContent === "deeplift").querySelector("canvas");
+		const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+		let n = 0;
+		for (let i = 0; i < data.length; i += 4) n += data[i + 2] > data[i] + 20;
+		return n;
+	})()`
+	p.run(chromedp.ScrollIntoView("#maps .tiles", chromedp.ByQuery))
+	p.until(blue + " > 0")
+	p.click("#maps .controls", "what the score reads")
+	if got := js[string](p, note); !strings.Contains(got, "which is drawn.") ||
+		!strings.Contains(got, "dark is much") {
+		t.Errorf("below the maps stands %q", got)
+	}
+	p.until(blue + " === 0")
+	got := js[string](p, `[...document.querySelectorAll(".compare .picture")]
+		.find((e) => e.dataset.name.startsWith("deeplift")).querySelector(".score").textContent`)
+	if strings.Contains(got, "±") || !strings.Contains(got, " 0.00 … ") {
+		t.Errorf("the ends of what is read are %q", got)
+	}
+	p.shot("read", ".tiles")
+	p.clean()
+}
+
 // TestAddress: an address shows the view that it was copied from, and what a page hasn't got is left out.
 func TestAddress(t *testing.T) {
 	file := quickstart(t)
@@ -499,8 +551,10 @@ func TestAddress(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	seen := `[document.querySelector("#board").textContent, document.querySelector("#items h3").textContent,
 		document.querySelector(".image-note").textContent, document.querySelector("#maps .tiles").textContent,
-		document.querySelector(".compare .stage").textContent, document.querySelector(".compare .stage").className,
-		document.querySelector(".compare .stage").style.cssText, document.querySelector("#tables table").textContent,
+		document.querySelector(".compare .stage").textContent,
+		document.querySelector(".compare .stage").className,
+		document.querySelector(".compare .stage").style.cssText,
+		document.querySelector("#tables table").textContent,
 		[...document.querySelectorAll("select")].map((s) => s.value).join(),
 		document.querySelectorAll("#board .heat").length].join("\n")`
 	was, hash := js[string](p, seen), js[string](p, `location.hash`)
@@ -515,8 +569,8 @@ func TestAddress(t *testing.T) {
 		t.Errorf("the address shows\n%s\n\nnot\n%s", is, was)
 	}
 	q.clean()
-	q = open(t, file+"#maps&maps.item=%22none&maps.order=x%0Ay&maps.stage=__proto__&board.sort=null&board.scores=[1]"+
-		"&compare.cut=-3&%E0&curves%20tables=[[[&board.filters=[[]]&maps.fixed=[[%22model%22]]", 1280, 900)
+	q = open(t, file+"#maps&maps.item=%22none&maps.order=x%0Ay&maps.stage=__proto__&board.sort=null"+
+		"&board.scores=[1]&compare.cut=-3&%E0&curves%20tables=[[[&board.filters=[[]]&maps.fixed=[[%22model%22]]", 1280, 900)
 	q.until(`document.querySelectorAll("#maps .tiles figure").length === 16`)
 	q.clean()
 }

@@ -130,6 +130,7 @@ func newModel(now Source, before *Source) (*model, error) {
 	m.setAxes(f)
 	m.Rank, m.Ranked = contest(f)
 	m.addScores(f)
+	m.setReads(f)
 	m.addTables(f)
 	m.setWinners()
 	m.addFigures(f)

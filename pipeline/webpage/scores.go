@@ -14,6 +14,7 @@ type score struct {
 	Name  string    `json:"name"`
 	Axes  []string  `json:"axes"`
 	Cells []*scored `json:"cells"`
+	Reads string    `json:"reads,omitempty"` // magnitude, positive or signed; "" if unknown
 }
 
 // A scored is one cell with its mean.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWinners: ties share a case, a case without a rank has no winner, and the marks of a column of a case count
-// who doesn't differ from its best.
+// TestWinners: ties share a case, a case without a rank has no winner, and the marks of a column of a case
+// count who doesn't differ from its best.
 func TestWinners(t *testing.T) {
 	m := &model{Rank: "method", Axes: []axis{{"model", []string{"vit", "cnn"}}}, Tables: []table{
 		{Len: 4, Columns: []column{{Name: "method"}, {Name: "a cnn", Number: true},
@@ -19,8 +19,8 @@ func TestWinners(t *testing.T) {
 	}}
 	m.setWinners()
 	want := &winnerTable{File: "ranks.csv", Axes: []string{"metric", "model"}, Rows: []string{"a"},
-		Columns: []string{"vit", "cnn"}, Cells: [][]winner{{{IDs: []string{"z"}}, {IDs: []string{"x", "y"}, Near: 1}}},
-		Tested: true}
+		Columns: []string{"vit", "cnn"},
+		Cells:   [][]winner{{{IDs: []string{"z"}}, {IDs: []string{"x", "y"}, Near: 1}}}, Tested: true}
 	if !reflect.DeepEqual(m.Winners, want) {
 		t.Errorf("the winners are %+v, want %+v", m.Winners, want)
 	}

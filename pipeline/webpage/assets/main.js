@@ -45,7 +45,7 @@ function main() {
     const more = document.getElementById("more");
     if (more) more.open = true;
     for (const d of document.querySelectorAll("details")) {
-      if (!d.open && d.querySelector("summary").textContent.match(/\((\d+) rows\)/)?.[1] <= 60) {
+      if (!d.open && d.querySelector("summary").textContent.match(/\((\d+) rows?\)/)?.[1] <= 60) {
         d.open = true;
         d.dispatchEvent(new Event("toggle")); // the browser's own comes after the print
       }

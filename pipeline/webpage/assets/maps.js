@@ -87,12 +87,26 @@ const isNow = (stage, cell) => {
 
 const stateOf = (cell, i) => (cell.states ? cell.states[i] : "");
 
+// What a score reads of the sum over channels, by the word for it.
+const readings = {
+  magnitude: {text: "the magnitude of a pixel's sum over channels", of: Math.abs},
+  positive: {text: "the positive part of a pixel's sum over channels", of: (v) => Math.max(v, 0)},
+};
+
+// What is drawn of a map: a function if the chosen score reads other values than the map has. A reduced map is drawn as
+// it is, since the magnitude of a mean isn't the mean of magnitudes.
+function readOf(cell) {
+  const score = view.values === "read" && model.scores.find((s) => s.name === view.score);
+  return cell.signed && !cell.full && score && readings[score.reads] ? readings[score.reads].of : null;
+}
+
 // One scale for several maps, or null if none of them has values.
 function commonScale(list) {
   const seen = list.filter(([cell, i]) => cell && i >= 0 && !stateOf(cell, i));
   if (!seen.length) return null;
-  const isSigned = seen.some(([cell]) => cell.signed);
-  const ends = seen.map(([cell, i]) => cell.ends[i]);
+  const own = seen.map(([cell, i]) => ownScale(cell, i));
+  const isSigned = own.some((s) => s.signed);
+  const ends = own.map((s) => [s.low, s.high]);
   const high = Math.max(
     ...ends.map((e) => e[1]),
     isSigned ? Math.max(...ends.map((e) => -e[0])) : -Infinity,
@@ -100,7 +114,13 @@ function commonScale(list) {
   return {signed: isSigned, low: isSigned ? -high : Math.min(...ends.map((e) => e[0])), high};
 }
 
-const ownScale = (cell, i) => ({signed: Boolean(cell.signed), low: cell.ends[i][0], high: cell.ends[i][1]});
+function ownScale(cell, i) {
+  const [low, high] = cell.ends[i];
+  const read = readOf(cell);
+  if (!read) return {signed: Boolean(cell.signed), low, high};
+  const all = [read(low), read(high)];
+  return {signed: false, low: low <= 0 && high >= 0 ? 0 : Math.min(...all), high: Math.max(...all)};
+}
 const scaleText = (s) => (s.signed ? "±" + brief(s.high, 3) : brief(s.low, 3) + " … " + brief(s.high, 3));
 
 // Draws a map over its image.
@@ -122,12 +142,13 @@ async function drawMap(canvas, cell, item, scale, strength, side = 192) {
     g.fillRect(0, 0, canvas.width, canvas.height);
     return;
   }
-  const own = ownScale(cell, i);
-  const s = scale || own;
+  const s = scale || ownScale(cell, i);
+  const [low, high] = cell.ends[i];
+  const read = readOf(cell) || ((v) => v);
   const list = s.signed ? stops.diverging : stops.sequential;
   const table = new Uint32Array(256);
   for (let q = 0; q < 256; q++) {
-    const v = own.low + ((q - 1) / 254) * (own.high - own.low);
+    const v = read(low + ((q - 1) / 254) * (high - low));
     const [r, gr, b] = colourAt(list, s.high === s.low ? 0.5 : (v - s.low) / (s.high - s.low));
     table[q] = ((255 << 24) | (b << 16) | (gr << 8) | r) >>> 0;
   }
@@ -218,6 +239,7 @@ const view = {
   strength: 1,
   scale: "own",
   order: "", // of the images: "" as they are, a method, or two methods
+  values: "map", // what is drawn: the maps, or what the score reads of them
   only: "", // which images: "" all, "right", "wrong", or a class
 };
 
@@ -426,7 +448,7 @@ function drawTiles() {
 }
 
 function drawScaleNote(scale, list) {
-  const isSigned = scale ? scale.signed : list.some(([cell]) => cell.signed);
+  const isSigned = scale ? scale.signed : list.some(([cell]) => cell.signed && !readOf(cell));
   const meaning = isSigned ? "red is evidence for the class, blue against it" : "dark is much";
   const at = list.map(([cell, item]) => [cell, positionOf(cell.items, item)]).filter(([, i]) => i >= 0);
   const sizes = [...new Set(at.map(([cell, i]) => sizeText(cell, i)))].sort();
@@ -452,7 +474,22 @@ function drawScaleNote(scale, list) {
     sizes.length ? ` Shown at ${sizes.join(", ")}` : "",
     reduced ? ": a pixel is the mean of the area that it covers, and the ends are those of the whole map." : "",
     sizes.length && !reduced ? "." : "",
+    readingText(list.map(([cell]) => cell)),
   );
+}
+
+// What the chosen score reads of signed maps: an explanation, since colours alone would mislead.
+function readingText(cells) {
+  const score = model.scores.find((s) => s.name === view.score);
+  const some = cells.some((c) => c.signed);
+  if (!some || !score || !score.reads) return "";
+  if (score.reads === "signed") return ` ${score.name} reads signed values, as they are drawn.`;
+  const text = ` ${score.name} reads ${readings[score.reads].text}`;
+  if (view.values !== "read")
+    return text + (score.reads === "magnitude" ? ": red and blue count alike." : ": blue counts nothing.");
+  return cells.some((c) => c.signed && c.full)
+    ? text + "; maps that are reduced here are drawn as they are, since that of a mean isn't the mean of it."
+    : text + ", which is drawn.";
 }
 
 // The next image, or, of one map over all images, the next map.
@@ -583,6 +620,22 @@ function drawControls() {
       },
     ),
   );
+  const read = model.scores.find((s) => s.name === view.score);
+  if (read && readings[read.reads] && stage.cells.some((c) => c.signed && !c.full))
+    parts.push(
+      modes(
+        "values",
+        [
+          ["map", "the maps"],
+          ["read", "what the score reads"],
+        ],
+        view.values,
+        (v) => {
+          view.values = v;
+          drawTiles();
+        },
+      ),
+    );
   fill(mapControls, ...parts);
 }
 
@@ -609,6 +662,7 @@ const viewFields = () => ({
   order: view.order,
   only: view.only,
   scale: view.scale,
+  values: view.values,
   strength: view.strength,
   fixed: Object.entries(view.fixed).filter(([axis]) => axis !== view.across || view.mode === "images"),
 });
@@ -622,6 +676,7 @@ function setView(f) {
   for (const [axis, id] of f.fixed || [])
     if (axes.includes(axis) && present(cells, axes, axis).includes(id)) view.fixed[axis] = id;
   if (scoresOf(view.stage).some((s) => s.name === f.score)) view.score = f.score;
+  if (["map", "read"].includes(f.values)) view.values = f.values;
   if (["own", "common"].includes(f.scale)) view.scale = f.scale;
   if (f.strength >= 0 && f.strength <= 1) view.strength = f.strength;
   const ids = present(cells, axes, board.axis);

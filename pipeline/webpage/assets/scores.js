@@ -442,6 +442,17 @@ function setBoard(f) {
   }
 }
 
+// Which scores read no signs.
+function readsText() {
+  const of = (word) => competing().filter((s) => s.reads === word).map((s) => s.name);
+  const sentence = (word, text) => (of(word).length ? ` ${of(word).join(", ")} read ${text}.` : "");
+  return (
+    sentence("magnitude", "magnitudes: for and against the class counts alike") +
+    sentence("positive", "positive values alone") +
+    sentence("signed", "signed values")
+  );
+}
+
 function leaderboard() {
   const list = competing();
   if (!list.length) return null;
@@ -519,8 +530,10 @@ function leaderboard() {
       {class: "note"},
       "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
         `opens them. Below the mean of a case stands its ${model.interval}; the number opens its ` +
-        `${model.itemNoun}, best to worst. Bold is the best of its case; the asterisks of the tables below say who doesn't differ ` +
-        "significantly from the best. Colours, if chosen, go from the worst mean of a case, which has none, to the best. † some items are undefined, and in no mean.",
+        `${model.itemNoun}, best to worst. Bold is the best of its case; the asterisks of the tables below say who ` +
+        "doesn't differ significantly from the best. Colours, if chosen, go from the worst mean of a case, which has none, to the best. " +
+        "† some items are undefined, and in no mean.",
+      h("span", {id: "reads"}, readsText()),
     ),
     itemsPlace,
   );

@@ -88,7 +88,7 @@ function publishedTable(t) {
         h(
           "table",
           {},
-          h("caption", {class: "unseen"}, `${t.title} (${t.len} rows)`),
+          h("caption", {class: "unseen"}, `${t.title} (${t.len} ${t.len === 1 ? "row" : "rows"})`),
           h("thead", {}, h("tr", {}, columns.map(head))),
           h(
             "tbody",
@@ -145,7 +145,7 @@ function tables() {
             if (details.open) unfold();
           },
         },
-        h("summary", {}, `${t.title} (${t.len} rows)`),
+        h("summary", {}, `${t.title} (${t.len} ${t.len === 1 ? "row" : "rows"})`),
         place,
       );
       if (first && t.len <= openRows) {
