@@ -266,7 +266,7 @@ func TestLeaderboard(t *testing.T) {
 	}
 	heats := `document.querySelectorAll("#board td.heat").length`
 	if n := js[int](p, heats); n != 0 {
-		t.Errorf("%d cells are coloured unasked", n)
+		t.Errorf("%d cells are coloured by default", n)
 	}
 	p.click("#leaderboard", "colours")
 	if n := js[int](p, heats); n != 15*13 {
@@ -300,8 +300,8 @@ func TestLeaderboard(t *testing.T) {
 	p.clean()
 }
 
-// TestAnswer: the first screen has three sentences, the forest plot of the published table and the best of each
-// case.
+// TestAnswer: the first screen has three sentences, the forest plot of the published table and the best of
+// each case.
 func TestAnswer(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
 	lead := js[string](p, `[...document.querySelectorAll("#answer .summary > div > p")]
@@ -389,8 +389,8 @@ func TestMaps(t *testing.T) {
 	p.clean()
 }
 
-// TestChosen: the maps chosen to be compared are marked A and B, and stay in sight; under a slider they are as
-// wide as the window allows.
+// TestChosen: the maps chosen to be compared are marked A and B, and stay in sight; under a slider they are
+// as wide as the window allows.
 func TestChosen(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
 	p.run(chromedp.ScrollIntoView("#maps .tiles", chromedp.ByQuery))
@@ -405,8 +405,8 @@ func TestChosen(t *testing.T) {
 		"Aocclusion-large vggBocclusion-small vgg") {
 		t.Errorf("what is chosen is called %q", text)
 	}
-	p.run(chromedp.Evaluate(`scrollTo(0, document.querySelector(".tiles").getBoundingClientRect().top + scrollY - 60)`,
-		nil))
+	p.run(chromedp.Evaluate(`scrollTo(0,
+		document.querySelector(".tiles").getBoundingClientRect().top + scrollY - 60)`, nil))
 	p.until(`document.querySelector(".tray").getBoundingClientRect().bottom <= innerHeight + 1`)
 	p.click(".tray", "compare")
 	p.click(".compare", "slider")
@@ -468,8 +468,8 @@ func TestImages(t *testing.T) {
 	last := ""
 	for range 3 {
 		got := js[string](p, note)
-		if _, x, ok := strings.Cut(got, "difference of lrp and guided-backprop in rise-score.difference: "); !ok ||
-			last != "" && x > last {
+		_, x, ok := strings.Cut(got, "difference of lrp and guided-backprop in rise-score.difference: ")
+		if !ok || last != "" && x > last {
 			t.Errorf("images by disagreement: %q after %s", got, last)
 		} else {
 			last = x
@@ -570,7 +570,8 @@ func TestAddress(t *testing.T) {
 	}
 	q.clean()
 	q = open(t, file+"#maps&maps.item=%22none&maps.order=x%0Ay&maps.stage=__proto__&board.sort=null"+
-		"&board.scores=[1]&compare.cut=-3&%E0&curves%20tables=[[[&board.filters=[[]]&maps.fixed=[[%22model%22]]", 1280, 900)
+		"&board.scores=[1]&compare.cut=-3&%E0&curves%20tables=[[[&board.filters=[[]]"+
+		"&maps.fixed=[[%22model%22]]", 1280, 900)
 	q.until(`document.querySelectorAll("#maps .tiles figure").length === 16`)
 	q.clean()
 }

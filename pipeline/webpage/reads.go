@@ -13,8 +13,8 @@ import (
 // readings are the values of the parameter that says what of a signed map a stage reads.
 var readings = []string{"magnitude", "positive", "signed"}
 
-// setReads says of each score what of a map it reads: by its stage's own parameter or, without one, by that of
-// the stages that perturb images for it. Cells or inputs that differ say nothing.
+// setReads says of each score what of a map it reads: by its stage's own parameter or, without one, by that
+// of the stages that perturb images for it. Cells or inputs that differ say nothing.
 func (m *model) setReads(f *publish.Folder) {
 	own := map[string]string{}
 	for _, l := range f.Lines {

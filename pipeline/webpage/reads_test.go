@@ -6,7 +6,7 @@ import (
 	"github.com/runexp/runexp/pipeline/publish"
 )
 
-// TestReads: a score reads what its stage's parameter says, or what orders the pixels that are perturbed for it.
+// TestReads: a score reads what its stage's parameter says, or what orders the pixels perturbed for it.
 func TestReads(t *testing.T) {
 	f := &publish.Folder{Experiment: []byte(`
 stages:
@@ -27,7 +27,8 @@ stages:
 		f.Lines = append(f.Lines, &publish.Line{Cell: cell, Params: []byte(params)})
 	}
 	m := &model{}
-	want := map[string]string{"rise": "magnitude", "mass": "positive", "mixed": "", "hits": "", "swept[v=a]": ""}
+	want := map[string]string{"rise": "magnitude", "mass": "positive", "mixed": "", "hits": "",
+		"swept[v=a]": ""}
 	for cell := range want {
 		m.Scores = append(m.Scores, &score{Name: cell, Cells: []*scored{{Cell: cell}}})
 	}

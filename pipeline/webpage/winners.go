@@ -36,10 +36,10 @@ func (m *model) setWinners() {
 	}
 }
 
-// winnersOf returns the winners of a table of ranks, nil if it is none.
-func (m *model) winnersOf(t *table) *winnerTable {
-	who, rank := -1, -1
-	var keys []int
+// rankColumns returns the columns of the competitor and of the rank, −1 without one, and of the case, the
+// metric first.
+func (m *model) rankColumns(t *table) (who, rank int, keys []int) {
+	who, rank = -1, -1
 	for i, c := range t.Columns {
 		switch {
 		case c.Name == m.Rank:
@@ -50,12 +50,18 @@ func (m *model) winnersOf(t *table) *winnerTable {
 			rank = i
 		}
 	}
-	if who < 0 || rank < 0 || len(keys) == 0 {
-		return nil
-	}
 	if i := slices.IndexFunc(keys, func(k int) bool { return t.Columns[k].Name == "metric" }); i > 0 {
 		metric := keys[i]
 		keys = slices.Insert(slices.Delete(keys, i, i+1), 0, metric)
+	}
+	return who, rank, keys
+}
+
+// winnersOf returns the winners of a table of ranks, nil if it is none.
+func (m *model) winnersOf(t *table) *winnerTable {
+	who, rank, keys := m.rankColumns(t)
+	if who < 0 || rank < 0 || len(keys) == 0 {
+		return nil
 	}
 	w := &winnerTable{File: t.File}
 	for _, k := range keys {
