@@ -16,7 +16,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-python test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ dist: portable ## dist/runexp_xai-….tar.gz: the command with ONNX Runtime next
 
 test-wheel: wheel dist ## install the wheel into a clean environment, unpack the archive, and run the quickstart
 	RUNEXP_PACKAGES="$(CURDIR)/dist" go test ./.ci/pack -run '^TestPackages$$' -count 1 -timeout 10m -v
+
+test-python: build deps ## the module and experiments/examples/python with PyTorch, captum and Quantus, in an environment of .python
+	@test -x .python/bin/python || $(or $(PYTHON),python3) -m venv --system-site-packages .python
+	.python/bin/python -m pip install --quiet --disable-pip-version-check numpy pandas torch onnxruntime scikit-learn \
+		captum==0.9.0 quantus==0.6.0
+	PATH="$(CURDIR)/.python/bin:$$PATH" RUNEXP_PYTHON=1 go test ./cmd/runexp -run '^Test(NotebookModule|PythonExamples)$$' -count 1 -v
 
 test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with booktabs, such as Debian's texlive-latex-recommended
 	RUNEXP_LATEX=1 go test ./pipeline/typeset ./pipeline/appendix -run LaTeX -count 1
@@ -138,4 +144,4 @@ deps: ## install ONNX Runtime into lib/ with pip or npm, and NumPy for tests wit
 	echo "NumPy can't be installed: tests of functions in Python skip"
 
 clean: ## remove built and installed files, but not the store in .runexp
-	rm -rf bin lib dist .zig
+	rm -rf bin lib dist .zig .python

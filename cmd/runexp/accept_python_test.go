@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// TestPythonExamples runs the examples of stages in Python. Those of Quantus and captum need RUNEXP_PYTHON=1,
+// which make test-python sets where python3 has their packages.
+func TestPythonExamples(t *testing.T) {
+	runtimeOrSkip(t)
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, nil)
+	for _, folder := range []string{"experiments/examples/python", "experiments/quickstart"} {
+		if err := os.CopyFS(w.path(folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exec.Command("python3", "-c", "import numpy").Run() != nil {
+		w.env = append(w.env, "PYTHONPATH="+filepath.Join(root, "lib", "python"))
+	}
+	cmd := exec.Command("python3", "-c", "import numpy")
+	cmd.Env = append(os.Environ(), w.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		stagetest.Lacks(t, "Python has no NumPy, which make deps installs: "+string(out))
+	}
+	run := func(name string) func(stage string) map[string]float64 {
+		file := "experiments/examples/python/" + name + ".yaml"
+		w.run(0, "run", file, "--allow-python", "--out", name)
+		wantCells(t, name+" again", w.run(0, "run", file, "--allow-python", "--out", name, "--json").executed(t), "")
+		return func(stage string) map[string]float64 {
+			return w.means(name + "/items/" + stage + ".csv")
+		}
+	}
+
+	t.Run("own", func(t *testing.T) {
+		distance := run("own_metric")("distance")
+		if len(distance) != 4 || distance["lrp"] <= 0 || distance["lrp"] >= distance["random"] ||
+			distance["random"] >= 1 {
+			t.Errorf("the distances are %v", distance)
+		}
+	})
+	if os.Getenv("RUNEXP_PYTHON") == "" {
+		t.Log("left out: the examples of Quantus and captum, which make test-python runs")
+		return
+	}
+	t.Run("quantus", func(t *testing.T) {
+		means := run("quantus_metric")
+		theirs, ours := means("quantus"), means("runexp")
+		for method, v := range ours {
+			if theirs[method] != v {
+				t.Errorf("%s has %v by Quantus, and %v here", method, theirs[method], v)
+			}
+		}
+		if len(theirs) != 4 || len(ours) != 4 {
+			t.Errorf("%d and %d methods", len(theirs), len(ours))
+		}
+	})
+	t.Run("captum", func(t *testing.T) {
+		if means := run("captum_lime")("agreement"); means[""] < 0.5 {
+			t.Errorf("captum's maps agree with ours by %v", means)
+		}
+	})
+}
+
+// means returns the mean over items of each cell in a file of scores, by the id in its name.
+func (w *world) means(file string) map[string]float64 {
+	w.Helper()
+	rows, err := csv.NewReader(strings.NewReader(w.read(file))).ReadAll()
+	if err != nil {
+		w.Fatal(err)
+	}
+	means := map[string]float64{}
+	for _, row := range rows[1:] {
+		_, name, _ := strings.Cut(strings.TrimSuffix(row[0], "]"), "=")
+		sum := 0.0
+		for _, field := range row[1:] {
+			v, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				w.Fatal(err)
+			}
+			sum += v
+		}
+		means[name] = sum / float64(len(row)-1)
+	}
+	return means
+}
