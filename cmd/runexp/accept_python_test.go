@@ -36,8 +36,9 @@ func TestPythonExamples(t *testing.T) {
 	}
 	run := func(name string) func(stage string) map[string]float64 {
 		file := "experiments/examples/python/" + name + ".yaml"
-		w.run(0, "run", file, "--allow-python", "--out", name)
-		wantCells(t, name+" again", w.run(0, "run", file, "--allow-python", "--out", name, "--json").executed(t), "")
+		args := []string{"run", file, "--allow-python", "--out", name, "--json"}
+		w.run(0, args...)
+		wantCells(t, name+" again", w.run(0, args...).executed(t), "")
 		return func(stage string) map[string]float64 {
 			return w.means(name + "/items/" + stage + ".csv")
 		}

@@ -31,8 +31,8 @@ def compare(net, images, methods=None, metrics=None, preset=None, *, folder=None
     {"sparse": {"uses": "score/compactness", "port": "gini"}}. A stage reads maps unless it has "in"; "port" is needed
     where it has several outputs.
     preset is how pixels are fed; by default it is inferred from labels, with a warning if they leave doubt.
-    folder is where the experiment is written, by default one with the net's name. flags are those of run, such as
-    ("--limit", "4").
+    folder is where the experiment and its results, review, are written, by default one with the net's name. A further
+    call rewrites them. flags are those of run, such as ("--limit", "4").
     """
     if isinstance(net, str) or hasattr(net, "__fspath__"):
         path = os.fspath(net)
@@ -60,7 +60,9 @@ def compare(net, images, methods=None, metrics=None, preset=None, *, folder=None
             os.replace(os.path.join(made, file), os.path.join(folder, file))
     if preset is None and re.search("^preset: a guess", told, re.M):
         print(next(line for line in told.splitlines() if line.startswith("preset: a guess")), file=sys.stderr)
-    return run(os.path.relpath(os.path.join(folder, written)), *flags)
+    # The folder is this function's own, so that a call with other arguments may rewrite its results.
+    own = ("--out", os.path.join(os.path.relpath(folder), "review"), "--accept")
+    return run(os.path.relpath(os.path.join(folder, written)), *own, *flags)
 
 
 def _refuse_foreign(folder):

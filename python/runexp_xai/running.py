@@ -14,7 +14,7 @@ def run(path, *flags):
     other numbers is such an error too: "--accept" rewrites it.
     """
     event = follow("run", path, *flags)
-    return Review(event["folder"], path, _narrowing(flags))
+    return Review(os.path.abspath(event["folder"]), path, _narrowing(flags))
 
 
 def _narrowing(flags):

@@ -40,6 +40,12 @@ class Compare(Folder):
         self.assertEqual(again.answer, review.answer)
         self.assertNotEqual(os.stat("here/vgg/vgg.yaml").st_ino, before)
         self.assertEqual(os.listdir("here"), ["vgg"])
+        self.assertEqual(review.folder, os.path.abspath("here/vgg/review"))
+
+        other = runexp_xai.compare(NET, "photos", made, metrics, "imagenet", folder="here/vgg", flags=("--quiet",))
+        self.assertEqual(other.folder, review.folder)
+        with open(os.path.join(review.folder, "tables", "leaderboard.csv")) as f:
+            self.assertNotEqual(f.read().splitlines(), [head, *rows])
 
     def test_own_metric_alone(self):
         metrics = {"compact": {"uses": "score/compactness", "port": "gini"}}

@@ -53,6 +53,26 @@ publish: [table]
 means = runexp_xai.run("try/mine.yaml").tables["table"].set_index("method")["mean"]
 assert means["mine"] == means["saliency"] > 0, means
 
+# Pictures of an array are compared by methods and metrics of one's own; an edited call computes what is missing.
+pictures = np.random.default_rng(1).integers(0, 256, (3, 70, 64, 3), np.uint8)
+compared = runexp_xai.compare(
+    "try/quickstart/vgg.onnx", pictures, ["saliency", "random"], {"gini": {"uses": "score/compactness", "port": "gini"}},
+    "half", folder="try/compared")
+details = compared.tables["details"]
+assert set(details["method"]) == {"saliency", "random"} and set(details["metric"]) == {"gini"}, details
+assert compared.answer.startswith("No answer: with 3 images"), compared.answer
+assert "| saliency |" in compared._repr_markdown_() and "<svg" in compared.figures["sheet"]._repr_svg_(), compared
+try:
+    runexp_xai.compare("try/quickstart/vgg.onnx", pictures / 255, folder="try/compared")
+    raise AssertionError("normalised pictures were taken")
+except ValueError as e:
+    assert "float64" in str(e), e
+try:
+    runexp_xai.export(None, None)
+    raise AssertionError("there is torch")
+except ModuleNotFoundError as e:
+    assert "pip install torch" in str(e), e
+
 try:
     runexp_xai.save_maps("try/mine", ["../out"], maps[:1])
     raise AssertionError("an id led out of the folder")
