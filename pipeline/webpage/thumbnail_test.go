@@ -84,8 +84,8 @@ func TestEndsAreOfTheWholeMap(t *testing.T) {
 	}
 }
 
-// TestFallback: thumbnails are shown where the store hasn't got the maps, and reported as such: they have ends
-// of their own.
+// TestFallback: thumbnails are shown where the store hasn't got the maps, and reported as such: they have
+// ends of their own.
 func TestFallback(t *testing.T) {
 	maps, ids := noisyMaps(128)
 	reduced := stagetest.Run(t, report.Thumbnails, nil,

@@ -135,7 +135,7 @@ function scoreCell(one, id) {
   const first = one.ranks.get(id) === Math.min(...one.ranks.values());
   const span = c.low === null ? "" : `, interval ${brief(c.low)} to ${brief(c.high)}`;
   const undefinedItems = c.undefined ? `, ${c.undefined} of ${c.n} undefined` : "";
-  const label = `${id}, ${one.score.name} ${one.name}: ${brief(c.mean)}${span}${undefinedItems}; show its ${model.itemNoun}`;
+  const label = `${id}, ${one.score.name} ${one.name}: ${one.text(c.mean)}${span}${undefinedItems}; show its ${model.itemNoun}`;
   const [worst, best] = one.direction === "lower" ? one.means.toReversed() : one.means;
   const cell = h(
     "td",
