@@ -536,7 +536,7 @@ var mutants = []mutant{
 		"internal/stat.TestScipy"},
 	{"internal/stat/power.go", "distuv.UnitNormal.CDF(-t*s-shift)", "0*distuv.UnitNormal.CDF(-t*s-shift)",
 		"internal/stat.TestScipy"},
-	{"internal/scores/compare.go", "case holm && chosen:", "case holm && !chosen:",
+	{"internal/scores/compare.go", "case holm && pairs:", "case holm && !pairs:",
 		"internal/scores.TestFalseAlarms"},
 	{"stats/wilcoxon.go", "t.level = p.Alpha / float64(tests)", "t.level = p.Alpha * float64(tests)",
 		"stats.TestWilcoxon"},
