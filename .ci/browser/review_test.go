@@ -167,7 +167,7 @@ func (p *tab) write(dir, name, selector string) {
 	if dir == "" {
 		return
 	}
-	js[string](p, `document.querySelector("nav").style.position = "static"`)
+	js[bool](p, `[...document.querySelectorAll("nav, .tray")].every((e) => e.style.position = "static")`)
 	var b []byte
 	time.Sleep(300 * time.Millisecond)
 	if selector == "" {
@@ -489,7 +489,7 @@ func TestReads(t *testing.T) {
 	p := open(t, file, 1280, 900)
 	reads := js[string](p, `document.querySelector("#reads").textContent`)
 	for _, part := range []string{"rise-score.difference", "mas.difference", "read magnitudes: ",
-		" mass read positive values alone."} {
+		" mass reads positive values alone."} {
 		if !strings.Contains(reads, part) {
 			t.Errorf("what scores read is %q", reads)
 		}
@@ -663,8 +663,8 @@ func TestAgainst(t *testing.T) {
 	}
 	notes := js[[]string](p, `[...document.querySelectorAll("#maps .compare .score")]
 		.map((e) => e.textContent)`)
-	for _, note := range notes { // score · class, p = probability · ends
-		if strings.Count(note, " · ") != 2 || !strings.Contains(note, ", p\u00a0=\u00a0") {
+	for _, note := range notes { // score · class, p = probability · ends · size
+		if strings.Count(note, " · ") != 3 || !strings.Contains(note, ", p\u00a0=\u00a0") {
 			t.Errorf("below a map stands %q, not its score, class, probability and ends", note)
 		}
 	}

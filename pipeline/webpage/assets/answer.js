@@ -48,7 +48,7 @@ function forestTable() {
     return {
       name: t.columns[at].name,
       direction: t.columns[at].direction,
-      note: "the line is its 95 % interval, as in the table below",
+      note: "the line is its interval, from low to high in the table below",
       rows: t.rows.map((r) => ({
         id: r[who],
         mean: number(r[at]),

@@ -445,7 +445,7 @@ function setBoard(f) {
 // Which scores read no signs.
 function readsText() {
   const of = (word) => competing().filter((s) => s.reads === word).map((s) => s.name);
-  const sentence = (word, text) => (of(word).length ? ` ${of(word).join(", ")} read ${text}.` : "");
+  const sentence = (word, text) => (of(word).length ? ` ${of(word).join(", ")} ${of(word).length > 1 ? "read" : "reads"} ${text}.` : "");
   return (
     sentence("magnitude", "magnitudes: for and against the class counts alike") +
     sentence("positive", "positive values alone") +
