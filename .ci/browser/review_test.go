@@ -501,7 +501,10 @@ func TestReads(t *testing.T) {
 	blue := `(() => {
 		const c = [...document.querySelectorAll(".tiles .tile-figure")]
 			.find((e) => e.querySelector("strong").textContent === "deeplift").querySelector("canvas");
-		const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+		const g = Object.assign(document.createElement("canvas"), {width: c.width, height: c.height})
+			.getContext("2d", {willReadFrequently: true});
+		g.drawImage(c, 0, 0);
+		const {data} = g.getImageData(0, 0, c.width, c.height);
 		let n = 0;
 		for (let i = 0; i < data.length; i += 4) n += data[i + 2] > data[i] + 20;
 		return n;
