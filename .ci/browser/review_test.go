@@ -239,8 +239,8 @@ const (
 // TestLeaderboard sorts, unfolds, filters, and goes from a number to its images.
 func TestLeaderboard(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
-	if info, err := os.Stat(quickstart(t)); err != nil || info.Size() > 5e6 {
-		t.Errorf("the page has %d bytes, more than 5 MB: %v", info.Size(), err)
+	if info, err := os.Stat(quickstart(t)); err != nil || info.Size() > 8e6 {
+		t.Errorf("the page has %d bytes, more than 8 MB, with its maps at full size: %v", info.Size(), err)
 	}
 	if got, want := js[string](p, firstRows), "lrp,guided-backprop,abslrp"; got != want {
 		t.Errorf("the first are %s, not %s", got, want)

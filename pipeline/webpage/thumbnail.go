@@ -15,7 +15,7 @@ import (
 // The bytes of all maps before compression, which halves noisy maps and shrinks others more. A page of few
 // MB opens at once and can be sent by mail; one with mostMapBytes still opens.
 const (
-	fewMapBytes  = 4 << 20
+	fewMapBytes  = 8 << 20
 	mostMapBytes = 24 << 20
 	perMap       = 48 * 48 // between these two
 )

@@ -1,9 +1,6 @@
 package webpage
 
 import (
-	"bytes"
-	"compress/flate"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -38,15 +35,6 @@ func modelOf(t *testing.T, maps ...*results.CellMaps) *model {
 		t.Fatal(err)
 	}
 	return m
-}
-
-func levelsOf(t *testing.T, m *model, c mapCell) []byte {
-	t.Helper()
-	b, err := io.ReadAll(flate.NewReader(bytes.NewReader(m.blobs[c.Blob])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // noisyMaps returns three maps with values of high frequency, of a side.
