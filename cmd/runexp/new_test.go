@@ -91,7 +91,8 @@ func TestNewSuitsTheModel(t *testing.T) {
 			if bad := lacking(text, append(tt.want, "Of fewer than 6 images")); bad != nil {
 				t.Errorf("%q in\n%s", bad, text)
 			}
-			if e := w.run(0, "check", file); e.stderr != "" {
+			if e := w.run(0, "check", file); strings.Count(e.stderr, "warning: ") != 1 ||
+				!strings.Contains(e.stderr, ": 3 images, ") {
 				t.Errorf("check says %q", e.stderr)
 			}
 			w.run(0, "run", file, "--only", tt.only, "--out", "out", "--quiet")

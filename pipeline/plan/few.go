@@ -47,6 +47,10 @@ func (p *Plan) TooFew() Diags {
 // Powers says for every step with tests what they can confirm, if the numbers of items are known before the
 // plan is run: of the cell with the fewest items. It lists the sources of data sets.
 func (p *Plan) Powers() (list []StepPower) {
+	tests := func(c *Cell) bool { return c.Stage.HooksOf(c.Params).Power != nil }
+	if !slices.ContainsFunc(p.Cells, tests) { // the amounts of a large plan take memory
+		return nil
+	}
 	least := map[*Step]int{}
 	p.eachKnown(func(c *Cell, in map[string]stages.Amount) {
 		power := c.Stage.HooksOf(c.Params).Power
