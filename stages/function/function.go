@@ -198,7 +198,10 @@ func (r *request) fits(a array) (stages.DType, error) {
 		d = stages.F32
 	}
 	if r.metric {
-		return d, nil // of one number, which the process has checked
+		if !slices.Equal(a.Shape, []int{1}) {
+			return d, fmt.Errorf("the function returned an array of the shape %v for a number", a.Shape)
+		}
+		return d, nil
 	}
 	of := r.tensors[0].Shape
 	if !slices.Equal(a.Shape, of) && !slices.Equal(a.Shape, of[max(len(of)-2, 0):]) {

@@ -95,6 +95,11 @@ func TestDeclares(t *testing.T) {
 	if err := s.Check(s.NewParams(), nil); err != nil {
 		t.Error(err)
 	}
+	for _, shape := range [][]int{nil, {2}, {-1}, {1, 1}} {
+		if _, err := (&request{metric: true}).fits(array{DType: "float64", Shape: shape}); err == nil {
+			t.Errorf("the shape %v is one of a number", shape)
+		}
+	}
 	if err := s.Check(with(t, s, codeName, "other"), nil); err == nil {
 		t.Error("another code is accepted")
 	}

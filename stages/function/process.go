@@ -74,6 +74,7 @@ func (f *function) start(ctx context.Context) (*process, description, error) {
 	p.cmd = exec.Command(path, "-B", "-c", script, p.modules, file, f.name)
 	p.cmd.Dir, p.cmd.Stderr = filepath.Dir(file), &p.printed
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = time.Second // for what it started and left to itself
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		p.end()
 		return nil, d, err
@@ -128,7 +129,9 @@ func (p *process) call(ctx context.Context, r *request, limit time.Duration) (pa
 		if _, err := io.ReadFull(p.out, t.Raw); err != nil {
 			return err
 		}
-		payload = t.Encode()
+		if payload = t.Encode(); r.metric {
+			payload = stages.Scalar(t.Float64s()[0]) // there are several NaN, and one of a score
+		}
 		return nil
 	})
 	return payload, err
