@@ -112,7 +112,9 @@ func (x *expander) stageCalled(uses *yamlNode) (*stages.Stage, bool) {
 
 // function returns the stage that a function is. Its file is imported once.
 func (x *expander) function(uses *yamlNode, file, name string) (*stages.Stage, bool) {
-	if s, ok := x.functions[uses.text]; ok {
+	path := resolvePath(uses.src, file)
+	key := path + ":" + name // the same text in a file that extends another may be another function
+	if s, ok := x.functions[key]; ok {
 		return s, s != nil
 	}
 	var s *stages.Stage
@@ -124,11 +126,11 @@ func (x *expander) function(uses *yamlNode, file, name string) (*stages.Stage, b
 			uses.text)
 	default:
 		var err error
-		if s, err = x.o.Function(uses.text, resolvePath(uses.src, file)); err != nil {
+		if s, err = x.o.Function(uses.text, path); err != nil {
 			x.report(uses, "", "%v", err)
 		}
 	}
-	x.functions[uses.text] = s
+	x.functions[key] = s
 	return s, s != nil
 }
 

@@ -18,7 +18,7 @@ type expander struct {
 	order      []*stageDecl
 	steps      map[*stageDecl]*stepBuild
 	standIns   map[*stages.Stage]bool   // for stages that don't exist
-	functions  map[string]*stages.Stage // in files of Python, by their names in the experiment
+	functions  map[string]*stages.Stage // in files of Python, by the file and their names
 	implied    impliedCells
 	warnings   diagnostics
 	budget     int // how many more cells are allowed
