@@ -18,6 +18,8 @@ All other parameters need a default, and are the stage's parameters. A result de
 code alone: what it reads beside them is named in files and packages, or a change of it goes unnoticed.
 """
 
+import math
+
 __all__ = ["maps", "metric"]
 
 
@@ -28,6 +30,7 @@ def metric(version=1, direction="higher", unit="", low=None, high=None, files=()
     low, high: the range of the scores, unbounded by default. files: what the function reads, beside its file.
     packages: what it imports, whose versions count. seconds: how long one call may take.
     """
+    low, high = _end(low, -math.inf), _end(high, math.inf)
     return _stage("metric", version, files, packages, seconds, direction=direction, unit=unit, low=low, high=high)
 
 
@@ -36,7 +39,19 @@ def maps(version=1, files=(), packages=(), seconds=60):
     return _stage("maps", version, files, packages, seconds)
 
 
+def _end(x, without):
+    """Returns an end of a range, None for the infinite one."""
+    if x is None or x == without:
+        return None
+    if not math.isfinite(x):
+        raise ValueError("an end of the range of scores is %r" % x)
+    return x
+
+
 def _stage(kind, version, files, packages, seconds, **facts):
+    if not 0 < seconds <= 1e9:
+        raise ValueError("seconds is %r, and must be a number above 0, at most 1e9" % seconds)
+
     def mark(function):
         function.runexp_stage = dict(
             kind=kind, version=version, files=list(files), packages=list(packages), seconds=seconds, **facts

@@ -5,28 +5,35 @@ that it lists. What the function prints goes to the standard error.
 """
 
 import hashlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import inspect
 import json
 import os
+import signal
 import struct
 import sys
+import threading
+import time
 import traceback
 
 ARRAYS = ("map", "image", "mask", "segments", "label", "target")
 
+# To be raised when a function is called with other values than before, or its result is taken otherwise.
+CALLS = 1
+
 
 def main(path, name):
-    replies = os.fdopen(os.dup(1), "wb")
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # for what the function starts, too
     os.dup2(2, 1)
-    requests = sys.stdin.buffer
-    sys.stdin = open(os.devnull)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
+    code = _Code(folder)
     try:
-        function = _function(path, name)
-        stage = _described(function, path, folder)
+        function = _function(path, name, code)
+        stage = _described(function, path, code)
     except BaseException as e:
         return _send(replies, {"error": _reason(e, folder)})
     _send(replies, stage)
@@ -34,14 +41,110 @@ def main(path, name):
         call = json.loads(requests.read(struct.unpack("<I", header)[0]))
         arrays = {a["name"]: _array(requests, a) for a in call["arrays"]}
         try:
-            message, data = _result(stage, _call(function, stage, arrays, call), arrays["map"])
+            result = _call(function, stage, arrays, call)
+            code.same()
+            message, data = _result(stage, result, arrays["map"])
         except Exception as e:
             message, data = {"error": _reason(e, folder)}, b""
         _send(replies, message, data)
 
 
-def _function(path, name):
-    spec = importlib.util.spec_from_file_location("_runexp_" + os.path.basename(path)[:-3], path)
+def _end_with(parent):
+    """Ends the process and those that it has started when the command has ended, even in the midst of a call."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(0, signal.SIGKILL)
+
+
+class _Code:
+    """Imports the modules in a folder, and has the digests of their files."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        # Libraries in folders that were named to the interpreter, such as by PYTHONPATH, aren't code of the function.
+        self.libraries = tuple(p + os.sep for p in map(os.path.abspath, sys.path) if p.startswith(folder + os.sep))
+        self.digests = {}  # by file: of the source that was run
+        self.known = None  # the files in the stage's code
+        self.modules = 0
+        sys.path.insert(0, folder)
+        sys.path_hooks.insert(0, self._finder)
+        sys.path_importer_cache.clear()
+
+    def _finder(self, path):
+        file = os.path.join(os.path.abspath(path), "")
+        if not file.startswith(self.folder + os.sep) or "site-packages" in file or file.startswith(self.libraries):
+            raise ImportError(path)
+        return importlib.machinery.FileFinder(
+            path,
+            (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
+            (self.loader, importlib.machinery.SOURCE_SUFFIXES),
+            (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
+        )
+
+    def loader(self, name, path):
+        return _Loader(self.digests, name, path)
+
+    def files(self):
+        """Returns the files beside the function's that it imported."""
+        files = set(self.digests)
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            # torch.classes claims a relative file that doesn't exist.
+            if file and os.path.isabs(file) and file.startswith(self.folder + os.sep) and "site-packages" not in file:
+                files.add(file)
+        return files
+
+    def digest(self, named):
+        """Returns the digest of all files, with those that the function names."""
+        self.modules = len(sys.modules)
+        self.known = self.files() | named
+        code = hashlib.sha256()
+        for file in sorted(self.known):
+            code.update(("%s %s\n" % (os.path.relpath(file, self.folder), self._of(file))).encode("utf-8", "replace"))
+        return code
+
+    def _of(self, file):
+        if file not in self.digests:
+            with open(file, "rb") as f:
+                self.digests[file] = _sha256(f.read())
+        return self.digests[file]
+
+    def same(self):
+        """Raises an error if a call has imported what isn't in the stage's code."""
+        if len(sys.modules) == self.modules:
+            return
+        late = sorted(f for f in self.files() - self.known if not f.startswith(self.libraries))
+        if late:
+            raise ImportError(
+                "a call imported %s: import it at the head of the file, so that a change of it is noticed"
+                % os.path.relpath(late[0], self.folder)
+            )
+        self.modules = len(sys.modules)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Runs the source, whose digest it notes, and never what was compiled of one with the same time and size."""
+
+    def __init__(self, digests, name, path):
+        super().__init__(name, path)
+        self.digests = digests
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        source = self.get_data(path)
+        digest = _sha256(source)
+        if self.digests.setdefault(path, digest) != digest:
+            raise ImportError("%s was changed while it was imported: run it again" % os.path.basename(path))
+        return self.source_to_code(source, path)
+
+
+def _sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def _function(path, name, code):
+    module = "_runexp_" + os.path.basename(path)[:-3]
+    spec = importlib.util.spec_from_file_location(module, path, loader=code.loader(module, os.path.abspath(path)))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -56,7 +159,7 @@ def _function(path, name):
     return function
 
 
-def _described(function, path, folder):
+def _described(function, path, code):
     """Returns what the function is: its kind, inputs and parameters, and the digest of what decides its results."""
     import numpy
 
@@ -77,19 +180,9 @@ def _described(function, path, folder):
             stage["params"].append({"name": p.name, "type": type(p.default).__name__, "default": p.default})
     if "map" not in stage["inputs"]:
         raise TypeError("the function has no parameter map")
-    files = {os.path.abspath(path)} | {os.path.join(folder, f) for f in stage["files"]}
-    for module in list(sys.modules.values()):  # those beside the file that it imported
-        file = getattr(module, "__file__", None)
-        # torch.classes claims a relative file that doesn't exist.
-        if file and os.path.isabs(file) and file.startswith(folder + os.sep) and "site-packages" not in file:
-            files.add(file)
-    code = hashlib.sha256()
-    for file in sorted(files):
-        with open(file, "rb") as f:
-            digest = hashlib.file_digest(f, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(f.read())
-        code.update(("%s %s\n" % (os.path.relpath(file, folder), digest.hexdigest())).encode())
+    code = code.digest({os.path.abspath(path)} | {os.path.join(code.folder, f) for f in stage["files"]})
     versions = {p: importlib.metadata.version(p) for p in stage["packages"]}
-    versions.update(numpy=numpy.__version__, python="%d.%d" % sys.version_info[:2])
+    versions.update(numpy=numpy.__version__, python="%d.%d" % sys.version_info[:2], runexp_xai=CALLS)
     code.update(json.dumps(versions, sort_keys=True).encode())
     code.update(json.dumps(function.runexp_stage, sort_keys=True).encode())
     return dict(stage, code=code.hexdigest()[:32])
@@ -118,7 +211,7 @@ def _call(function, stage, arrays, call):
         elif name == "label":
             x = int(x[0])
         elif name == "target":
-            x = int(x[0]) if len(x) == 1 else [int(v) for v in x[:2]]
+            x = int(x[0]) if len(x) == 1 or x[1] < 0 else [int(v) for v in x[:2]]  # a third is the model's head
         values[name] = x
     with numpy.errstate(all="ignore"):
         return function(**values)

@@ -131,11 +131,7 @@ func (f *function) run(ctx context.Context, params map[string]any, e *stages.Env
 	for i := range e.Len() {
 		out, err := p.call(ctx, f.request(params, e, i), limit)
 		if err != nil {
-			if p.broken {
-				p.end()
-			} else {
-				f.release(p)
-			}
+			f.release(p)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -1,7 +1,9 @@
 package function
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,4 +268,207 @@ func TestOverhead(t *testing.T) {
 	if each > 20*time.Millisecond {
 		t.Errorf("%v a call", each)
 	}
+}
+
+// loadFrom returns the stage f of a file with this text, beside which there may be other ones.
+func loadFrom(t testing.TB, dir, text string) (stages.Stage, error) {
+	t.Helper()
+	write(t, dir, "f.py", "from runexp_xai.stage import maps, metric\n"+text)
+	s, err := Load(context.Background(), "f.py:f", filepath.Join(dir, "f.py"))
+	if err != nil {
+		return stages.Stage{}, err
+	}
+	return *s, nil
+}
+
+func write(t testing.TB, dir, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scoreOf calls a metric with a map.
+func scoreOf(s stages.Stage, in map[string][]stages.Data) (float64, error) {
+	if in == nil {
+		in = map[string][]stages.Data{}
+	}
+	in["maps"] = []stages.Data{stagetest.Items(nil, row)}
+	r, err := stagetest.Try(s, nil, in)
+	if err != nil {
+		return 0, err
+	}
+	return stages.ScalarOf(r.Payloads["scores"][0])
+}
+
+// TestCodeIsWhatRuns: a source runs and not what was compiled of another one of the same time and size. What
+// is imported by a call, so that its edit would go unnoticed, is refused, unless the function names it or it
+// lies in a folder of libraries.
+func TestCodeIsWhatRuns(t *testing.T) {
+	dir := t.TempDir()
+	numPy(t)
+	past := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, want := range []float64{1, 2} {
+		write(t, dir, "value.py", "x = "+strconv.Itoa(i+1)+"\n")
+		if err := os.Chtimes(filepath.Join(dir, "value.py"), past, past); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			cmd := exec.Command(Interpreter, "-c", "import value")
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if list, err := filepath.Glob(filepath.Join(dir, "__pycache__", "*")); err != nil || len(list) != 1 {
+				t.Fatalf("compiled: %v, %v", list, err)
+			}
+		}
+		s, err := loadFrom(t, dir, "import value\n@metric()\ndef f(map): return value.x\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := scoreOf(s, nil); got != want || err != nil {
+			t.Errorf("the value is %v, %v, want %v", got, err, want)
+		}
+	}
+
+	write(t, dir, "late/__init__.py", "")
+	write(t, dir, "late/value.py", "x = 7\n")
+	const late = "    from late.value import x\n    return x\n"
+	s, err := loadFrom(t, dir, "@metric()\ndef f(map):\n"+late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := scoreOf(s, nil); err == nil || !strings.Contains(err.Error(), "a call imported "+
+			"late/__init__.py: import it at the head of the file") {
+			t.Error(err)
+		}
+	}
+	named := func() (float64, error) {
+		s, err := loadFrom(t, dir, "@metric(files=['late/__init__.py', 'late/value.py'])\ndef f(map):\n"+late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return scoreOf(s, nil)
+	}
+	if got, err := named(); got != 7 || err != nil {
+		t.Errorf("of files that it names a function has %v, %v", got, err)
+	}
+	t.Setenv("PYTHONPATH", filepath.Join(dir, "lib")+":"+os.Getenv("PYTHONPATH"))
+	write(t, dir, "lib/installed.py", "x = 8\n")
+	s, err = loadFrom(t, dir, "@metric()\ndef f(map):\n    import installed\n    return installed.x\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := scoreOf(s, nil); got != 8 || err != nil {
+		t.Errorf("of a library a function has %v, %v", got, err)
+	}
+}
+
+// TestArguments: what a function starts doesn't read its messages; a target without a second class is one.
+func TestArguments(t *testing.T) {
+	numPy(t)
+	s, err := loadFrom(t, t.TempDir(), "import subprocess\n@metric(seconds=20)\n"+
+		"def f(map): return len(subprocess.run(['cat'], capture_output=True, check=True).stdout)\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := scoreOf(s, nil); got != 0 || err != nil {
+		t.Errorf("a process read %v bytes, %v", got, err)
+	}
+	s, err = loadFrom(t, t.TempDir(), "@metric()\n"+
+		"def f(map, target): return target if isinstance(target, int) else 10 * target[0] + target[1]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, target := range map[float64][]int64{3: {3}, 34: {3, 4}, 4: {4, -1, 0}, 45: {4, 5, 1}} {
+		in := map[string][]stages.Data{
+			"targets": {stagetest.Items(nil, stages.NewTensor(target, len(target)).Encode())}}
+		if got, err := scoreOf(s, in); got != want || err != nil {
+			t.Errorf("the target %v is %v, %v, want %v", target, got, err, want)
+		}
+	}
+}
+
+// TestLimits: a range may be said to be infinite, and a limit may not.
+func TestLimits(t *testing.T) {
+	numPy(t)
+	inf := func(how string) (stages.Stage, error) {
+		return loadFrom(t, t.TempDir(), "from math import inf, nan\n@metric("+how+")\ndef f(map): return 1\n")
+	}
+	s, err := inf("low=0, high=inf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Facts(s.NewParams(), nil)
+	if err != nil || f["scores"]["low"] != "0" || f["scores"]["high"] != "+Inf" {
+		t.Errorf("facts: %v, %v", f, err)
+	}
+	for how, want := range map[string]string{"high=nan": "an end of the range of scores is nan",
+		"low=inf": "an end of the range of scores is inf", "seconds=inf": "seconds is inf",
+		"seconds=0": "seconds is 0, and must be a number above 0"} {
+		if _, err := inf(how); err == nil || !strings.Contains(err.Error(), "f.py:3: ValueError: "+want) {
+			t.Errorf("%s: %v, want %q", how, err, want)
+		}
+	}
+}
+
+// TestEndsWithParent: a function that still runs when the command has died ends.
+func TestEndsWithParent(t *testing.T) {
+	numPy(t)
+	dir := t.TempDir()
+	if _, err := loadFrom(t, dir, "@metric()\ndef f(map): return 1\n"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, hold, err := os.Pipe() // the process waits for a message
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	cmd := exec.Command("sh", "-c", `"$0" -m runexp_xai.worker "$1" f <&3 & echo $!; read x`, Interpreter,
+		filepath.Join(dir, "f.py"))
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, "python")+":"+os.Getenv("PYTHONPATH"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.ExtraFiles = []*os.File{held}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // it may have ended
+	held.Close()
+	lines := bufio.NewReader(out)
+	if _, err := lines.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lines.ReadString('}'); err != nil { // it has begun, and describes the function
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, lines) // until the process ends
+		ended <- err
+	}()
+	in.Close()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the process still runs")
+	}
+	_ = cmd.Wait() // it ended with read
 }

@@ -147,8 +147,8 @@ func (p *process) within(ctx context.Context, limit time.Duration, do func() err
 	timer := time.AfterFunc(limit, p.kill)
 	stop := context.AfterFunc(ctx, p.kill)
 	err := do()
-	inTime := timer.Stop()
-	stop()
+	inTime, undisturbed := timer.Stop(), stop()
+	p.broken = !inTime || !undisturbed // it may be killed in a moment, even if all was done by now
 	if err == nil {
 		return nil
 	}
@@ -260,8 +260,12 @@ func (f *function) take(ctx context.Context) (*process, error) {
 	return p, err
 }
 
-// release lets the next call have a process.
+// release lets the next call have a process, unless it can't be called again.
 func (f *function) release(p *process) {
+	if p.broken {
+		p.end()
+		return
+	}
 	f.pool.mu.Lock()
 	defer f.pool.mu.Unlock()
 	f.pool.idle = append(f.pool.idle, p)
