@@ -323,7 +323,8 @@ func TestCodeIsWhatRuns(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if list, err := filepath.Glob(filepath.Join(dir, "__pycache__", "*")); err != nil || len(list) != 1 {
+			list, err := filepath.Glob(filepath.Join(dir, "__pycache__", "*"))
+			if err != nil || len(list) != 1 {
 				t.Fatalf("compiled: %v, %v", list, err)
 			}
 		}
