@@ -52,6 +52,9 @@ func (g Grouped) check(wired func(string) bool) error {
 			return stages.BadField("by", "duplicate column %q", name)
 		}
 	}
+	if len(g.Edges) >= maxGroups {
+		return stages.BadField("edges", "%d edges make more than %d groups", len(g.Edges), maxGroups)
+	}
 	for i, x := range g.Edges {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return stages.BadField("edges", "%v is no edge", x)
@@ -187,7 +190,10 @@ func readColumns(ctx context.Context, data []stages.Data, by []string) ([]knownC
 func (s *splitter) place(ctx context.Context, data []stages.Data) error {
 	found := false
 	for _, d := range data {
-		k := slices.IndexFunc(s.known, func(k knownColumns) bool { return agree(k.coord, d.Coord) })
+		k, err := s.columnsAt(slices.Concat(d.Coord, d.Replicate))
+		if err != nil {
+			return err
+		}
 		rows := make([]stages.ItemColumns, d.Items.Len())
 		for i := range rows {
 			if i%1024 == 0 && ctx.Err() != nil {
@@ -213,6 +219,27 @@ func (s *splitter) place(ctx context.Context, data []stages.Data) error {
 		return fmt.Errorf("the input columns is of other %s: none has a score", stages.ItemsOf(data))
 	}
 	return nil
+}
+
+// columnsAt returns which columns are those of a cell, −1 if none are. It returns an error if several with
+// other values may be.
+func (s *splitter) columnsAt(cell []stages.Coord) (at int, err error) {
+	at = -1
+	for k, known := range s.known {
+		switch {
+		case !agree(known.coord, cell):
+		case at < 0:
+			at = k
+		case !maps.EqualFunc(known.of, s.known[at].of, maps.Equal):
+			for i, c := range known.coord {
+				if idOn(cell, c.Axis) == "" && c.ID != s.known[at].coord[i].ID {
+					return -1, fmt.Errorf("the input columns differs along %q, on which scores have no place: "+
+						"wire columns of one cell", c.Axis)
+				}
+			}
+		}
+	}
+	return at, nil
 }
 
 // cut finds the groups of every column.
@@ -343,8 +370,8 @@ func intervalsOf(edges []float64) (groups []string, group func(text string) stri
 	}
 }
 
-// numeral writes a number with all its digits.
-func numeral(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+// numeral writes a number with all its digits, and −0 as the number that it is equal to.
+func numeral(x float64) string { return strconv.FormatFloat(x+0, 'g', -1, 64) }
 
 // A part is the items of one group, or of one combination of groups.
 type part struct {

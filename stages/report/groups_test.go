@@ -200,6 +200,42 @@ func TestGroupsByModel(t *testing.T) {
 	}
 }
 
+// TestGroupsBySeed: an image is in the group of its own seed's columns. One that lies in a group for some
+// seeds alone has no score there.
+func TestGroupsBySeed(t *testing.T) {
+	names := []string{"prediction"}
+	right, wrong := []string{"right"}, []string{"wrong"}
+	of := func(run string, values ...float64) stages.Data {
+		d := scoresOf(nil, nil, values...)
+		d.Replicate = []stages.Coord{{Axis: "run", ID: run}}
+		return d
+	}
+	in := map[string][]stages.Data{
+		"values": {of("1", 1, 2, 4), of("2", 3, 2, 6)},
+		"columns": {
+			stagetest.At(columnsOf(names, right, wrong, wrong), "run", "1"),
+			stagetest.At(columnsOf(names, right, right, wrong), "run", "2"),
+		},
+	}
+	r := stagetest.Run(t, Table, &TableParams{Statistic: "mean", Grouped: grouped("prediction")}, in)
+	want := "prediction|mean|low|high|sd|n|undefined|seeds\nright|2|-|-|1.414|1|1|2\n" +
+		"wrong|5|-|-|1.414|1|1|2\n"
+	if diff := cmp.Diff(want, text(decodeTable(t, r, "table"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestGroupsOfOneNumber: −0 and 0 are one group.
+func TestGroupsOfOneNumber(t *testing.T) {
+	in := map[string][]stages.Data{"values": {scoresOf(nil, nil, 1, 2, 3)},
+		"columns": {columnsOf([]string{"a"}, []string{"-0"}, []string{"0"}, []string{"1.0"})}}
+	r := stagetest.Run(t, Table, &TableParams{Statistic: "mean", Grouped: grouped("a")}, in)
+	want := "a|mean|low|high|n|undefined\n0|1.5|1|2|2|0\n1|3|-|-|1|0\n"
+	if diff := cmp.Diff(want, text(decodeTable(t, r, "table"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestGroupsRefused(t *testing.T) {
 	scores := []stages.Data{scoresOf(nil, []string{"method", "ig"}, 1, 2)}
 	many := make([]float64, maxGroups+1)
@@ -225,14 +261,22 @@ func TestGroupsRefused(t *testing.T) {
 		in := map[string][]stages.Data{"values": tc.values, "columns": {tc.columns}}
 		refuses(t, Table, &TableParams{Statistic: "mean", Grouped: tc.g}, in, tc.want)
 	}
+	at := func(list string, rows ...[]string) stages.Data {
+		return stagetest.At(columnsOf([]string{"a"}, rows...), "list", list, "method", "ig")
+	}
+	in := map[string][]stages.Data{"values": scores,
+		"columns": {at("x", []string{"1"}, []string{"2"}), at("y", []string{"1"}, []string{"3"})}}
+	refuses(t, Table, &TableParams{Statistic: "mean", Grouped: grouped("a")}, in,
+		`the input columns differs along "list", on which scores have no place`)
 	wired := func(string) bool { return true }
 	for want, g := range map[string]Grouped{
-		"name in by":        {},
-		"duplicate column":  grouped("a", "a"),
-		"edges increase":    {By: []string{"a"}, Edges: []float64{2, 2}},
-		"is no edge":        {By: []string{"a"}, Edges: []float64{nan}},
-		"marks are of all":  grouped("a"),
-		"by needs columns:": grouped("a"),
+		"more than 64 groups": {By: []string{"a"}, Edges: many},
+		"name in by":          {},
+		"duplicate column":    grouped("a", "a"),
+		"edges increase":      {By: []string{"a"}, Edges: []float64{2, 2}},
+		"is no edge":          {By: []string{"a"}, Edges: []float64{nan}},
+		"marks are of all":    grouped("a"),
+		"by needs columns:":   grouped("a"),
 	} {
 		w := wired
 		if strings.HasPrefix(want, "by needs") {
