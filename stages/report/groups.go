@@ -233,8 +233,8 @@ func (s *splitter) columnsAt(cell []stages.Coord) (at int, err error) {
 		case !maps.EqualFunc(known.of, s.known[at].of, maps.Equal):
 			for i, c := range known.coord {
 				if idOn(cell, c.Axis) == "" && c.ID != s.known[at].coord[i].ID {
-					return -1, fmt.Errorf("the input columns differs along %q, on which scores have no place: "+
-						"wire columns of one cell", c.Axis)
+					return -1, fmt.Errorf("the input columns differs along %q, on which scores have "+
+						"no place: wire columns of one cell", c.Axis)
 				}
 			}
 		}
