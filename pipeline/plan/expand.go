@@ -35,6 +35,8 @@ type stepBuild struct {
 	inputs    []*inputIndex
 	relation  relation   // its combinations, in the order of the cells
 	bindings  []*binding // by id of the choice; one if there is none
+	// contrasted are the axes along which its results compare all cells of a stage with one of them.
+	contrasted []*axisDecl
 }
 
 // A cellBuild is a cell in the making.
@@ -171,6 +173,7 @@ func (x *expander) axesOf(b *stepBuild) {
 			in = unionAxes(in, []*axisDecl{d.stack})
 		}
 	}
+	b.contrasted = x.contrasts(b)
 	b.collapsed = unionAxes(s.over)
 	if s.overAll {
 		b.collapsed = in

@@ -40,15 +40,37 @@ func (n *yamlNode) refersTo(axis string) bool {
 		slices.ContainsFunc(n.vals, func(v *yamlNode) bool { return v.refersTo(axis) })
 }
 
-// replicates returns the collapsed axes of a cell whose scores are averaged: those that only seeds read, and
-// that no parameter of the stage names.
+// contrasts returns the axes along which a step, or one that it reads, compares all cells of a stage with
+// that of one id: the comparison of this one with itself is another thing than the others.
+func (x *expander) contrasts(b *stepBuild) (axes []*axisDecl) {
+	var wires []*wireDecl
+	for _, d := range b.decl.inputs {
+		wires = append(wires, d.wires...)
+	}
+	for _, w := range wires {
+		from := x.steps[w.from]
+		if from == nil {
+			continue
+		}
+		for _, a := range w.axes(from) {
+			one := func(v *wireDecl) bool { return v.from == w.from && v.fixed.id(a) >= 0 }
+			if slices.Contains(from.contrasted, a) || slices.ContainsFunc(wires, one) {
+				axes = unionAxes(axes, []*axisDecl{a})
+			}
+		}
+	}
+	return axes
+}
+
+// replicates returns the collapsed axes of a cell whose scores are averaged: those that only seeds read,
+// along which no step compares with one id, and that no parameter of the stage names.
 func (m *cellBuild) replicates() (axes []string) {
 	for _, a := range m.collapsed {
 		on := func(e Edge) bool {
 			return slices.ContainsFunc(e.Coord, func(c stages.Coord) bool { return c.Axis == a.name })
 		}
 		for k, in := range m.cell.Inputs {
-			if a.replicate() && !m.names(a.name) && m.stage.Inputs[k].Averages &&
+			if a.replicate() && !slices.Contains(m.contrasted, a) && !m.names(a.name) && m.stage.Inputs[k].Averages &&
 				slices.ContainsFunc(in.Edges, on) {
 				axes = append(axes, a.name)
 				break

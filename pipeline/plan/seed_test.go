@@ -103,7 +103,7 @@ stages:
 publish: [table]
 `
 	}
-	averages := paperCatalog()
+	averages := pairCatalog()
 	for _, name := range []string{"fuse/meta-rank", "report/table"} {
 		s := *averages[name]
 		s.Inputs = append([]stages.Port(nil), s.Inputs...)
@@ -116,6 +116,11 @@ publish: [table]
 	fake(averages, "report/listed", stages.Whole, "values:scores", "table", listed{},
 		func(d *stages.Def[listed]) { d.Inputs[0].Averages = true })
 	all := "{uses: report/table, in: {values: pic.sic}, over: all}"
+	pair := func(in string) string {
+		return "{uses: report/table, in: {values: pair}, over: all}\n  pair: {uses: score/pair, in: {" + in + "}}" +
+			"\n  same: {uses: \"${method}\", matrix: [method, run], in: {model: model, images: images}, " +
+			"seed: \"${run.n}\"}"
+	}
 	for _, tc := range []struct{ name, text, want string }{
 		{"all", text("", all), "run"},
 		{"a rank needn't be named",
@@ -134,6 +139,10 @@ publish: [table]
 			""},
 		{"some only",
 			strings.Replace(text("", all), "seed:", "only: [{method: r}, {run: a}], seed:", 1), "run"},
+		{"compared with one of them", text("", pair(`maps: maps, other: "maps[run=a]"`)), ""},
+		{"compared with one of another stage", text("", pair(`maps: maps, other: "same[run=a]"`)), "run"},
+		{"compared with one on another axis", text("", pair(`maps: maps, other: "maps[method=s]"`)), "run"},
+		{"compared with each other", text("", pair(`maps: maps, other: same`)), "run"},
 		{"no seed reads it", strings.Replace(text("", all), "${run.n}", "${method.n}", 1), ""},
 	} {
 		p, _ := Parse("x.yaml", []byte(tc.text), "", averages, Overrides{})
