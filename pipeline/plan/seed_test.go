@@ -117,8 +117,9 @@ publish: [table]
 		func(d *stages.Def[listed]) { d.Inputs[0].Averages = true })
 	all := "{uses: report/table, in: {values: pic.sic}, over: all}"
 	pair := func(in string) string {
-		return "{uses: report/table, in: {values: pair}, over: all}\n  pair: {uses: score/pair, in: {" + in + "}}" +
-			"\n  same: {uses: \"${method}\", matrix: [method, run], in: {model: model, images: images}, " +
+		return "{uses: report/table, in: {values: pair}, over: all}\n" +
+			"  pair: {uses: score/pair, in: {" + in + "}}\n" +
+			"  same: {uses: \"${method}\", matrix: [method, run], in: {model: model, images: images}, " +
 			"seed: \"${run.n}\"}"
 	}
 	for _, tc := range []struct{ name, text, want string }{
