@@ -70,8 +70,8 @@ func (m *cellBuild) replicates() (axes []string) {
 			return slices.ContainsFunc(e.Coord, func(c stages.Coord) bool { return c.Axis == a.name })
 		}
 		for k, in := range m.cell.Inputs {
-			if a.replicate() && !slices.Contains(m.contrasted, a) && !m.names(a.name) && m.stage.Inputs[k].Averages &&
-				slices.ContainsFunc(in.Edges, on) {
+			if a.replicate() && !slices.Contains(m.contrasted, a) && !m.names(a.name) &&
+				m.stage.Inputs[k].Averages && slices.ContainsFunc(in.Edges, on) {
 				axes = append(axes, a.name)
 				break
 			}
