@@ -85,6 +85,12 @@ type Spec struct {
 	Text *Text `json:"text,omitempty"`
 }
 
+// An Output is an output of a model without classes.
+type Output struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"` // of one image
+}
+
 // NoLayer stands for a layer that a rewritten model doesn't have: its values aren't values of whole images.
 const NoLayer = "none"
 
