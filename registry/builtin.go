@@ -74,6 +74,7 @@ func Builtin() *Set {
 		dataset.Text,
 		dataset.Tokens,
 		dataset.Units,
+		dataset.Vectors,
 		dataset.VOC,
 		fuse.MetaRank,
 		fuse.Rankings,

@@ -182,11 +182,12 @@ func (m *Models) try(ctx context.Context, x *loaded, u Use, name string) error {
 		key += strconv.FormatBool(wired(port.Name))
 	}
 	texts := u.textFacts()
-	key += fmt.Sprint(texts)
+	known := map[string]stages.Facts{"targets": u.factsOn("targets"), "vectors": u.factsOn("vectors")}
+	key += fmt.Sprint(texts, known)
 	if err, ok := x.unfits[key]; ok {
 		return err
 	}
-	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired, texts)
+	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired, texts, known)
 	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return nil
 	}
@@ -231,6 +232,14 @@ func (u Use) textFacts() stages.Facts {
 		if p := w.From.Stage.Output(w.Port); p != nil && p.Type == stages.Tokens {
 			return w.From.facts()[w.Port]
 		}
+	}
+	return nil
+}
+
+// factsOn returns what is known of what is wired to a port before its stage runs, nil if nothing is.
+func (u Use) factsOn(port string) stages.Facts {
+	for _, w := range u.Wired(port) {
+		return w.From.facts()[w.Port]
 	}
 	return nil
 }

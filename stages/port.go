@@ -30,7 +30,8 @@ var (
 	// A text to read, as JSON: [Words], in the order of the tokens. The fact "ext" is json.
 	WordsType = Type{"words", true, FormFile}
 	// i64 [1], the explained class; [2] explains class 0 minus class 1; [3] has the head of the model in
-	// addition, and -1 where no class is subtracted.
+	// addition, and -1 where no class is subtracted. f32 [n], what the expression freezes that the fact "target"
+	// has, and that is explained instead.
 	Targets = Type{"targets", true, FormTensor}
 	// i64 [1].
 	Labels = Type{"labels", true, FormTensor}
@@ -73,7 +74,9 @@ var (
 	Model = Type{"model", false, FormFile}
 	// u8 or f32 [n,3,H,W], images of one size that every item is compared with.
 	Background = Type{"background", false, FormTensor}
-	TableType  = Type{"table", false, FormTable}
+	// f32 or f64 [D] or [K,D], K vectors that expressions compare the model's outputs with.
+	Vectors   = Type{"vectors", false, FormTensor}
+	TableType = Type{"table", false, FormTable}
 	// A table of an experiment's claims and their results. It is published as a table, but no stage accepts
 	// it as one.
 	Claims = Type{"claims", false, FormTable}

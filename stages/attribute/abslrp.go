@@ -136,7 +136,13 @@ func (p AbsLRPParams) backwardPasses(ctx context.Context, e *stages.Env,
 		return nil, stages.BadField("ablation", "ablation %s: the model has no attention, values "+
 			"multiplied by a softmax; ablation none fits any model", p.Ablation)
 	}
-	return backwardPass{Common: p.Common, question: q}.from(p.starts(n.Classes, attention)), nil
+	starts := p.starts(n.Classes, attention)
+	if n.Head != nil {
+		if starts, err = p.startsOfExpression(); err != nil {
+			return nil, err
+		}
+	}
+	return backwardPass{Common: p.Common, question: q}.from(starts), nil
 }
 
 // combine puts the map of item i; at the patch embedding all pixels of a patch have its score.

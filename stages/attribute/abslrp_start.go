@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -38,6 +39,17 @@ func (p AbsLRPParams) starts(classes int, attention bool) []passStart {
 	return []passStart{absLRPStart{target: 1}.pass(1, toOne)}
 }
 
+// startsOfExpression returns the start of the only pass of an expression, which has no other classes to be
+// contrasted with: contrast: auto is none then.
+func (p AbsLRPParams) startsOfExpression() ([]passStart, error) {
+	if p.Contrast != "auto" && p.Contrast != "none" {
+		return nil, stages.BadField("contrast", "contrast: %s compares a class with the others, and the target "+
+			"is an expression", p.Contrast)
+	}
+	start := absLRPStart{target: 1}.pass(1, p.Variant == "paper")
+	return []passStart{{factor: start.factor}}, nil
+}
+
 // An absLRPStart is the initial relevance of the classes.
 type absLRPStart struct {
 	target, others float64 // of the explained class, and of all others together, at most
@@ -65,6 +77,9 @@ func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 // counts writes the initial relevance of each class. For a difference such as 7-3, the others are the one
 // subtracted class.
 func (s absLRPStart) counts(classes []float32, t program.Target) error {
+	if err := t.NoClass(); err != nil {
+		return err
+	}
 	each := 0.0
 	if n := len(classes); s.shared {
 		each = s.others / float64(n)

@@ -67,6 +67,9 @@ func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error
 			return err
 		}
 		sum := make([]float64, len(x))
+		if err := t.NoClass(); err != nil {
+			return err
+		}
 		all := p.trajectories(n, x, t)
 		if len(all) == 0 {
 			e.WarnItem(i, "the explained class is the only false class, so that its map is zero")

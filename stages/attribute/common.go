@@ -2,10 +2,13 @@ package attribute
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/target"
 )
 
 // Common are the parameters of all attribution methods, so that an experiment can set them for a whole axis
@@ -27,10 +30,7 @@ func (c Common) Validate() error {
 	if c.Layer != "input" {
 		return stages.BadField("layer", "layer %q: this method makes its map at the input", c.Layer)
 	}
-	if _, err := program.ParseExpression(c.Target); err != nil {
-		return stages.BadField("target", "target: %w", err)
-	}
-	return nil
+	return program.CheckTarget(c.Target)
 }
 
 // unit returns the unit of the explained output.
@@ -38,6 +38,9 @@ func (c Common) unit() string { return c.Output }
 
 // check refuses a target that needs a port which isn't wired, or that conflicts with one that is.
 func (c Common) check(wired func(string) bool) error {
+	if target.Is(c.Target) {
+		return c.checkExpression(wired)
+	}
 	e, err := program.ParseExpression(c.Target)
 	switch {
 	case err != nil:
@@ -51,9 +54,29 @@ func (c Common) check(wired func(string) bool) error {
 	return nil
 }
 
+// checkExpression does so for an expression, which model/predict freezes.
+func (c Common) checkExpression(wired func(string) bool) error {
+	switch ports := program.PortsOf(c.Target); {
+	case c.Output == "probability":
+		return stages.BadField("output", "output: probability is of a class, and target is the expression %s: "+
+			"softmax(…) and sigmoid(…) are probabilities in it", c.Target)
+	case wired("targets"):
+		return stages.BadField("target",
+			"target is %s, but the port targets is wired and names what is explained", c.Target)
+	case slices.ContainsFunc(ports, func(port string) bool { return port != "labels" || !wired(port) }):
+		return &stages.FieldError{Field: "target", Hint: "write a stage model/predict with this target and " +
+			"these ports, and wire its targets", Err: fmt.Errorf("target is %s, which reads %s", c.Target,
+			english.And(ports))}
+	}
+	return nil
+}
+
 // target returns the class to explain for item i. Targets that depend on predictions come from the port
 // targets: model/predict has the same parameter target and resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
+	if n.Head != nil {
+		return c.onPort(e, i, n)
+	}
 	x, err := program.ParseExpression(c.Target)
 	if err == nil {
 		x, err = x.Resolve(e.Facts("model")["labels"], e.Facts("labels")["labels"])
@@ -78,13 +101,18 @@ func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, er
 		}
 		return t, nil
 	}
+	return c.onPort(e, i, n)
+}
+
+// onPort returns what the port targets has for item i.
+func (c Common) onPort(e *stages.Env, i int, n *program.Net) (program.Target, error) {
 	b := e.In("targets", i)
 	if b == nil {
-		return fail(fmt.Errorf("port targets has no class to explain"))
+		return program.Target{}, fmt.Errorf("item %q: port targets has no class to explain", e.Calls[i].ID)
 	}
 	t, err := n.Target(b)
 	if err != nil {
-		return fail(fmt.Errorf("port targets: %w", err))
+		return program.Target{}, fmt.Errorf("item %q: port targets: %w", e.Calls[i].ID, err)
 	}
 	return t, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/target"
 )
 
 // PredictParams are the parameters of [Predict].
@@ -18,10 +19,7 @@ type PredictParams struct {
 
 // Validate rejects a target that doesn't parse.
 func (p PredictParams) Validate() error {
-	if _, err := program.ParseExpression(p.Target); err != nil {
-		return stages.BadField("target", "target: %w", err)
-	}
-	return nil
+	return program.CheckTarget(p.Target)
 }
 
 // Predict is the stage that runs a model and selects a class for every image. The engine inserts it before
@@ -42,20 +40,34 @@ port targets.`,
 		{Name: "model", Type: stages.Model, Doc: "the classifier"},
 		{Name: "images", Type: stages.Images, Texts: true, Doc: "images of the model's size, or texts"},
 		{Name: "labels", Type: stages.Labels, Doc: "the labels, if target contains label", Optional: true},
+		{Name: "masks", Type: stages.Masks, Optional: true, Added: true,
+			Doc: "what the word mask is in an expression"},
+		{Name: "vectors", Type: stages.Vectors, Optional: true, Added: true,
+			Doc: "what the word vectors is in an expression"},
+		{Name: "other", Type: stages.Images, Optional: true, Added: true,
+			Doc: "the image that other(…) is of in an expression"},
 	},
 	Outputs: []stages.Port{
-		{Name: "targets", Type: stages.Targets, Doc: "the class, or two whose difference is explained"},
-		{Name: "probability", Type: stages.Scores, Doc: "its probability, or the difference of two"},
+		{Name: "targets", Type: stages.Targets,
+			Doc: "the class, or two whose difference is explained, or what an expression freezes"},
+		{Name: "probability", Type: stages.Scores,
+			Doc: "its probability, or the difference of two; of an expression its value"},
 	},
 	Defaults: PredictParams{Target: program.PredictedClass},
 	Check: func(p PredictParams, wired func(string) bool) error {
-		if x, err := program.ParseExpression(p.Target); err == nil && x.Labelled() && !wired("labels") {
-			return stages.BadField("target", "target is %s, but labels isn't wired", p.Target)
+		for _, port := range program.PortsOf(p.Target) {
+			if !wired(port) {
+				return stages.BadField("target", "target is %s, but %s isn't wired", p.Target, port)
+			}
 		}
 		return nil
 	},
-	Facts: func(p PredictParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
+	Facts: func(p PredictParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Direction: stages.None, Low: 0, High: 1, Tolerance: 1e-4}
+		if target.Is(p.Target) {
+			return map[string]stages.Facts{"targets": {program.TargetFact: p.Target,
+				program.VectorsFact: in["vectors"]["shape"]}, "probability": valueMeasure(math.Inf(-1), math.Inf(1), "value").Facts(nil)}, nil
+		}
 		if x, err := program.ParseExpression(p.Target); err == nil && x.Compares() {
 			m.Low = -1
 		}
@@ -75,6 +87,9 @@ func warnOfTokeniser(e *stages.Env) {
 }
 
 func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
+	if target.Is(p.Target) {
+		return p.freeze(ctx, e)
+	}
 	x, err := program.ParseExpression(p.Target)
 	if err == nil {
 		x, err = x.Resolve(e.Facts("model")["labels"], e.Facts("labels")["labels"])
@@ -112,6 +127,12 @@ func eachAnswer(ctx context.Context, e *stages.Env,
 	if err != nil {
 		return err
 	}
+	return answers(ctx, e, n, "images", use)
+}
+
+// answers does so for a net and the images on a port.
+func answers(ctx context.Context, e *stages.Env, n *program.Net, port string,
+	use func(n *program.Net, i int, row []float32) error) error {
 	p, err := n.Forward(ctx, e.Slot, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
@@ -119,7 +140,7 @@ func eachAnswer(ctx context.Context, e *stages.Env,
 	for from := 0; from < e.Len(); from += p.Batch {
 		to := min(from+p.Batch, e.Len())
 		for i := from; i < to; i++ {
-			image, err := stages.DecodeTensor(e.In("images", i))
+			image, err := stages.DecodeTensor(e.In(port, i))
 			if err == nil {
 				err = n.Normalise(image, p.Image(i-from))
 			}
@@ -135,7 +156,9 @@ func eachAnswer(ctx context.Context, e *stages.Env,
 				return err
 			}
 		}
-		e.Done(to - from)
+		if port == "images" {
+			e.Done(to - from)
+		}
 	}
 	return nil
 }

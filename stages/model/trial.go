@@ -86,11 +86,11 @@ func trialOn(m modelfile.Model, labels string, base *stages.Data) (*Trial, error
 }
 
 // Unfit returns why a stage with these parameters can't work on the model; nil if it can or isn't part of a
-// trial. wired reports which optional ports are connected.
+// trial. wired reports which optional ports are connected; known has facts of the ports targets and vectors.
 func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool,
-	texts stages.Facts) error {
+	texts stages.Facts, known map[string]stages.Facts) error {
 	err := t.slot.Rehearse(ctx, s, params,
-		program.Subject{Spec: t.Spec, Model: t.model, Texts: texts}, wired)
+		program.Subject{Spec: t.Spec, Model: t.model, Texts: texts, Known: known}, wired)
 	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}

@@ -274,5 +274,5 @@ func (t *trace) put(i, units int, n *program.Net, responses map[removed]response
 		}
 		curve = append(curve, at)
 	}
-	t.env.Put("curves", i, encodeCurve(curve))
+	t.env.Put("curves", i, encodeCurve(t.env, curve))
 }

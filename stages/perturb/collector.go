@@ -32,7 +32,7 @@ type collecting struct {
 
 func newCollector(e *stages.Env, f program.Forward, points int) *collector {
 	put := func(i int, curve []response) error {
-		e.Put("curves", i, encodeCurve(curve))
+		e.Put("curves", i, encodeCurve(e, curve))
 		return nil
 	}
 	return &collector{Forward: f, env: e, points: points, put: put, items: make([]collecting, e.Len())}

@@ -39,7 +39,7 @@ func removal(order string) direction {
 // facts returns the facts that all curves have.
 func (d direction) facts() stages.Facts {
 	return stages.Facts{
-		"responses": "probability,logit,correct",
+		"responses": classResponses,
 		"order":     d.name,
 		"direction": string(d.better),
 	}

@@ -91,7 +91,7 @@ Kapishnikov et al., ICCV 2019.`,
 		if err := checkTriangles(in); err != nil {
 			return nil, err
 		}
-		curves, lengths := p.facts("probability,logit,correct"), p.facts("bytes")
+		curves, lengths := recorded(p.facts(classResponses), in), p.facts("bytes")
 		if ends := in["ends"]; ends["responses"] != "" && ends["variant"] != curves["variant"] {
 			return nil, stages.BadField("variant", "variant is %s, but the ends were made with variant: %s",
 				p.Variant, ends["variant"])
@@ -128,13 +128,13 @@ Kapishnikov et al., ICCV 2019.`,
 			}
 			return points, nil
 		}, func(i int, curve []response, lengths []float64) error {
-			ends, bytes, err := decodeEnds(e.In("ends", i))
+			ends, bytes, err := decodeEnds(e, e.In("ends", i))
 			if err != nil {
 				return err
 			}
 			curve = slices.Concat(ends[:1], curve, ends[1:])
 			lengths = slices.Concat(bytes[:1], lengths, bytes[1:])
-			e.Put("curves", i, encodeCurve(curve))
+			e.Put("curves", i, encodeCurve(e, curve))
 			e.Put("lengths", i, stages.NewTensor(lengths, 1, len(lengths)).Encode())
 			return nil
 		})

@@ -54,7 +54,8 @@ maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al.,
 		if err := checkTriangles(in); err != nil {
 			return nil, err
 		}
-		return map[string]stages.Facts{"ends": p.facts("probability,logit,correct,bytes"), "mask": {}}, nil
+		return map[string]stages.Facts{"ends": recorded(p.facts(classResponses+",bytes"), in),
+			"mask": {}}, nil
 	},
 	Run: func(ctx context.Context, p PICEndsParams, e *stages.Env) error {
 		n, err := program.Load(e)
@@ -69,7 +70,7 @@ maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al.,
 		err = p.run(ctx, e, n, 2, func(int) ([][]bool, error) {
 			return [][]bool{shown(mask, nil, 0), shown(mask, nil, len(mask))}, nil
 		}, func(i int, curve []response, lengths []float64) error {
-			e.Put("ends", i, encodeEnds(curve, lengths))
+			e.Put("ends", i, encodeEnds(e, curve, lengths))
 			e.Put("mask", i, payload)
 			return nil
 		})
@@ -117,30 +118,27 @@ func (p PICEndsParams) facts(responses string) stages.Facts {
 }
 
 // encodeEnds returns the payload of the port ends.
-func encodeEnds(curve []response, lengths []float64) []byte {
-	var values [4][2]float64
-	for k, r := range curve {
-		values[0][k], values[1][k], values[2][k], values[3][k] = r.probability, r.logit, r.correct, lengths[k]
-	}
-	var flat []float64
-	for _, row := range values {
-		flat = append(flat, row[:]...)
-	}
-	return stages.NewTensor(flat, 4, 2).Encode()
+func encodeEnds(e *stages.Env, curve []response, lengths []float64) []byte {
+	values := append(rows(e, curve), lengths...)
+	return stages.NewTensor(values, len(values)/2, 2).Encode()
 }
 
 // decodeEnds reads the payload that encodeEnds wrote.
-func decodeEnds(payload []byte) (curve [2]response, lengths [2]float64, err error) {
+func decodeEnds(e *stages.Env, payload []byte) (curve [2]response, lengths [2]float64, err error) {
 	t, err := stages.DecodeTensor(payload)
 	if err != nil {
 		return curve, lengths, err
 	}
 	v := t.Float64s()
-	if len(v) != 8 {
+	n := 2 * rowsOf(e)
+	if len(v) != n+2 {
 		return curve, lengths, fmt.Errorf("ends of shape %v aren't those of perturb/pic-ends", t.Shape)
 	}
 	for k := range 2 {
-		curve[k], lengths[k] = response{v[k], v[2+k], v[4+k]}, v[6+k]
+		curve[k], lengths[k] = response{probability: v[k]}, v[n+k]
+		if n > 2 {
+			curve[k].logit, curve[k].correct = v[2+k], v[4+k]
+		}
 	}
 	return curve, lengths, nil
 }

@@ -71,7 +71,7 @@ func (p Params) facts(d direction, in map[string]stages.Facts) (map[string]stage
 	if err != nil {
 		return nil, err
 	}
-	f := d.facts()
+	f := recorded(d.facts(), in)
 	if in["model"]["texts"] != "" {
 		f["responses"] += ",changed"
 		f["unit"] = "token"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -47,9 +48,9 @@ one altered image share. perturb/soft-mask and score/completeness imply it.`,
 		Doc: "probability, logit and correctness of the class: [3,1]"}},
 	Defaults: ResponseParams{Target: program.PredictedClass},
 	Check:    func(p ResponseParams, wired func(string) bool) error { return checkTarget(p.Target, wired) },
-	Facts: func(ResponseParams, map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"curves": {"responses": "probability,logit,correct", "order": "whole",
-			"direction": string(stages.None)}}, nil
+	Facts: func(_ ResponseParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		return map[string]stages.Facts{"curves": recorded(stages.Facts{"responses": classResponses,
+			"order": "whole", "direction": string(stages.None)}, in)}, nil
 	},
 	Run: func(ctx context.Context, _ ResponseParams, e *stages.Env) error {
 		n, err := program.Load(e)
@@ -100,20 +101,54 @@ func checkTarget(target string, wired func(string) bool) error {
 }
 
 // A response is the model's output for the explained class: its probability, its logit, and 1 if the
-// prediction is correct, 0 if not.
+// prediction is correct, 0 if not. The first two are the value of an expression that is explained.
 type response struct{ probability, logit, correct float64 }
 
 // undefined is the response along the curve of a map without an order.
 var undefined = response{math.NaN(), math.NaN(), math.NaN()}
 
+// classResponses are the responses of a class, and valueResponse that of an expression: the fact "responses"
+// of curves.
+const (
+	classResponses = "probability,logit,correct"
+	valueResponse  = "value"
+)
+
+// recorded returns the facts of curves, given those of the inputs. Where an expression is explained the
+// curves have its value alone, and its facts.
+func recorded(f stages.Facts, in map[string]stages.Facts) stages.Facts {
+	of := in["targets"]
+	if of[program.TargetFact] == "" {
+		return f
+	}
+	f["responses"] = strings.Replace(f["responses"], classResponses, valueResponse, 1)
+	for _, name := range []string{program.TargetFact, program.UnitFact, program.LowFact, program.HighFact} {
+		f[name] = of[name]
+	}
+	return f
+}
+
+// rowsOf returns the rows of curves before those that aren't responses of the model.
+func rowsOf(e *stages.Env) int {
+	if e.Facts("targets")[program.TargetFact] != "" {
+		return 1
+	}
+	return len(strings.Split(classResponses, ","))
+}
+
 // encodeCurve returns the payload of a curve.
-func encodeCurve(curve []response) []byte {
+func encodeCurve(e *stages.Env, curve []response) []byte {
+	return stages.NewTensor(rows(e, curve), rowsOf(e), len(curve)).Encode()
+}
+
+// rows returns the responses of a curve, one after the other.
+func rows(e *stages.Env, curve []response) []float64 {
 	n := len(curve)
 	values := make([]float64, 3*n)
 	for k, r := range curve {
 		values[k], values[n+k], values[2*n+k] = r.probability, r.logit, r.correct
 	}
-	return stages.NewTensor(values, 3, n).Encode()
+	return values[:n*rowsOf(e)]
 }
 
 // A responder reads the responses for one item from the model's outputs.
@@ -134,7 +169,7 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 		return r, fmt.Errorf("port targets: %w", err)
 	}
 	r.correct = r.target.Class
-	if b := e.In("labels", i); b != nil {
+	if b := e.In("labels", i); b != nil && n.Head == nil {
 		label, err := stages.ScalarOf(b)
 		if err != nil {
 			return r, fmt.Errorf("port labels: %w", err)
@@ -146,7 +181,7 @@ func responderOf(e *stages.Env, i int, n *program.Net) (r responder, err error) 
 
 // warn warns of a label that isn't a class of the model.
 func (r responder) warn(e *stages.Env, i int) {
-	if r.correct < 0 || r.correct >= r.net.Classes {
+	if r.net.Head == nil && (r.correct < 0 || r.correct >= r.net.Classes) {
 		e.WarnItem(i, "its label is %d, but the model has %d classes: no prediction is correct", r.correct,
 			r.net.Classes)
 	}
@@ -154,6 +189,10 @@ func (r responder) warn(e *stages.Env, i int) {
 
 // response returns the response for an output of the model.
 func (r responder) response(row []float32) response {
+	if r.net.Head != nil {
+		value := r.net.Head.Value(row, r.target.Frozen)
+		return response{probability: value, logit: value, correct: math.NaN()}
+	}
 	out := response{probability: r.net.Probability(row, r.target), logit: r.net.Logit(row, r.target)}
 	if r.net.Label(row, r.target) == r.correct {
 		out.correct = 1

@@ -84,8 +84,8 @@ The noise of a pixel depends on the experiment's seed and the image alone. Rong 
 			"draws for equal ones alone",
 		Golden: "road",
 	}},
-	Facts: func(p RoadParams, _ map[string]stages.Facts) (map[string]stages.Facts, error) {
-		f := removal(p.Order).facts()
+	Facts: func(p RoadParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		f := recorded(removal(p.Order).facts(), in)
 		f["imputation"] = "noisy-linear"
 		f["shares"] = sharesText(p.Shares)
 		if p.keeps() {

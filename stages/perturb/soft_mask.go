@@ -84,8 +84,8 @@ WACV 2018, call it the explanation map.`,
 	},
 	Facts: func(p SoftMaskParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		return map[string]stages.Facts{
-			"curves": {"responses": "probability,logit,correct", "order": "masked",
-				"direction": string(stages.None), "values": p.Values},
+			"curves": recorded(stages.Facts{"responses": classResponses, "order": "masked",
+				"direction": string(stages.None), "values": p.Values}, in),
 			"images": imageFacts(in["images"]),
 		}, nil
 	},
@@ -108,7 +108,7 @@ func (p SoftMaskParams) run(ctx context.Context, e *stages.Env) error {
 		if err != nil {
 			return fmt.Errorf("item %q: port whole: %w", e.Calls[i].ID, err)
 		}
-		e.Put("curves", i, encodeCurve(append([]response{whole}, curve...)))
+		e.Put("curves", i, encodeCurve(e, append([]response{whole}, curve...)))
 		return nil
 	}
 	for i := range e.Len() {

@@ -3,6 +3,7 @@ package perturb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -160,7 +161,7 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 	if err != nil {
 		return nil, err
 	}
-	f := stages.Facts{"responses": "probability,logit,correct", "draw": p.Draw, "unit": p.Unit,
+	f := stages.Facts{"responses": classResponses, "draw": p.Draw, "unit": p.Unit,
 		"samples": strconv.Itoa(p.Samples), "repeats": strconv.Itoa(p.Repeats), "substrate": p.Substrate}
 	shares, units := p.Shares, p.params().units(height, width)
 	if in["model"]["texts"] != "" {
@@ -183,7 +184,7 @@ func (p SubsetParams) facts(in map[string]stages.Facts) (map[string]stages.Facts
 	if p.Draw == "fixed" && len(shares) > 0 {
 		f["shares"] = sharesText(shares)[len("0,"):]
 	}
-	return map[string]stages.Facts{"subsets": f, "responses": f,
+	return map[string]stages.Facts{"subsets": f, "responses": recorded(maps.Clone(f), in),
 		"segments": {}, "differences": {"draws": strconv.Itoa(p.kept())}}, nil
 }
 
@@ -258,7 +259,7 @@ func (r *subsetRun) item(ctx context.Context, i int) error {
 		shape = append([]int{r.kept()}, shape...)
 	}
 	e.Put("differences", i, stages.NewTensor(differences, shape...).Encode())
-	e.Put("responses", i, encodeCurve(responses))
+	e.Put("responses", i, encodeCurve(e, responses))
 	by.warn(e, i)
 	return nil
 }

@@ -81,7 +81,7 @@ func (p SubsetParams) addText(ctx context.Context, v *versions, i int) (put func
 		e.Put("segments", i, stages.NewTensor(u.Numbers(), 1, text.Len()).Encode())
 		e.Put("subsets", i, sets.Encode())
 		e.Put("differences", i, stages.NewTensor(units, 1, 1, text.Len()).Encode())
-		e.Put("responses", i, encodeCurve(responses))
+		e.Put("responses", i, encodeCurve(e, responses))
 		by.warn(e, i)
 	}, nil
 }

@@ -306,15 +306,15 @@ func (b *blend) addText(ctx context.Context, v *versions, i int, traces []*trace
 // point.
 func (t *trace) putText(i, placed, units int, responses map[removed]response) {
 	ks := t.tokenPoints(units)
-	values := make([]float64, 4*len(ks))
+	curve, changed := make([]response, len(ks)), make([]float64, len(ks))
 	for at, k := range ks {
 		r := undefined
 		if units > 0 {
 			k = min(k, placed)
 			r = responses[t.removedAt(k, units)]
 		}
-		values[at], values[len(ks)+at], values[2*len(ks)+at] = r.probability, r.logit, r.correct
-		values[3*len(ks)+at] = float64(k)
+		curve[at], changed[at] = r, float64(k)
 	}
-	t.env.Put("curves", i, stages.NewTensor(values, 4, len(ks)).Encode())
+	values := append(rows(t.env, curve), changed...)
+	t.env.Put("curves", i, stages.NewTensor(values, rowsOf(t.env)+1, len(ks)).Encode())
 }

@@ -36,7 +36,7 @@ nothing about the order scores about 0. Samek et al., TNNLS 2017.`,
 		if err := checkMorfLerf(in); err != nil {
 			return nil, err
 		}
-		m := difference(measureOf(p.Response))
+		m := difference(measureOf(p.Response, in["morf"]))
 		m.Direction = stages.Higher
 		m.Variant = in["lerf"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil

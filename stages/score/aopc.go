@@ -38,7 +38,7 @@ other scores. Samek et al., TNNLS 2017, equation 12.`,
 		if err := checkRemoval(in, "curves"); err != nil {
 			return nil, err
 		}
-		m := difference(measureOf(p.Response))
+		m := difference(measureOf(p.Response, in["curves"]))
 		m.Direction = opposite(stages.Direction(in["curves"]["direction"]))
 		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil

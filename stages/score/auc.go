@@ -33,7 +33,7 @@ removed first, large if they are removed last or inserted first.`,
 	Outputs:  []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the area of each curve"}},
 	Defaults: AUCParams{Response: "probability"},
 	Facts: func(p AUCParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		m := measureOf(p.Response)
+		m := measureOf(p.Response, in["curves"])
 		m.Direction = stages.Direction(in["curves"]["direction"])
 		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil

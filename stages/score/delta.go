@@ -52,7 +52,7 @@ they are removed last. Duan et al. (Meta-Rank), ECCV 2024, equation 3.`,
 				return nil, err
 			}
 		}
-		m := difference(measureOf(p.Response))
+		m := difference(measureOf(p.Response, in["curves"]))
 		m.Direction = opposite(stages.Direction(in["curves"]["direction"]))
 		m.Variant = in["curves"]["variant"]
 		return map[string]stages.Facts{"scores": m.Facts(nil)}, nil

@@ -99,7 +99,7 @@ DeYoung et al., "ERASER", ACL 2020; Attanasio et al., "ferret", EACL 2023.`,
 			return nil, errors.New("the inputs \"removed\" and \"kept\" have curves of other shares: give " +
 				"both the same")
 		}
-		m := difference(measureOf(p.Response))
+		m := difference(measureOf(p.Response, kept))
 		comprehensiveness, sufficiency := m, m
 		comprehensiveness.Direction, sufficiency.Direction = stages.Higher, stages.Lower
 		return map[string]stages.Facts{"comprehensiveness": comprehensiveness.Facts(nil),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // RISEParams are the parameters of [RISE].
@@ -58,6 +59,9 @@ Petsiuk et al., BMVC 2018.`,
 	}},
 	Facts: func(p RISEParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Tolerance: 1e-3, ItemTolerance: orderJump}
+		if in["insertion"][program.TargetFact] != "" {
+			m = measureOfValue(in["insertion"])
+		}
 		if p.Variant == official {
 			// The normalisation divides by a difference of probabilities.
 			m = stages.Measure{Unit: "share", Tolerance: 1e-3, ItemTolerance: orderJump, Variant: official}

@@ -55,7 +55,7 @@ Rong et al., ICML 2022.`,
 		if err := checkImputed(in); err != nil {
 			return nil, err
 		}
-		morf, lerf := measureOf(p.Response), measureOf(p.Response)
+		morf, lerf := measureOf(p.Response, in["morf"]), measureOf(p.Response, in["morf"])
 		lerf.Variant = in["lerf"]["variant"]
 		combined := lerf
 		morf.Direction, lerf.Direction, combined.Direction = stages.Lower, stages.Higher, stages.Higher

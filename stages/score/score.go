@@ -9,6 +9,7 @@
 package score
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // The values of the parameter variant.
@@ -35,12 +37,15 @@ func tag(variant string) string {
 // responses maps the values of the parameter response to the names of curves' responses.
 var responses = map[string]string{"probability": "probability", "logit": "logit", "top-1": "correct"}
 
-// measureOf returns the measure of a mean or an area of a response, for values of the parameter response.
-func measureOf(response string) stages.Measure {
-	switch response {
-	case "probability":
+// measureOf returns the measure of a mean or an area of a response of curves with these facts, for values of
+// the parameter response.
+func measureOf(response string, curves stages.Facts) stages.Measure {
+	switch {
+	case curves[program.TargetFact] != "":
+		return measureOfValue(curves)
+	case response == "probability":
 		return stages.Measure{Unit: "probability", High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
-	case "top-1":
+	case response == "top-1":
 		// A prediction at the decision boundary moves one image's curve, and the mean by less.
 		return stages.Measure{Unit: "share", High: 1, Tolerance: 1e-3, ItemTolerance: orderJump}
 	default:
@@ -48,6 +53,18 @@ func measureOf(response string) stages.Measure {
 		return stages.Measure{Unit: "logit", Low: math.Inf(-1), High: math.Inf(1), Tolerance: 1e-2,
 			ItemTolerance: 10 * orderJump}
 	}
+}
+
+// measureOfValue returns that of an expression's value, which has bounds where the expression has.
+func measureOfValue(curves stages.Facts) stages.Measure {
+	m := stages.Measure{Unit: cmp.Or(curves[program.UnitFact], "value"), Low: math.Inf(-1), High: math.Inf(1),
+		Tolerance: 1e-2, ItemTolerance: 10 * orderJump}
+	low, failed := strconv.ParseFloat(curves[program.LowFact], 64)
+	high, err := strconv.ParseFloat(curves[program.HighFact], 64)
+	if failed == nil && err == nil && !math.IsInf(high-low, 0) {
+		m.Low, m.High, m.Tolerance, m.ItemTolerance = low, high, 1e-3*(high-low), (high-low)*orderJump
+	}
+	return m
 }
 
 // difference widens a measure to the difference of two numbers that it measures.

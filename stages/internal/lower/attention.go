@@ -56,6 +56,10 @@ func (u *unit) findAttention() (err error) {
 // and its derivative.
 func (u *unit) attend() error {
 	g := u.graph
+	if err := u.explain(); err != nil {
+		return err
+	}
+	own := len(g.Proto.Graph.Node)
 	needsRelevances, needsSlopes := u.Glance.needs()
 	f := g.Fragment()
 	slope, start := "", ""
@@ -63,7 +67,7 @@ func (u *unit) attend() error {
 		slope = u.derivative(f, prefix+"targets", u.Probability)
 	}
 	if needsRelevances {
-		start = u.shaped(f, prefix+"targets", g.Shape(u.Output))
+		start = u.shaped(f, cmp.Or(u.counts, prefix+"targets"), g.Shape(u.Output))
 	}
 	g.After(f)
 
@@ -99,6 +103,7 @@ func (u *unit) attend() error {
 		u.glanceAt(f, fmt.Sprintf("block%d", k), v, relevances[v], slopes[v])
 	}
 	g.After(f)
+	u.show(own)
 	return nil
 }
 

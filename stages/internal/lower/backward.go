@@ -13,6 +13,9 @@ import (
 // only the model, without the other backward passes.
 func (u *unit) backward() error {
 	g := u.graph
+	if err := u.explain(); err != nil {
+		return err
+	}
 	u.forward = slices.Clip(g.Proto.Graph.Node)
 	var emitted []*onnxpb.NodeProto
 	for k, q := range u.questions() {
@@ -23,6 +26,7 @@ func (u *unit) backward() error {
 		emitted = append(emitted, g.Proto.Graph.Node[len(u.forward):]...)
 	}
 	g.Proto.Graph.Node = append(u.forward, emitted...)
+	u.show(len(u.forward))
 	return nil
 }
 

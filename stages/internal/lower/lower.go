@@ -30,6 +30,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/target"
 	"github.com/runexp/runexp/stages/ort"
 )
 
@@ -52,6 +53,8 @@ type Source struct {
 	File func() ([]byte, error)
 	// Graph returns the result of [Graph] for a batch. The program may change it.
 	Graph func(batch int) (*onnx.Graph, error)
+	// Head is the expression that is explained, nil if classes are.
+	Head *target.Head
 }
 
 // An IO is an input or an output of a program.
@@ -228,14 +231,17 @@ type unit struct {
 	attention relevance.Attention
 	inputs    []onnx.Value // declared inputs, and the first inputs of the signature
 	forward   []*onnxpb.NodeProto
-	reference *unit             // of a comparison
-	paired    map[string]string // by value of the graph: the name of the reference's value in it
+	head      *target.Head        // that is explained, nil for classes
+	counts    string              // then, its derivative with respect to the answer
+	hidden    []*onnxpb.NodeProto // that compute it
+	reference *unit               // of a comparison
+	paired    map[string]string   // by value of the graph: the name of the reference's value in it
 	signature Signature
 }
 
 // newUnit returns the unit with which a request begins.
 func newUnit(ctx context.Context, s Source, batch int, r Request) (*unit, error) {
-	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch}
+	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch, head: s.Head}
 	var err error
 	if r.Kind&(prepared|Verbatim) != 0 {
 		u.model, err = read(s.File)

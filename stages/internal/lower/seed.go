@@ -14,8 +14,12 @@ type seed struct{ at, cotangent string }
 // seed emits the seed of question k.
 func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 	switch {
+	case u.Kind == Comparison && u.head != nil:
+		return seed{Answer, u.counts}, nil
 	case u.Kind == Comparison:
 		return seed{u.explained, prefix + "targets"}, nil
+	case u.head != nil && q.Start != StartDerivative:
+		return u.seedOfHead(f, k, q)
 	case q.Start == StartDerivative:
 		return seed{u.Output, u.derivative(f, prefix+q.CountsInput(), q.Probability)}, nil
 	}
@@ -41,10 +45,26 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 	return seed{at, u.shaped(f, s, u.graph.Shape(at))}, nil
 }
 
+// seedOfHead emits the seed of a question about an expression: it starts at the answer, each element of which
+// counts as much as the expression's derivative there.
+func (u *unit) seedOfHead(f *onnx.Fragment, k int, q Question) (seed, error) {
+	s := u.counts
+	switch q.Start {
+	case StartLogits:
+		s = f.Op("Mul", []string{s, Answer})
+	case StartTarget:
+		return seed{}, errors.New("an expression has no class whose logit the backward pass could start at")
+	}
+	f.OpTo(prefix+"began"+number(k), "Identity", []string{s})
+	return seed{u.Output, u.shaped(f, s, u.graph.Shape(u.Output))}, nil
+}
+
 // derivative emits the derivative of the explained number with respect to the model's output, given s, how
 // much each class counts.
 func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
 	switch {
+	case u.head != nil:
+		s = u.counts
 	case probability && !u.Probabilities:
 		s = u.slope(f, Answer, s)
 	case !probability && u.Probabilities:

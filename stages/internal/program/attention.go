@@ -62,7 +62,7 @@ func (n *Net) glance(what lower.Glance, probability bool) lower.Request {
 			if what.Plain() {
 				return lower.ImagesInput(s)
 			}
-			inputs := append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.Classes))
+			inputs := append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.explained()))
 			if n.Text != nil && what == lower.Slopes {
 				inputs = append(inputs, lower.In("values", s.LayerShape(s.Batch)...))
 			}

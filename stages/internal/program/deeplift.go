@@ -26,6 +26,11 @@ func (n *Net) DeepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, 
 
 func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, official bool, batch int,
 	once bool) (DeepLIFT, error) {
+	if n.Head != nil && !n.Head.Linear {
+		return DeepLIFT{}, stages.BadField("target", "target: %s isn't a linear function of the model's "+
+			"outputs, and rules of comparisons are for these alone: integrated gradients explain the difference "+
+			"of any", n.Head.Text)
+	}
 	key := fmt.Sprintf("deeplift of %q, official %t, probability %t, once %t", q.Layer, official,
 		q.Probability, once)
 	// The weights twice, and transposed for the backward pass, and twice for the reference.

@@ -225,7 +225,7 @@ func (e Expression) Target(row []float32, label []byte, classes int) (Target, er
 			"two, predicted-label if the image is classified wrongly (the list of dataset/folder selects "+
 			"images)", ErrSameClass, found[0])
 	}
-	return Target{found[0], found[1]}, nil
+	return Target{Class: found[0], Minus: found[1]}, nil
 }
 
 // ranked returns the classes from the largest answer to the smallest; of equal answers the smaller class
@@ -239,8 +239,11 @@ func ranked(row []float32) []int {
 	return classes
 }
 
-// Payload returns the payload of targets that TargetOf reads as t.
+// Payload returns the payload of targets that [Net.Target] reads as t.
 func (t Target) Payload() []byte {
+	if t.Frozen != nil {
+		return stages.NewTensor(t.Frozen, len(t.Frozen)).Encode()
+	}
 	if t.Minus < 0 {
 		return stages.NewTensor([]int64{int64(t.Class)}, 1).Encode()
 	}

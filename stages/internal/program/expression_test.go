@@ -1,6 +1,7 @@
 package program
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -16,16 +17,16 @@ func TestExpression(t *testing.T) {
 		predicts bool
 		labelled bool
 	}{
-		{"predicted", Target{1, -1}, true, false},
-		{"predicted:1", Target{1, -1}, true, false},
-		{"predicted:2", Target{3, -1}, true, false},
-		{"predicted:5", Target{4, -1}, true, false},
-		{"label", Target{2, -1}, false, true},
-		{"0", Target{0, -1}, false, false},
-		{"4-2", Target{4, 2}, false, false},
-		{"predicted-predicted:2", Target{1, 3}, true, false},
-		{"label-predicted", Target{2, 1}, true, true},
-		{"predicted:3-0", Target{2, 0}, true, false},
+		{"predicted", Target{Class: 1, Minus: -1}, true, false},
+		{"predicted:1", Target{Class: 1, Minus: -1}, true, false},
+		{"predicted:2", Target{Class: 3, Minus: -1}, true, false},
+		{"predicted:5", Target{Class: 4, Minus: -1}, true, false},
+		{"label", Target{Class: 2, Minus: -1}, false, true},
+		{"0", Target{Class: 0, Minus: -1}, false, false},
+		{"4-2", Target{Class: 4, Minus: 2}, false, false},
+		{"predicted-predicted:2", Target{Class: 1, Minus: 3}, true, false},
+		{"label-predicted", Target{Class: 2, Minus: 1}, true, true},
+		{"predicted:3-0", Target{Class: 2, Minus: 0}, true, false},
 	} {
 		e, err := ParseExpression(tt.text)
 		if err != nil {
@@ -33,11 +34,11 @@ func TestExpression(t *testing.T) {
 			continue
 		}
 		got, err := e.Target(row, label, len(row))
-		if err != nil || got != tt.want || e.Predicts() != tt.predicts || e.Labelled() != tt.labelled {
+		if err != nil || !reflect.DeepEqual(got, tt.want) || e.Predicts() != tt.predicts || e.Labelled() != tt.labelled {
 			t.Errorf("%s: %+v, predicts %v, labelled %v, error %v", tt.text, got, e.Predicts(), e.Labelled(),
 				err)
 		}
-		if back, err := TargetOf(got.Payload(), len(row)); err != nil || back != got {
+		if back, err := TargetOf(got.Payload(), len(row)); err != nil || !reflect.DeepEqual(back, got) {
 			t.Errorf("%s: the payload reads %+v, %v", tt.text, back, err)
 		}
 	}
@@ -93,11 +94,11 @@ func TestExpressionNames(t *testing.T) {
 	const folders = "apple_pie\nsushi"
 	row, label := []float32{0, 4, 1, 3, 2, 0}, stages.NewTensor([]int64{2}, 1).Encode()
 	for text, want := range map[string]Target{
-		"tench": {0, -1}, "Tinca tinca": {0, -1}, "n01443537": {1, -1}, "goldfish": {1, -1},
-		"german_shepherd": {3, -1}, "German shepherd, German shepherd dog": {3, -1}, "n03126707": {4, -1},
-		"label-maker": {5, -1}, "tench - goldfish": {0, 1}, "predicted - tench": {1, 0},
-		"label - goldfish": {2, 1},
-		"4 - tench":        {4, 0}, "sushi": {1, -1}, "Apple pie": {0, -1}, "predicted - 3": {1, 3},
+		"tench": {Class: 0, Minus: -1}, "Tinca tinca": {Class: 0, Minus: -1}, "n01443537": {Class: 1, Minus: -1}, "goldfish": {Class: 1, Minus: -1},
+		"german_shepherd": {Class: 3, Minus: -1}, "German shepherd, German shepherd dog": {Class: 3, Minus: -1}, "n03126707": {Class: 4, Minus: -1},
+		"label-maker": {Class: 5, Minus: -1}, "tench - goldfish": {Class: 0, Minus: 1}, "predicted - tench": {Class: 1, Minus: 0},
+		"label - goldfish": {Class: 2, Minus: 1},
+		"4 - tench":        {4, 0}, "sushi": {Class: 1, Minus: -1}, "Apple pie": {Class: 0, Minus: -1}, "predicted - 3": {Class: 1, Minus: 3},
 	} {
 		e, err := ParseExpression(text)
 		if err != nil {
@@ -108,7 +109,7 @@ func TestExpressionNames(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := e.Target(row, label, len(row)); err != nil || got != want {
+		if got, err := e.Target(row, label, len(row)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
@@ -138,10 +139,10 @@ func TestExpressionNames(t *testing.T) {
 // is compared with.
 func TestAnyNames(t *testing.T) {
 	for text, want := range map[string]Target{
-		"sushi": {0, -1}, "sushi - ramen": {0, 1}, "0 - ramen": {0, 1}, "ramen - 0": {1, 0},
+		"sushi": {Class: 0, Minus: -1}, "sushi - ramen": {Class: 0, Minus: 1}, "0 - ramen": {Class: 0, Minus: 1}, "ramen - 0": {Class: 1, Minus: 0},
 		"5 - ramen":        {5, 0},
-		"goldfish - ramen": {1, 0}, "ramen - goldfish": {0, 1}, "tench - ramen": {0, 1},
-		"ramen - tench": {1, 0},
+		"goldfish - ramen": {Class: 1, Minus: 0}, "ramen - goldfish": {Class: 0, Minus: 1}, "tench - ramen": {Class: 0, Minus: 1},
+		"ramen - tench": {Class: 1, Minus: 0},
 	} {
 		e, err := ParseExpression(text)
 		if err == nil {
@@ -151,7 +152,7 @@ func TestAnyNames(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := e.Target(make([]float32, 6), nil, 6); err != nil || got != want {
+		if got, err := e.Target(make([]float32, 6), nil, 6); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
 		}
 	}

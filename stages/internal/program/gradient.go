@@ -42,7 +42,7 @@ func (n *Net) gradient(q lower.Question, also ...lower.Question) lower.Request {
 
 // targetsAndImages are the inputs of programs that explain a batch of images.
 func (n *Net) targetsAndImages(s lower.Shapes) []lower.IO {
-	return []lower.IO{lower.In("targets", s.Batch, n.Classes), lower.In("images", s.ImageShape(s.Batch)...)}
+	return []lower.IO{lower.In("targets", s.Batch, n.explained()), lower.In("images", s.ImageShape(s.Batch)...)}
 }
 
 // Explain sets the target of row i.
@@ -97,7 +97,7 @@ func (n *Net) Slope(ctx context.Context, slot stages.Slot, q lower.Question, bat
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			inputs := []lower.IO{lower.In("targets", s.Batch, n.Classes),
+			inputs := []lower.IO{lower.In("targets", s.Batch, n.explained()),
 				lower.In("values", s.LayerShape(s.Batch)...)}
 			if q.Layer != "" {
 				inputs = append(inputs, lower.In("images", s.ImageShape(s.Batch)...))

@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/target"
 	"github.com/runexp/runexp/stages/internal/variant"
 )
 
@@ -23,6 +24,9 @@ type Net struct {
 	rewrite *modelfile.Rewrite     // nil for the model of a file
 	base    *Net                   // that is rewritten
 	whole   *Net                   // for the longest texts, nil unless this one is for shorter ones
+
+	// Head is the explained expression, nil if classes are explained. A row of answers is what it reads.
+	Head *target.Head
 
 	warn func(format string, args ...any) // the user, nil if there is none to
 }
@@ -38,6 +42,9 @@ func Load(e *stages.Env) (*Net, error) {
 		return nil, fmt.Errorf("port model: %w", err)
 	}
 	n.warn = e.Warn
+	if n, err = n.explaining(e); err != nil {
+		return nil, err
+	}
 	if n.Text != nil && e.Stage.Input("images") != nil && e.Wired("images") {
 		return n.ofTexts(e)
 	}
@@ -172,5 +179,5 @@ func (preparedGraph) Close() error { return nil }
 
 // source returns what programs of the net are lowered from.
 func (n *Net) source(graph func(batch int) (*onnx.Graph, error)) lower.Source {
-	return lower.Source{Spec: n.Spec, File: n.onnx, Graph: graph}
+	return lower.Source{Spec: n.Spec, File: n.onnx, Graph: graph, Head: n.Head}
 }

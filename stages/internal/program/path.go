@@ -23,7 +23,7 @@ func (n *Net) Path(ctx context.Context, slot stages.Slot, q lower.Question, batc
 		Inputs: func(s lower.Shapes) []lower.IO {
 			ends := []lower.IO{lower.In("from", s.LayerShape(1)...), lower.In("to", s.LayerShape(1)...),
 				lower.In("at", s.ColumnShape()...)}
-			return withImage(s, q.Layer, append(sumInputs(s, n.Classes), ends...))
+			return withImage(s, q.Layer, append(sumInputs(s, n.explained()), ends...))
 		},
 		Images:     imageOr(q.Layer, line),
 		Substitute: line,
@@ -71,7 +71,7 @@ func (n *Net) Noisy(ctx context.Context, slot stages.Slot, q lower.Question, sum
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return append(sumInputs(s, n.Classes), lower.In("image", s.ImageShape(1)...),
+			return append(sumInputs(s, n.explained()), lower.In("image", s.ImageShape(1)...),
 				lower.In("noise", s.ImageShape(s.Batch)...))
 		},
 		Images: noised,
@@ -90,7 +90,7 @@ func (n *Net) noisyLayer(ctx context.Context, slot stages.Slot, q lower.Question
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return append(sumInputs(s, n.Classes), lower.In("value", s.LayerShape(1)...),
+			return append(sumInputs(s, n.explained()), lower.In("value", s.LayerShape(1)...),
 				lower.In("noise", s.LayerShape(s.Batch)...), lower.In("image", s.ImageShape(1)...))
 		},
 		Images: lower.Read("image"),
@@ -122,8 +122,8 @@ func (p Noisy) Run(ctx context.Context, weights []float64) error { return p.add(
 func (p *Program) Sum() []float32 { return p.outputs[0].Data }
 
 // sumInputs are the first inputs of every program that adds up.
-func sumInputs(s lower.Shapes, classes int) []lower.IO {
-	return []lower.IO{lower.In("targets", 1, classes), lower.In("weights", s.ColumnShape()...),
+func sumInputs(s lower.Shapes, explained int) []lower.IO {
+	return []lower.IO{lower.In("targets", 1, explained), lower.In("weights", s.ColumnShape()...),
 		lower.In("sum", s.LayerShape(1)...)}
 }
 

@@ -89,6 +89,8 @@ type Subject struct {
 	Spec  modelfile.Spec
 	Model stages.Data
 	Texts stages.Facts // those of the texts that it is to run on, nil if they aren't known
+	// Known are facts of the ports targets and vectors, as far as they are known.
+	Known map[string]stages.Facts
 
 	// Long has texts be as long as the model takes them; usually they are short.
 	Long bool
@@ -115,7 +117,7 @@ func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, o
 	wired func(port string) bool) error {
 	r.act++
 	var err error
-	for _, label := range []int{on.Spec.Classes - 1, 0} { // one may be the class that the stage compares with
+	for _, label := range []int{max(0, on.Spec.Classes-1), 0} { // one may be the class that the stage compares with
 		var e *stages.Env
 		if e, err = r.blankEnv(s, on, label, wired); err != nil {
 			return err
@@ -160,9 +162,9 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 			if port.Type == stages.Model {
 				e.Ports[port.Name] = []stages.Data{on.Model}
 			} else {
-				payload, ok := on.blank(port.Type, label)
-				if !ok {
-					return nil, ErrNoPart
+				payload, err := on.blank(r, port.Type, label)
+				if err != nil {
+					return nil, err
 				}
 				item := stages.Item{ID: "blank", Origin: "blank"}
 				members = []stages.Member{{Item: item, Data: payload}}
@@ -170,7 +172,7 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 				if s.Relation == stages.Whole {
 					items = slices.Repeat(items, rehearsedWhole)
 				}
-				e.Ports[port.Name] = []stages.Data{{Items: items, Facts: on.facts(port.Type),
+				e.Ports[port.Name] = []stages.Data{{Items: items, Facts: on.facts(port),
 					Load: func(int) ([]byte, error) { return payload, nil }}}
 			}
 		}
@@ -188,8 +190,10 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 // facts returns the facts of blank items: texts whose facts aren't known have a token that fills up and one
 // that hides, and labels have any class, since their data set says only when it runs what its classes are
 // called.
-func (on Subject) facts(of stages.Type) stages.Facts {
-	switch {
+func (on Subject) facts(port stages.Port) stages.Facts {
+	switch of := port.Type; {
+	case on.Known[port.Name] != nil:
+		return on.Known[port.Name]
 	case of == stages.Labels:
 		return stages.Facts{"labels": AnyNames}
 	case of == stages.Images && on.Texts != nil:
@@ -200,8 +204,33 @@ func (on Subject) facts(of stages.Type) stages.Facts {
 	return nil
 }
 
-// blank returns the payload of a blank item.
-func (on Subject) blank(of stages.Type, label int) ([]byte, bool) {
+// blank returns the payload of a blank item, or [ErrNoPart].
+func (on Subject) blank(slot stages.Slot, of stages.Type, label int) ([]byte, error) {
+	switch {
+	case of == stages.Targets && on.Known["targets"][TargetFact] != "":
+		n, err := LoadNet(slot, on.Model)
+		if err == nil {
+			n, err = n.explainingFacts(slot, on.Known["targets"], on.Model.Facts["labels"])
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Target{Frozen: make([]float32, n.Head.Width())}.Payload(), nil
+	case of == stages.Vectors:
+		shape, err := shapeOf(on.Known["vectors"], "shape")
+		if err != nil || shape == nil {
+			return nil, ErrNoPart
+		}
+		return stages.NewTensor(make([]float32, onnx.Size(shape)), shape...).Encode(), nil
+	}
+	if b, ok := on.blankOf(of, label); ok {
+		return b, nil
+	}
+	return nil, ErrNoPart
+}
+
+// blankOf returns the payload of a blank item of a type that needs no more than the model's specification.
+func (on Subject) blankOf(of stages.Type, label int) ([]byte, bool) {
 	h, w := on.Spec.Height, on.Spec.Width
 	if on.Spec.Text != nil && !on.Spec.Text.Fixed && !on.Long {
 		w = min(w, 2*shortestText)

@@ -19,7 +19,7 @@ func (n *Net) Tangent(ctx context.Context, slot stages.Slot, q lower.Question, b
 		Kind:     lower.Backward,
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
-			return append(sumInputs(s, n.Classes), lower.In("points", s.ImageShape(s.Batch)...),
+			return append(sumInputs(s, n.explained()), lower.In("points", s.ImageShape(s.Batch)...),
 				lower.In("tangents", s.ImageShape(s.Batch)...))
 		},
 		Images: lower.Read("points"),
@@ -56,7 +56,7 @@ func (n *Net) Blurred(ctx context.Context, slot stages.Slot, q lower.Question, b
 		Question: q,
 		Inputs: func(s lower.Shapes) []lower.IO {
 			square := func(name string, side int) lower.IO { return lower.In(name, s.Batch, 1, side, side) }
-			return append(sumInputs(s, n.Classes), lower.In("image", s.ImageShape(1)...),
+			return append(sumInputs(s, n.explained()), lower.In("image", s.ImageShape(1)...),
 				square("columns", n.Height), square("rows", n.Width), square("column_slopes", n.Height),
 				square("row_slopes", n.Width), square("rows_ahead", n.Width))
 		},

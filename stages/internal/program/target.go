@@ -12,6 +12,8 @@ type Target struct {
 	Class int
 	// Minus is the class whose response is subtracted, -1 for none.
 	Minus int
+	// Frozen are the parameters of an expression that is explained instead, not nil then.
+	Frozen []float32
 }
 
 // TargetOf reads a payload of targets or of labels.
@@ -30,9 +32,9 @@ func TargetOf(b []byte, classes int) (Target, error) {
 		}
 	}
 	if len(v) == 2 {
-		return Target{int(v[0]), int(v[1])}, nil
+		return Target{Class: int(v[0]), Minus: int(v[1])}, nil
 	}
-	return Target{int(v[0]), -1}, nil
+	return Target{Class: int(v[0]), Minus: -1}, nil
 }
 
 // Target reads a payload of targets of the net. A third number is the head whose class is meant: mosaics say
@@ -41,6 +43,9 @@ func (n *Net) Target(b []byte) (Target, error) {
 	d, err := stages.DecodeTensor(b)
 	if err != nil {
 		return Target{}, err
+	}
+	if n.Head != nil {
+		return n.frozen(d)
 	}
 	v := d.Int64s()
 	if len(v) != 3 {
@@ -69,6 +74,23 @@ func (n *Net) Target(b []byte) (Target, error) {
 	return t, nil
 }
 
+// frozen reads a payload of targets where an expression is explained.
+func (n *Net) frozen(d stages.Tensor) (Target, error) {
+	if d.DType != stages.F32 || len(d.Shape) != 1 || d.Shape[0] != n.Head.Width() {
+		return Target{}, fmt.Errorf("the target isn't of the expression %s", n.Head.Text)
+	}
+	return Target{Class: -1, Minus: -1, Frozen: append([]float32{}, d.Float32s()...)}, nil
+}
+
+// NoClass returns an error where an expression is explained, by a method that compares a class with others.
+func (t Target) NoClass() error {
+	if t.Frozen == nil {
+		return nil
+	}
+	return stages.BadField("target", "target: the method compares a class with the others, and the target is "+
+		"an expression, not a class")
+}
+
 // Rivals returns the part of a row that has a number a class which is of the classes that compete with a
 // target, those of its head, and the target in it. It clears the rest.
 func (n *Net) Rivals(row []float32, t Target) ([]float32, Target) {
@@ -85,8 +107,12 @@ func (n *Net) Rivals(row []float32, t Target) ([]float32, Target) {
 // First returns the first class of a class's head.
 func (n *Net) First(class int) int { return class / n.PerHead() * n.PerHead() }
 
-// Probability returns the target's probability in a row of the model's answer, or the difference of two.
+// Probability returns the target's probability in a row of the model's answer, or the difference of two; the
+// value of an expression.
 func (n *Net) Probability(row []float32, t Target) float64 {
+	if n.Head != nil {
+		return n.Head.Value(row, t.Frozen)
+	}
 	p := n.probability(row, t.Class)
 	if t.Minus >= 0 {
 		p -= n.probability(row, t.Minus)
@@ -95,8 +121,11 @@ func (n *Net) Probability(row []float32, t Target) float64 {
 }
 
 // Logit returns the target's logit, or the difference of two. A model that returns probabilities has their
-// logarithms for logits.
+// logarithms for logits. An expression has its value.
 func (n *Net) Logit(row []float32, t Target) float64 {
+	if n.Head != nil {
+		return n.Head.Value(row, t.Frozen)
+	}
 	l := n.logit(row, t.Class)
 	if t.Minus >= 0 {
 		l -= n.logit(row, t.Minus)
@@ -153,9 +182,13 @@ func Predicted(row []float32) int {
 	return best
 }
 
-// write writes how much each class counts for the target.
+// write writes how much each class counts for the target, or an expression's parameters.
 func (t Target) write(classes []float32) {
 	clear(classes)
+	if t.Frozen != nil {
+		copy(classes, t.Frozen)
+		return
+	}
 	classes[t.Class] = 1
 	if t.Minus >= 0 {
 		classes[t.Minus] = -1

@@ -119,7 +119,7 @@ func tokens(text string) ([]token, error) {
 			}
 			t.kind, t.text = name, text[i+1:i+1+length]
 			width = length + 2
-		case unicode.IsDigit(r) || r == '.':
+		case r >= '0' && r <= '9' || r == '.':
 			width = numberLength(text[i:])
 			t.kind, t.text = number, text[i:i+width]
 		case unicode.IsLetter(r) || r == '_':

@@ -320,7 +320,7 @@ func TestProbabilitiesAreOfAHead(t *testing.T) {
 	ones := slices.Repeat([]float32{1}, 20)
 	part, at := n.Rivals(ones, program.Target{Class: 13, Minus: 11})
 	part[0] = 2
-	if at != (program.Target{Class: 3, Minus: 1}) || !slices.Equal(ones, slices.Concat(make([]float32, 10),
+	if at.Class != 3 || at.Minus != 1 || !slices.Equal(ones, slices.Concat(make([]float32, 10),
 		[]float32{2, 1, 1, 1, 1}, make([]float32, 5))) {
 		t.Errorf("%v of %v", at, ones)
 	}
