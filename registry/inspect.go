@@ -84,7 +84,7 @@ var forTexts = map[string]string{"baseline": "mask", "substrate": "mask", "unit"
 func unfitTexts(ctx context.Context, t *model.Trial, s *stages.Stage, params any) (write string, err error) {
 	var fields []string
 	for range len(forTexts) + 1 {
-		err = t.Unfit(ctx, s, params, func(string) bool { return false }, nil, nil)
+		err = t.Unfit(ctx, s, params, func(string) bool { return false }, nil)
 		if err == nil && s.Check != nil {
 			err = s.Check(params, func(port string) bool { return port == stages.TextsName })
 		}
@@ -162,7 +162,7 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		if t.Spec.Text != nil {
 			remark, err = unfitTexts(ctx, t, s, p)
 		} else {
-			err = t.Unfit(ctx, s, p, func(string) bool { return false }, nil, nil)
+			err = t.Unfit(ctx, s, p, func(string) bool { return false }, nil)
 		}
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -57,6 +58,29 @@ func (u Use) wires(t stages.Type) []Wire {
 	return list
 }
 
+// through returns the wire that passes through the stage that the model port of u inserts, given u's
+// parameters; ok is false if it inserts none.
+func (u Use) through(w Wire) (passed Wire, ok bool) {
+	port := u.Stage.Input("model")
+	if port == nil || port.ViaIf == nil || !port.ViaIf(u.Params) || w.From.Stage.Name == port.Via {
+		return w, false
+	}
+	s, ok := Builtin().Lookup(port.Via)
+	if !ok {
+		return w, false
+	}
+	params := s.NewParams()
+	mine, own := reflect.ValueOf(u.Params).Elem(), reflect.ValueOf(params).Elem()
+	for _, f := range stages.Fields(params) {
+		for _, g := range stages.Fields(u.Params) {
+			if g.Name == f.Name && g.Type == f.Type {
+				own.FieldByIndex(f.Index).Set(mine.FieldByIndex(g.Index))
+			}
+		}
+	}
+	return Wire{Use{w.From.Name, s, params, func(string) []Wire { return []Wire{w} }}, s.Outputs[0].Name}, true
+}
+
 // fact returns a number that is known about an output before its stage runs.
 func (w Wire) fact(name string) (int, bool) {
 	n, err := strconv.Atoi(w.From.facts()[w.Port][name])
@@ -91,9 +115,13 @@ func (m *Models) Unfit(ctx context.Context, u Use) error {
 		return x.err
 	}
 	for _, w := range u.wires(stages.Model) {
-		x := m.made(ctx, w.From)
-		if x == nil || x.err != nil {
+		through, ok := u.through(w)
+		x := m.made(ctx, through.From)
+		switch {
+		case x == nil || x.err != nil && !ok:
 			continue // its own stage reports the error
+		case x.err != nil:
+			return x.err // of the parameter that the stage in between shares with this one
 		}
 		m.remark(u.mislabelled(x.trial, w.From.Name))
 		if in := u.Stage.Input("images"); in != nil && in.NotTexts != "" && len(u.Wired(in.Name)) == 0 {
@@ -182,12 +210,11 @@ func (m *Models) try(ctx context.Context, x *loaded, u Use, name string) error {
 		key += strconv.FormatBool(wired(port.Name))
 	}
 	texts := u.textFacts()
-	known := map[string]stages.Facts{"targets": u.factsOn("targets"), "vectors": u.factsOn("vectors")}
-	key += fmt.Sprint(texts, known)
+	key += fmt.Sprint(texts)
 	if err, ok := x.unfits[key]; ok {
 		return err
 	}
-	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired, texts, known)
+	err := x.trial.Unfit(ctx, u.Stage, u.Params, wired, texts)
 	if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return nil
 	}
@@ -232,14 +259,6 @@ func (u Use) textFacts() stages.Facts {
 		if p := w.From.Stage.Output(w.Port); p != nil && p.Type == stages.Tokens {
 			return w.From.facts()[w.Port]
 		}
-	}
-	return nil
-}
-
-// factsOn returns what is known of what is wired to a port before its stage runs, nil if nothing is.
-func (u Use) factsOn(port string) stages.Facts {
-	for _, w := range u.Wired(port) {
-		return w.From.facts()[w.Port]
 	}
 	return nil
 }

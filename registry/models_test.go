@@ -345,7 +345,7 @@ func TestEveryUserOfModels(t *testing.T) {
 			return fmt.Errorf("it ran")
 		}
 		if err := trial.Unfit(t.Context(), &probe, s.NewParams(),
-			func(string) bool { return true }, nil, nil); err == nil || !ran {
+			func(string) bool { return true }, nil); err == nil || !ran {
 			t.Errorf("%s isn't tried: %v", s.Name, err)
 		}
 	}
@@ -366,7 +366,7 @@ func TestEveryStageCanBeTried(t *testing.T) {
 		}
 		for _, s := range Builtin().Family("") {
 			if err := trial.Unfit(t.Context(), s, s.NewParams(), func(string) bool { return true },
-				nil, nil); err != nil && strings.Contains(err.Error(), "bug") {
+				nil); err != nil && strings.Contains(err.Error(), "bug") {
 				t.Errorf("%s: %v", path, err)
 			}
 		}

@@ -30,8 +30,8 @@ var (
 	// A text to read, as JSON: [Words], in the order of the tokens. The fact "ext" is json.
 	WordsType = Type{"words", true, FormFile}
 	// i64 [1], the explained class; [2] explains class 0 minus class 1; [3] has the head of the model in
-	// addition, and -1 where no class is subtracted. f32 [n], what the expression freezes that the fact "target"
-	// has, and that is explained instead.
+	// addition, and -1 where no class is subtracted. f32 [n] for a model whose answer is
+	// an expression: what it freezes of the original image.
 	Targets = Type{"targets", true, FormTensor}
 	// i64 [1].
 	Labels = Type{"labels", true, FormTensor}
@@ -74,9 +74,7 @@ var (
 	Model = Type{"model", false, FormFile}
 	// u8 or f32 [n,3,H,W], images of one size that every item is compared with.
 	Background = Type{"background", false, FormTensor}
-	// f32 or f64 [D] or [K,D], K vectors that expressions compare the model's outputs with.
-	Vectors   = Type{"vectors", false, FormTensor}
-	TableType = Type{"table", false, FormTable}
+	TableType  = Type{"table", false, FormTable}
 	// A table of an experiment's claims and their results. It is published as a table, but no stage accepts
 	// it as one.
 	Claims = Type{"claims", false, FormTable}
@@ -111,6 +109,8 @@ type Port struct {
 	// edge's type and one output of this port's type; its parameters take the values of the consumer's
 	// parameters of the same name. Equal results of the inserted stage count as one input downstream.
 	Via string
+	// ViaIf, if set, reports for a cell's parameters whether Via applies.
+	ViaIf func(params any) bool
 
 	// Else names a stage that feeds this input if it isn't wired. That stage's inputs get the consumer's
 	// edges of the same name. Item edges are followed upstream to the stage that made the items from sources,

@@ -422,6 +422,9 @@ type FieldError struct {
 	Names []string
 
 	Hint string // how to fix it, if Names doesn't suffice
+
+	// Column is the character of the value, from 1, at which the error is; 0 is the whole value.
+	Column int
 }
 
 func (e *FieldError) Error() string { return e.Err.Error() }

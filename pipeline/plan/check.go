@@ -164,11 +164,11 @@ func (x *expander) refused(m *cellBuild, err error) {
 		// The value is written at an axis and not at the stage, or is shared by all stages that the axis
 		// names.
 		if !a.value.plain() || m.decl.choice != nil && !a.atAxis {
-			d.refuse(n.element(field.Name), hint, "%s: %v", m.stage.Name, err)
+			d.refuse(n.element(field.Name).within(field.Column), hint, "%s: %v", m.stage.Name, err)
 			x.mergeLast(m.stage.Name)
 			return
 		}
-		d.refuse(n.element(field.Name), hint, "%v", err)
+		d.refuse(n.element(field.Name).within(field.Column), hint, "%v", err)
 	}
 }
 

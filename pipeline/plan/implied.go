@@ -38,7 +38,8 @@ func (x *expander) complete(c consumer) {
 	wired := slices.Clone(c.cell.Inputs)
 	for k := range wired {
 		p, edges := &c.cell.Stage.Inputs[k], wired[k].Edges
-		if len(edges) > 0 && p.Via == "" || len(edges) == 0 && p.Else == "" {
+		passes := p.Via != "" && (p.ViaIf == nil || p.ViaIf(c.cell.Params))
+		if len(edges) > 0 && !passes || len(edges) == 0 && p.Else == "" {
 			continue
 		}
 		if c.depth >= maxImplied {

@@ -88,6 +88,22 @@ func (n *yamlNode) element(text string) *yamlNode {
 	return n.vals[i]
 }
 
+// within returns the value with the place of its character at a column, from 1, if its text stands on its line
+// as it is; 0 is the whole value.
+func (n *yamlNode) within(column int) *yamlNode {
+	line := []rune(n.src.line(n.line))
+	at := n.col - 1
+	if n.quoted {
+		at++
+	}
+	if column == 0 || at > len(line) || !strings.HasPrefix(string(line[at:]), n.text) {
+		return n
+	}
+	inner := *n
+	inner.col = at + column
+	return &inner
+}
+
 // String returns the value in the form for messages.
 func (n *yamlNode) String() string {
 	switch n.kind {

@@ -2,10 +2,8 @@ package attribute
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/target"
@@ -39,7 +37,7 @@ func (c Common) unit() string { return c.Output }
 // check refuses a target that needs a port which isn't wired, or that conflicts with one that is.
 func (c Common) check(wired func(string) bool) error {
 	if target.Is(c.Target) {
-		return c.checkExpression(wired)
+		return c.checkExpression()
 	}
 	e, err := program.ParseExpression(c.Target)
 	switch {
@@ -54,19 +52,11 @@ func (c Common) check(wired func(string) bool) error {
 	return nil
 }
 
-// checkExpression does so for an expression, which model/predict freezes.
-func (c Common) checkExpression(wired func(string) bool) error {
-	switch ports := program.PortsOf(c.Target); {
-	case c.Output == "probability":
+// checkExpression refuses the probability of an expression.
+func (c Common) checkExpression() error {
+	if c.Output == "probability" {
 		return stages.BadField("output", "output: probability is of a class, and target is the expression %s: "+
 			"softmax(…) and sigmoid(…) are probabilities in it", c.Target)
-	case wired("targets"):
-		return stages.BadField("target",
-			"target is %s, but the port targets is wired and names what is explained", c.Target)
-	case slices.ContainsFunc(ports, func(port string) bool { return port != "labels" || !wired(port) }):
-		return &stages.FieldError{Field: "target", Hint: "write a stage model/predict with this target and " +
-			"these ports, and wire its targets", Err: fmt.Errorf("target is %s, which reads %s", c.Target,
-			english.And(ports))}
 	}
 	return nil
 }
@@ -75,6 +65,10 @@ func (c Common) checkExpression(wired func(string) bool) error {
 // targets: model/predict has the same parameter target and resolves the whole expression.
 func (c Common) target(e *stages.Env, i int, n *program.Net) (program.Target, error) {
 	if n.Head != nil {
+		if c.Target != program.PredictedClass && c.Target != n.Head.Text {
+			return program.Target{}, stages.BadField("target",
+				"target is %s, but the model's answer is the expression %s", c.Target, n.Head.Text)
+		}
 		return c.onPort(e, i, n)
 	}
 	x, err := program.ParseExpression(c.Target)

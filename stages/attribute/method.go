@@ -197,7 +197,7 @@ func loaded(ctx context.Context, e *stages.Env,
 // inputs returns the ports of methods that explain a class of a model.
 func inputs() []stages.Port {
 	return []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the explained model"},
+		program.ModelPort("the explained model"),
 		{Name: "images", Type: stages.Images, Texts: true,
 			Doc: "the explained images, of the model's size, or texts"},
 		{Name: "targets", Type: stages.Targets, Doc: "the explained classes; by default the predictions " +

@@ -37,13 +37,11 @@ port targets.`,
 	Relation: stages.Each,
 	Device:   true,
 	Inputs: []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		program.ModelPort("the classifier"),
 		{Name: "images", Type: stages.Images, Texts: true, Doc: "images of the model's size, or texts"},
 		{Name: "labels", Type: stages.Labels, Doc: "the labels, if target contains label", Optional: true},
 		{Name: "masks", Type: stages.Masks, Optional: true, Added: true,
 			Doc: "what the word mask is in an expression"},
-		{Name: "vectors", Type: stages.Vectors, Optional: true, Added: true,
-			Doc: "what the word vectors is in an expression"},
 		{Name: "other", Type: stages.Images, Optional: true, Added: true,
 			Doc: "the image that other(…) is of in an expression"},
 	},
@@ -55,20 +53,18 @@ port targets.`,
 	},
 	Defaults: PredictParams{Target: program.PredictedClass},
 	Check: func(p PredictParams, wired func(string) bool) error {
-		for _, port := range program.PortsOf(p.Target) {
-			if !wired(port) {
-				return stages.BadField("target", "target is %s, but %s isn't wired", p.Target, port)
-			}
+		if x, err := program.ParseExpression(p.Target); err == nil && !target.Is(p.Target) && x.Labelled() &&
+			!wired("labels") {
+			return stages.BadField("target", "target is %s, but labels isn't wired", p.Target)
 		}
 		return nil
 	},
 	Facts: func(p PredictParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		m := stages.Measure{Unit: "probability", Direction: stages.None, Low: 0, High: 1, Tolerance: 1e-4}
-		if target.Is(p.Target) {
-			return map[string]stages.Facts{"targets": {program.TargetFact: p.Target,
-				program.VectorsFact: in["vectors"]["shape"]}, "probability": valueMeasure(math.Inf(-1), math.Inf(1), "value").Facts(nil)}, nil
-		}
-		if x, err := program.ParseExpression(p.Target); err == nil && x.Compares() {
+		if of := in["model"]; of[program.TargetFact] != "" {
+			m = stages.Measure{Unit: of[program.UnitFact], Direction: stages.None, Tolerance: 1e-3}
+			m.Low, m.High = program.Bounds(of)
+		} else if x, err := program.ParseExpression(p.Target); err == nil && x.Compares() {
 			m.Low = -1
 		}
 		return map[string]stages.Facts{"probability": m.Facts(nil)}, nil
@@ -87,8 +83,12 @@ func warnOfTokeniser(e *stages.Env) {
 }
 
 func runPredict(ctx context.Context, p PredictParams, e *stages.Env) error {
-	if target.Is(p.Target) {
-		return p.freeze(ctx, e)
+	n, err := program.Load(e)
+	if err != nil {
+		return err
+	}
+	if n.Head != nil {
+		return p.freeze(ctx, e, n)
 	}
 	x, err := program.ParseExpression(p.Target)
 	if err == nil {

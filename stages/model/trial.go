@@ -56,11 +56,23 @@ func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 // Rewritten returns a trial of the model that the stage with these parameters makes, or the stage's error.
 // Its outputs have a [stages.Port.Base].
 func (t *Trial) Rewritten(ctx context.Context, params any) (*Trial, error) {
+	if p, ok := params.(*TargetParams); ok {
+		return t.explaining(*p)
+	}
 	m, err := t.net.Rewritten(ctx, params.(rewriting).rewriter())
 	if err != nil {
 		return nil, err
 	}
 	return trialOn(m, labelsLike(t.model.Facts, t.net, m.Spec), &t.model)
+}
+
+// explaining returns a trial of the model whose answer is an expression.
+func (t *Trial) explaining(p TargetParams) (*Trial, error) {
+	m, _, err := p.made(t.net, &t.slot, t.model.Facts["labels"])
+	if err != nil {
+		return nil, err
+	}
+	return trialOn(m, "", &t.model)
 }
 
 // OfOtherItems reports whether an error of [Trial.Rewritten] is that the stage is for models of texts, and
@@ -86,11 +98,11 @@ func trialOn(m modelfile.Model, labels string, base *stages.Data) (*Trial, error
 }
 
 // Unfit returns why a stage with these parameters can't work on the model; nil if it can or isn't part of a
-// trial. wired reports which optional ports are connected; known has facts of the ports targets and vectors.
+// trial. wired reports which optional ports are connected.
 func (t *Trial) Unfit(ctx context.Context, s *stages.Stage, params any, wired func(port string) bool,
-	texts stages.Facts, known map[string]stages.Facts) error {
+	texts stages.Facts) error {
 	err := t.slot.Rehearse(ctx, s, params,
-		program.Subject{Spec: t.Spec, Model: t.model, Texts: texts, Known: known}, wired)
+		program.Subject{Spec: t.Spec, Model: t.model, Texts: texts}, wired)
 	if errors.Is(err, program.ErrNoPart) {
 		return nil
 	}

@@ -87,7 +87,7 @@ func TestTrial(t *testing.T) {
 		for name, s := range methods {
 			params := s.NewParams()
 			has := func(port string) bool { return in[port] != nil }
-			tried := trial.Unfit(t.Context(), s, params, has, nil, nil)
+			tried := trial.Unfit(t.Context(), s, params, has, nil)
 			wired := map[string][]stages.Data{}
 			for port, d := range in {
 				if s.Input(port) != nil {

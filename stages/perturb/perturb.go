@@ -38,6 +38,7 @@ package perturb
 import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // Params are the parameters common to the stages that blend images with a substrate.
@@ -110,7 +111,7 @@ func (p Params) check(wired func(string) bool) error {
 // inputs are the ports of all stages of the package.
 func inputs() []stages.Port {
 	return []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		program.ModelPort("the classifier"),
 		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
 		{Name: "maps", Type: stages.Ranks, Accepts: &stages.Maps, Via: "maps/rank",
 			Doc: "attribution maps"},

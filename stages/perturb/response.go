@@ -36,7 +36,7 @@ one altered image share. perturb/soft-mask and score/completeness imply it.`,
 	Device:   true,
 	Passes:   stages.Passes{Forward: "1"},
 	Inputs: []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		program.ModelPort("the classifier"),
 		{Name: "images", Type: stages.Images, Texts: true,
 			Doc: "the images, of the model's size, or texts"},
 		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
@@ -85,10 +85,7 @@ one altered image share. perturb/soft-mask and score/completeness imply it.`,
 
 // validTarget refuses a target that is malformed.
 func validTarget(target string) error {
-	if _, err := program.ParseExpression(target); err != nil {
-		return stages.BadField("target", "target: %w", err)
-	}
-	return nil
+	return program.CheckTarget(target)
 }
 
 // checkTarget refuses a target where the port targets is wired.
@@ -117,7 +114,7 @@ const (
 // recorded returns the facts of curves, given those of the inputs. Where an expression is explained the
 // curves have its value alone, and its facts.
 func recorded(f stages.Facts, in map[string]stages.Facts) stages.Facts {
-	of := in["targets"]
+	of := in["model"]
 	if of[program.TargetFact] == "" {
 		return f
 	}
@@ -130,7 +127,7 @@ func recorded(f stages.Facts, in map[string]stages.Facts) stages.Facts {
 
 // rowsOf returns the rows of curves before those that aren't responses of the model.
 func rowsOf(e *stages.Env) int {
-	if e.Facts("targets")[program.TargetFact] != "" {
+	if e.Facts("model")[program.TargetFact] != "" {
 		return 1
 	}
 	return len(strings.Split(classResponses, ","))

@@ -104,7 +104,7 @@ func (p SoftMaskParams) run(ctx context.Context, e *stages.Env) error {
 	s := newSubstrate(p.blend(), n)
 	c := newCollector(e, f, 1)
 	c.put = func(i int, curve []response) error {
-		whole, err := wholeOf(e.In("whole", i))
+		whole, err := wholeOf(e, e.In("whole", i))
 		if err != nil {
 			return fmt.Errorf("item %q: port whole: %w", e.Calls[i].ID, err)
 		}
@@ -129,15 +129,18 @@ func (p SoftMaskParams) run(ctx context.Context, e *stages.Env) error {
 }
 
 // wholeOf returns the first point of a curve: the response to an image as it is.
-func wholeOf(payload []byte) (r response, err error) {
+func wholeOf(e *stages.Env, payload []byte) (r response, err error) {
 	t, err := stages.DecodeTensor(payload)
-	if err == nil && (len(t.Shape) != 2 || t.Shape[0] < 3 || t.Shape[1] < 1) {
+	if err == nil && (len(t.Shape) != 2 || t.Shape[0] < rowsOf(e) || t.Shape[1] < 1) {
 		err = fmt.Errorf("a curve of shape %v has no response to the image", t.Shape)
 	}
 	if err != nil {
 		return r, err
 	}
 	v, points := t.Float64s(), t.Shape[1]
+	if rowsOf(e) == 1 {
+		return response{probability: v[0]}, nil
+	}
 	return response{v[0], v[points], v[2*points]}, nil
 }
 

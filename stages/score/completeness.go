@@ -198,7 +198,7 @@ func (p CompletenessParams) error(e *stages.Env, i int, n *program.Net, row []fl
 		return 0, fmt.Errorf("port targets: %w", err)
 	}
 	whole, err := stages.DecodeTensor(e.In("whole", i))
-	if err == nil && (len(whole.Shape) != 2 || whole.Shape[0] < 2 || whole.Shape[1] < 1) {
+	if err == nil && (len(whole.Shape) != 2 || whole.Shape[0] < 2 && n.Head == nil || whole.Shape[1] < 1) {
 		err = fmt.Errorf("a curve of shape %v has no response to the image", whole.Shape)
 	}
 	if err != nil {
@@ -214,7 +214,7 @@ func (p CompletenessParams) error(e *stages.Env, i int, n *program.Net, row []fl
 	}
 	curve, points := whole.Float64s(), whole.Shape[1]
 	difference := curve[0] - n.Probability(row, target) // of the first point
-	if p.Output == "logit" {
+	if p.Output == "logit" && n.Head == nil {
 		difference = curve[points] - n.Logit(row, target)
 	}
 	if difference == 0 || !metric.Defined(values) {

@@ -59,9 +59,7 @@ func measureOf(response string, curves stages.Facts) stages.Measure {
 func measureOfValue(curves stages.Facts) stages.Measure {
 	m := stages.Measure{Unit: cmp.Or(curves[program.UnitFact], "value"), Low: math.Inf(-1), High: math.Inf(1),
 		Tolerance: 1e-2, ItemTolerance: 10 * orderJump}
-	low, failed := strconv.ParseFloat(curves[program.LowFact], 64)
-	high, err := strconv.ParseFloat(curves[program.HighFact], 64)
-	if failed == nil && err == nil && !math.IsInf(high-low, 0) {
+	if low, high := program.Bounds(curves); !math.IsInf(high-low, 0) {
 		m.Low, m.High, m.Tolerance, m.ItemTolerance = low, high, 1e-3*(high-low), (high-low)*orderJump
 	}
 	return m

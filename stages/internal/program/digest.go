@@ -79,8 +79,7 @@ func Stage[P any](d stages.Def[P]) stages.Stage {
 		r := &Rehearsal{Base: e.Slot, exact: true}
 		defer r.Close()
 		for _, long := range []bool{false, true} { // what the compiler does may depend on the length
-			on := Subject{Spec: n.Spec, Model: e.Ports["model"][0], Long: long,
-				Known: map[string]stages.Facts{"targets": e.Facts("targets"), "vectors": e.Facts("vectors")}}
+			on := Subject{Spec: n.Spec, Model: e.Ports["model"][0], Long: long}
 			if err := r.Rehearse(ctx, &s, &p, on, e.Wired); err != nil {
 				return stages.Digest{}, err
 			}

@@ -98,7 +98,7 @@ func TestExpressionNames(t *testing.T) {
 		"german_shepherd": {Class: 3, Minus: -1}, "German shepherd, German shepherd dog": {Class: 3, Minus: -1}, "n03126707": {Class: 4, Minus: -1},
 		"label-maker": {Class: 5, Minus: -1}, "tench - goldfish": {Class: 0, Minus: 1}, "predicted - tench": {Class: 1, Minus: 0},
 		"label - goldfish": {Class: 2, Minus: 1},
-		"4 - tench":        {4, 0}, "sushi": {Class: 1, Minus: -1}, "Apple pie": {Class: 0, Minus: -1}, "predicted - 3": {Class: 1, Minus: 3},
+		"4 - tench":        {Class: 4, Minus: 0}, "sushi": {Class: 1, Minus: -1}, "Apple pie": {Class: 0, Minus: -1}, "predicted - 3": {Class: 1, Minus: 3},
 	} {
 		e, err := ParseExpression(text)
 		if err != nil {
@@ -140,7 +140,7 @@ func TestExpressionNames(t *testing.T) {
 func TestAnyNames(t *testing.T) {
 	for text, want := range map[string]Target{
 		"sushi": {Class: 0, Minus: -1}, "sushi - ramen": {Class: 0, Minus: 1}, "0 - ramen": {Class: 0, Minus: 1}, "ramen - 0": {Class: 1, Minus: 0},
-		"5 - ramen":        {5, 0},
+		"5 - ramen":        {Class: 5, Minus: 0},
 		"goldfish - ramen": {Class: 1, Minus: 0}, "ramen - goldfish": {Class: 0, Minus: 1}, "tench - ramen": {Class: 0, Minus: 1},
 		"ramen - tench": {Class: 1, Minus: 0},
 	} {

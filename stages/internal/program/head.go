@@ -1,11 +1,13 @@
 package program
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/runexp/runexp/stages"
@@ -15,25 +17,64 @@ import (
 	"github.com/runexp/runexp/stages/internal/target"
 )
 
-// Facts of the port targets where an expression is explained: the expression, its unit, its bounds, and the
-// shape of the vectors that it reads, "2 512".
+// Facts of a model whose answer is an expression: the expression, its unit, and its bounds.
 const (
-	TargetFact  = "target"
-	UnitFact    = "unit"
-	LowFact     = "low"
-	HighFact    = "high"
-	VectorsFact = "vectors"
+	TargetFact = "target"
+	UnitFact   = "unit"
+	LowFact    = "low"
+	HighFact   = "high"
 )
 
-// Explaining returns the net whose answer is what an expression reads, and whose programs explain its value.
-// Names are the classes' names, a line each, or [AnyNames]; vectors is the shape of what is on the port
-// vectors, nil if it isn't wired. The error of a wrong expression is about the field target.
-func (n *Net) Explaining(slot stages.Slot, text, names string, vectors []int) (*Net, error) {
-	x, err := target.Parse(text)
+// TargetStage is the stage that makes a model whose answer is an expression.
+const TargetStage = "model/target"
+
+// An Explained is the parameters of a model whose answer is an expression.
+type Explained struct {
+	Target  string    `json:"target"`
+	Names   []string  `json:"names,omitempty"`   // of the base's classes, if they are known
+	Vectors []float32 `json:"vectors,omitempty"` // what the word vectors is, of the shape Shape
+	Shape   []int     `json:"shape,omitempty"`
+}
+
+// Made returns the model whose answer is an expression of n's outputs. The error of a wrong expression is about
+// the field target.
+func (n *Net) Made(slot stages.Slot, x Explained) (modelfile.Model, *target.Head, error) {
+	out, err := n.explaining(slot, x)
 	if err != nil {
-		return nil, badTarget(text, err)
+		return modelfile.Model{}, nil, err
 	}
-	if n.Heads > 0 {
+	with, err := json.Marshal(x)
+	if err != nil {
+		return modelfile.Model{}, nil, err
+	}
+	return modelfile.Model{Spec: out.Spec,
+		Rewrite: &modelfile.Rewrite{Base: n.digest, Name: TargetStage, With: with}}, out.Head, nil
+}
+
+// ofRewrite returns the net that Made described, of n.
+func (n *Net) ofRewrite(slot stages.Slot, r modelfile.Rewrite) (*Net, error) {
+	var x Explained
+	if err := json.Unmarshal(r.With, &x); err != nil {
+		return nil, fmt.Errorf("a damaged model: %s: %w", r.Name, err)
+	}
+	return n.explaining(slot, x)
+}
+
+// explaining returns the net whose answer is what an expression reads, and whose programs explain its value.
+//
+// A copy is returned, whose digest the caller may set.
+func (n *Net) explaining(slot stages.Slot, x Explained) (*Net, error) {
+	out := *n
+	parsed, err := target.Parse(x.Target)
+	switch {
+	case err != nil:
+		return nil, badTarget(err)
+	case n.Head != nil && n.Head.Text == x.Target:
+		return &out, nil
+	case n.Head != nil:
+		return nil, stages.BadField("target", "target: the model's answer is the expression %s already",
+			n.Head.Text)
+	case n.Heads > 0:
 		return nil, stages.BadField("target", "target: the model has a head for each cell of a grid, of which "+
 			"a class is explained, and no expression")
 	}
@@ -41,23 +82,16 @@ func (n *Net) Explaining(slot stages.Slot, text, names string, vectors []int) (*
 	if err != nil {
 		return nil, err
 	}
-	m := target.Model{Outputs: outputs, Answer: answer, Classes: n.Classes, Height: n.Height, Width: n.Width,
-		Vectors: vectors}
-	if names != "" && names != AnyNames {
-		m.Names = strings.Split(names, "\n")
-	}
-	h, err := x.Bind(m)
+	h, err := parsed.Bind(target.Model{Outputs: outputs, Answer: answer, Classes: n.Classes, Names: x.Names,
+		Height: n.Height, Width: n.Width, Vectors: x.Vectors, VectorsShape: x.Shape})
 	if err != nil {
-		return nil, badTarget(text, err)
+		return nil, badTarget(err)
 	}
-	out := *n
 	out.Head = h
-	out.digest = stages.Sum(fmt.Appendf(n.digest[:len(n.digest):len(n.digest)], "target %q of %q, %v", text,
-		names, vectors))
 	if len(h.Outputs) == 1 && h.Outputs[0].Name == n.Output {
 		return &out, nil
 	}
-	out.Classes, out.Probabilities, out.Independent = h.Size(), false, false
+	out.Classes, out.Probabilities, out.Independent, out.Spec.Outputs = h.Size(), false, false, nil
 	out.Output = h.Outputs[0].Name
 	if len(h.Outputs) > 1 {
 		out.Output = joinedOutput
@@ -75,31 +109,28 @@ func CheckTarget(text string) error {
 		_, err = ParseExpression(text)
 	}
 	if err != nil {
-		return badTarget(text, err)
+		return badTarget(err)
 	}
 	return nil
 }
 
-// PortsOf returns the ports that a target needs besides model and images.
-func PortsOf(text string) []string {
-	if target.Is(text) {
-		if x, err := target.Parse(text); err == nil {
-			return x.Ports()
-		}
-		return nil
+// Bounds returns the bounds among the facts of a model whose answer is an expression.
+func Bounds(f stages.Facts) (low, high float64) {
+	low, failed := strconv.ParseFloat(f[LowFact], 64)
+	high, err := strconv.ParseFloat(f[HighFact], 64)
+	if failed != nil || err != nil {
+		return math.Inf(-1), math.Inf(1)
 	}
-	if x, err := ParseExpression(text); err == nil && x.Labelled() {
-		return []string{"labels"}
-	}
-	return nil
+	return low, high
 }
 
 // badTarget returns the error of a wrong expression.
-func badTarget(text string, err error) error {
-	if target.Is(text) {
-		return stages.BadField("target", "target: %s: %w", text, err)
+func badTarget(err error) error {
+	bad := &stages.FieldError{Field: "target", Err: fmt.Errorf("target: %w", err)}
+	if at := (*target.Error)(nil); errors.As(err, &at) {
+		bad.Column = at.Column
 	}
-	return stages.BadField("target", "target: %w", err)
+	return bad
 }
 
 // Readable returns the outputs that expressions may read, and the name of the one that the word output stands
@@ -173,36 +204,6 @@ func join(file func() ([]byte, error), outputs []modelfile.Output) (_ []byte, er
 	m.After(f)
 	m.SetOutputs(append(m.Outputs(), onnx.Value{Name: joinedOutput, Elem: onnxpb.TensorProto_FLOAT})...)
 	return m.Encode()
-}
-
-// explaining returns the net that explains what is on the port targets.
-func (n *Net) explaining(e *stages.Env) (*Net, error) {
-	facts := e.Facts("targets")
-	if text := facts[TargetFact]; text != "" {
-		return n.explainingFacts(e.Slot, facts, e.Facts("model")["labels"])
-	}
-	return n, nil
-}
-
-// explainingFacts does so for facts of the port targets.
-func (n *Net) explainingFacts(slot stages.Slot, facts stages.Facts, names string) (*Net, error) {
-	vectors, err := shapeOf(facts, VectorsFact)
-	if err != nil {
-		return nil, fmt.Errorf("port targets: %w", err)
-	}
-	return n.Explaining(slot, facts[TargetFact], names, vectors)
-}
-
-// shapeOf reads a shape among facts, nil if there is none.
-func shapeOf(facts stages.Facts, name string) (shape []int, err error) {
-	for _, d := range strings.Fields(facts[name]) {
-		k, err := strconv.Atoi(d)
-		if err != nil || k < 1 {
-			return nil, fmt.Errorf("the fact %s is %q", name, facts[name])
-		}
-		shape = append(shape, k)
-	}
-	return shape, nil
 }
 
 // explained returns the number of elements of a row that says what is explained: how much each class counts,

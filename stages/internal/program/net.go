@@ -42,9 +42,6 @@ func Load(e *stages.Env) (*Net, error) {
 		return nil, fmt.Errorf("port model: %w", err)
 	}
 	n.warn = e.Warn
-	if n, err = n.explaining(e); err != nil {
-		return nil, err
-	}
 	if n.Text != nil && e.Stage.Input("images") != nil && e.Wired("images") {
 		return n.ofTexts(e)
 	}
@@ -90,6 +87,14 @@ func LoadNet(slot stages.Slot, d stages.Data) (*Net, error) {
 		return nil, fmt.Errorf("a model that was made of %s, and not of %s", s.rewrite.Base.Short(),
 			n.base.digest.Short())
 	}
+	if s.rewrite.Name == TargetStage {
+		made, err := n.base.ofRewrite(slot, *s.rewrite)
+		if err != nil {
+			return nil, err
+		}
+		made.digest = item.Digest
+		return made, nil
+	}
 	n.size, n.onnx = n.base.size, n.base.onnx
 	return n, nil
 }
@@ -105,6 +110,10 @@ func (*seen) Close() error { return nil }
 
 // Rewritten returns what a rewrite makes of the net.
 func (n *Net) Rewritten(ctx context.Context, r variant.Rewriter) (modelfile.Model, error) {
+	if n.Head != nil {
+		return modelfile.Model{}, fmt.Errorf("the model's answer is the expression %s: rewrite the model of "+
+			"classes, and make the expression of the result", n.Head.Text)
+	}
 	with, err := json.Marshal(r)
 	if err != nil {
 		return modelfile.Model{}, err

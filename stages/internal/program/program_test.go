@@ -3,6 +3,7 @@ package program_test
 import (
 	"context"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -20,7 +21,7 @@ func TestFit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		n := &program.Net{Spec: modelfile.Spec{Batch: tt.fixed}}
-		if got := n.Fit(tt.rows, tt.limit); got != tt.want {
+		if got := n.Fit(tt.rows, tt.limit); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%d rows, at most %d, fixed %d: %d, want %d", tt.rows, tt.limit, tt.fixed, got, tt.want)
 		}
 	}
@@ -41,7 +42,7 @@ func TestTargetOf(t *testing.T) {
 		{nil, program.Target{}, false},
 	} {
 		got, err := program.TargetOf(stages.NewTensor(tt.classes, len(tt.classes)).Encode(), 4)
-		if (err == nil) != tt.ok || tt.ok && got != tt.want {
+		if (err == nil) != tt.ok || tt.ok && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%v: %v, %v", tt.classes, got, err)
 		}
 	}

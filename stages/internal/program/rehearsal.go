@@ -89,8 +89,6 @@ type Subject struct {
 	Spec  modelfile.Spec
 	Model stages.Data
 	Texts stages.Facts // those of the texts that it is to run on, nil if they aren't known
-	// Known are facts of the ports targets and vectors, as far as they are known.
-	Known map[string]stages.Facts
 
 	// Long has texts be as long as the model takes them; usually they are short.
 	Long bool
@@ -172,7 +170,7 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 				if s.Relation == stages.Whole {
 					items = slices.Repeat(items, rehearsedWhole)
 				}
-				e.Ports[port.Name] = []stages.Data{{Items: items, Facts: on.facts(port),
+				e.Ports[port.Name] = []stages.Data{{Items: items, Facts: on.facts(port.Type),
 					Load: func(int) ([]byte, error) { return payload, nil }}}
 			}
 		}
@@ -190,10 +188,8 @@ func (r *Rehearsal) blankEnv(s *stages.Stage, on Subject, label int,
 // facts returns the facts of blank items: texts whose facts aren't known have a token that fills up and one
 // that hides, and labels have any class, since their data set says only when it runs what its classes are
 // called.
-func (on Subject) facts(port stages.Port) stages.Facts {
-	switch of := port.Type; {
-	case on.Known[port.Name] != nil:
-		return on.Known[port.Name]
+func (on Subject) facts(of stages.Type) stages.Facts {
+	switch {
 	case of == stages.Labels:
 		return stages.Facts{"labels": AnyNames}
 	case of == stages.Images && on.Texts != nil:
@@ -206,22 +202,14 @@ func (on Subject) facts(port stages.Port) stages.Facts {
 
 // blank returns the payload of a blank item, or [ErrNoPart].
 func (on Subject) blank(slot stages.Slot, of stages.Type, label int) ([]byte, error) {
-	switch {
-	case of == stages.Targets && on.Known["targets"][TargetFact] != "":
+	if of == stages.Targets {
 		n, err := LoadNet(slot, on.Model)
-		if err == nil {
-			n, err = n.explainingFacts(slot, on.Known["targets"], on.Model.Facts["labels"])
-		}
 		if err != nil {
 			return nil, err
 		}
-		return Target{Frozen: make([]float32, n.Head.Width())}.Payload(), nil
-	case of == stages.Vectors:
-		shape, err := shapeOf(on.Known["vectors"], "shape")
-		if err != nil || shape == nil {
-			return nil, ErrNoPart
+		if n.Head != nil {
+			return Target{Frozen: make([]float32, n.Head.Width())}.Payload(), nil
 		}
-		return stages.NewTensor(make([]float32, onnx.Size(shape)), shape...).Encode(), nil
 	}
 	if b, ok := on.blankOf(of, label); ok {
 		return b, nil

@@ -27,8 +27,14 @@ func (h *Head) Emit(g *onnx.Graph, f *onnx.Fragment, answer, params string) stri
 
 func (e *emitter) emit(t *term) string {
 	switch {
-	case t.value != nil:
+	case t.value != nil && len(t.value.shape) == 0:
 		return e.number(t.value.number())
+	case t.value != nil:
+		v := make([]float32, len(t.value.data))
+		for i, x := range t.value.data {
+			v[i] = float32(x)
+		}
+		return e.floats("vectors", v, append([]int{1}, t.Shape...)...)
 	case t.at >= 0:
 		return e.cut(e.params, t.at, t.Shape)
 	case t.operator == &read:

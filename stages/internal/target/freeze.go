@@ -11,7 +11,6 @@ type Original struct {
 	Row, Other []float32
 	Label      int64
 	Mask       []float64 // [height, width]
-	Vectors    []float64
 }
 
 // A state is what terms are evaluated in.

@@ -16,7 +16,6 @@ package target
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,8 +97,9 @@ type Model struct {
 	Names   []string
 	// Height and Width are those of the image, and so of the port masks.
 	Height, Width int
-	// Vectors is the shape of what is on the port vectors; nil if it isn't wired.
-	Vectors []int
+	// Vectors is what the word vectors is, of the shape VectorsShape; nil if there is nothing.
+	Vectors      []float32
+	VectorsShape []int
 }
 
 // A Head is an expression bound to a model: a function of the model's outputs and of parameters.
@@ -122,7 +122,7 @@ type Head struct {
 }
 
 // Needs says which ports an expression reads.
-type Needs struct{ Label, Mask, Vectors, Other bool }
+type Needs struct{ Label, Mask, Other bool }
 
 // Width returns the number of parameters.
 func (h *Head) Width() int { return h.width }
@@ -136,17 +136,17 @@ func (h *Head) Size() int {
 	return n
 }
 
-// Ports returns the names of the ports that an expression reads, in order.
-func (e Expression) Ports() []string {
+// Ports returns the names of the ports that freezing reads.
+func (n Needs) Ports() []string {
 	var ports []string
-	e.root.walk(func(n *node) {
-		port := map[string]string{"label": "labels", "mask": "masks", "vectors": "vectors",
-			"other": "other"}[n.name()]
-		if port != "" && !slices.Contains(ports, port) {
-			ports = append(ports, port)
+	for _, p := range []struct {
+		needed bool
+		name   string
+	}{{n.Label, "labels"}, {n.Mask, "masks"}, {n.Other, "other"}} {
+		if p.needed {
+			ports = append(ports, p.name)
 		}
-	})
-	slices.Sort(ports)
+	}
 	return ports
 }
 

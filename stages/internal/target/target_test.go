@@ -17,7 +17,7 @@ var (
 	several = Model{Outputs: []modelfile.Output{
 		{Name: "boxes", Shape: []int{3, 4}}, {Name: "scores", Shape: []int{3, 2}},
 		{Name: "map", Shape: []int{2, 2, 2}}, {Name: "Identity:0", Shape: []int{3}},
-	}, Height: 4, Width: 4, Vectors: []int{2, 3}}
+	}, Height: 4, Width: 4, Vectors: []float32{1, 0, 0, 0, 2, 0}, VectorsShape: []int{2, 3}}
 )
 
 // bound binds a text.
@@ -84,7 +84,7 @@ func TestValues(t *testing.T) {
 		for _, o := range h.Outputs {
 			of.Row = append(of.Row, row[o.Name]...)
 		}
-		of.Label, of.Vectors = 2, []float64{1, 0, 0, 0, 2, 0}
+		of.Label = 2
 		of.Mask = []float64{1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 		params, err := h.Freeze(of)
 		if err != nil {
@@ -155,9 +155,7 @@ func TestPresets(t *testing.T) {
 		for _, shape := range [][]int{{5}, {1}, {3, 6}, {4, 2, 2}} {
 			m := classifier
 			m.Outputs = []modelfile.Output{{Name: "logits", Shape: shape}}
-			if m.Vectors = []int{2, 5}; p.name == "similarity" {
-				m.Vectors = []int{5}
-			}
+			m.Vectors, m.VectorsShape = []float32{1, 2, 3, 4, 5}, []int{1, 5}
 			if len(shape) > 1 {
 				m.Classes = 0
 			}
@@ -203,7 +201,7 @@ func FuzzParse(f *testing.F) {
 		for _, m := range []Model{classifier, several} {
 			if h, err := e.Bind(m); err == nil && h.Width() < 1<<16 && h.Size() > 0 {
 				of := Original{Row: make([]float32, h.Size()), Other: make([]float32, h.Size()),
-					Mask: make([]float64, 16), Vectors: make([]float64, 6)}
+					Mask: make([]float64, 16)}
 				if params, err := h.Freeze(of); err == nil {
 					h.Value(of.Row, params)
 				}

@@ -3,6 +3,7 @@ package target
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A reserved is a word with a meaning of its own, which no output has.
@@ -101,15 +102,13 @@ var masked = operator{name: "mask", word: func(s *state, t *term) (array, error)
 	return array{t.Shape, s.of.Mask}, nil
 }}
 
-// vectors is what is on the port vectors.
+// vectors is what the parameter vectors of model/target has.
 func bindVectors(b *binder, n *node) (*term, error) {
-	if b.Vectors == nil {
-		return nil, b.errorAt(n, "", "the port vectors isn't wired")
+	if b.VectorsShape == nil {
+		return nil, b.errorAt(n, "give vectors: FILE.npy", "there are no vectors")
 	}
-	b.head.Needs.Vectors = true
-	return given(n, &stored, math.Inf(-1), math.Inf(1), b.Vectors...), nil
+	v := doubles(b.Vectors, b.VectorsShape)
+	t := given(n, &constant, slices.Min(v.data), slices.Max(v.data), b.VectorsShape...)
+	t.value, t.Linear = &v, true
+	return t, nil
 }
-
-var stored = operator{name: "vectors", word: func(s *state, t *term) (array, error) {
-	return array{t.Shape, s.of.Vectors}, nil
-}}
