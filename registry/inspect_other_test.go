@@ -8,23 +8,24 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestInspectOthers holds that a detector is refused, and gets no lines for an experiment.
-func TestInspectOthers(t *testing.T) {
+// TestInspectWithoutClasses holds that a detector's output is found, that rewrites which need no classes fit
+// it, and that it gets lines for an experiment.
+func TestInspectWithoutClasses(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())
 	}
-	for name, want := range map[string]string{
-		"detector": "the output has shape [1 5 4]: one number per image and class is needed: " +
-			"a detector can be wrapped so that it returns one number per class",
-	} {
-		x, err := Inspect(t.Context(), "testdata/"+name+".onnx", Look{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		const none = "this is neither an image nor a text classifier: "
-		if !x.NoClassifier || !strings.HasPrefix(x.Problem, none+want) ||
-			x.Stanza != "" || len(x.Methods) > 0 {
-			t.Errorf("%s: %t, %q, %q, %d methods", name, x.NoClassifier, x.Problem, x.Stanza, len(x.Methods))
+	x, err := Inspect(t.Context(), "testdata/detector.onnx", Look{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Problem != "" || x.NoClassifier || len(x.Feed.Outputs) != 1 || x.Feed.Classes != 0 ||
+		!strings.HasSuffix(x.Feed.Outputs[0].String(), "[5 4]") || x.Stanza == "" || x.Gradient != "" {
+		t.Errorf("%q, outputs %v, %q, gradient %q", x.Problem, x.Feed.Outputs, x.Stanza, x.Gradient)
+	}
+	for _, f := range x.Rewrites {
+		needs := f.Method != "model/randomise" && f.Method != "model/shift"
+		if f.Fits == needs || needs && !strings.HasPrefix(f.Why, "the model has no classes") {
+			t.Errorf("%s fits: %v, %s", f.Method, f.Fits, f.Why)
 		}
 	}
 }

@@ -69,9 +69,19 @@ func read(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err er
 	return readImages(ctx, m, p)
 }
 
-// readImages reads a model that takes images. It runs the model for each interpretation of the axes of its
-// input until one succeeds.
+// readImages reads a model that takes images, one without classes as such if no interpretation of its input's
+// axes gives it classes.
 func readImages(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
+	out, err = readOneWay(ctx, m, p)
+	if p.Kind != "auto" || !errors.Is(err, errNoClasses) && !errors.As(err, new(*unevenError)) {
+		return out, err
+	}
+	p.Kind = kindNone
+	return readOneWay(ctx, m, p)
+}
+
+// readOneWay runs a model for each interpretation of the axes of its input until one succeeds.
+func readOneWay(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, err error) {
 	in, err := imageInput(m, p)
 	if err == nil && p.Length != 0 {
 		err = stages.BadField("length", "length is for models of texts, and this one takes images: size "+
@@ -95,7 +105,7 @@ func readImages(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, 
 			}
 			return out, nil
 		}
-		if failed == nil {
+		if failed == nil || errors.Is(err, errNoClasses) && !errors.Is(failed, errNoClasses) {
 			failed = inOurWords(err, w)
 		}
 		var field *stages.FieldError

@@ -99,8 +99,7 @@ func look(ctx context.Context, m modelfile.Model, first string, others ...string
 				continue
 			case v.rows == nil || slices.Equal(v.shape, r.Shape):
 			case i == 0:
-				return nil, judged("the output has shape %v for one image and %v for another", v.shape,
-					r.Shape)
+				return nil, &unevenError{v.shape, r.Shape}
 			default: // a list of objects in the image
 				uneven[names[i]] = true
 				delete(out, names[i])
@@ -166,6 +165,13 @@ func same(ctx context.Context, p *program.Probe, batch, again []float32, rows in
 type answerError struct{ text string }
 
 func (e *answerError) Error() string { return e.text }
+
+// An unevenError is the error about an output whose shape depends on the image.
+type unevenError struct{ one, another []int }
+
+func (e *unevenError) Error() string {
+	return fmt.Sprintf("the output has shape %v for one image and %v for another", e.one, e.another)
+}
 
 func judged(format string, args ...any) error { return &answerError{fmt.Sprintf(format, args...)} }
 

@@ -45,7 +45,7 @@ type ONNXParams struct {
 	Output string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
 	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
 	Length int          `yaml:"length" key:"added" doc:"of a model that takes texts: the largest number of tokens; default: what the file fixes, or else the largest that it runs with, 512 at most" min:"0" max:"1000000"`
-	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits" choices:"auto|logits|sigmoid-logits|probabilities"`
+	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits. none: the model has no classes, and targets are expressions of its outputs, as for an embedding or a regression of several numbers" choices:"auto|logits|sigmoid-logits|probabilities|none"`
 	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
 }
 
@@ -195,6 +195,11 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 		"labels":   labels,
 		"ext":      "runexp-model",
 	}
+	if s.Classes == 0 {
+		delete(f, "classes")
+		delete(f, "labels")
+		f["returns"] = returned(s.Outputs)
+	}
 	if s.Sides {
 		f["outputs"] = "1"
 	}
@@ -202,6 +207,15 @@ func factsOf(s modelfile.Spec, labels string) stages.Facts {
 		textFacts(s, f)
 	}
 	return f
+}
+
+// returned lists the outputs of a model without classes, a line each.
+func returned(outputs []modelfile.Output) string {
+	var lines []string
+	for _, o := range outputs {
+		lines = append(lines, o.String())
+	}
+	return strings.Join(lines, "\n")
 }
 
 // readFile reads a file with the data that it keeps in others, its functions inlined, in evaluation mode.
@@ -448,6 +462,9 @@ const maxLabels = 1 << 26
 
 // readLabels returns the names of a model's classes in a list, separated by line breaks.
 func readLabels(path string, s modelfile.Spec) (string, error) {
+	if s.Classes == 0 {
+		return "", fmt.Errorf("the model has no classes to name")
+	}
 	b, err := stages.ReadFile(path, maxLabels)
 	if err != nil {
 		return "", err

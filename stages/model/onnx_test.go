@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"os"
@@ -349,9 +350,10 @@ func TestONNXRefuses(t *testing.T) {
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT,
 				Shape: []int{1, 3, 8, 32, 32}, Known: true})
 		})}, "can be wrapped so that it takes one image"},
-		{"an inner value", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
-			m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
-		})}, "one number per image and class is needed: a segmentation can be wrapped so that it returns"},
+		{"an inner value as logits", model.ONNXParams{Kind: "logits",
+			Path: altered(t, "smallcnn", func(m *onnx.Model) {
+				m.SetOutputs(onnx.Value{Name: "/relu3/Relu_output_0", Elem: onnxpb.TensorProto_FLOAT})
+			})}, "one number per image and class is needed; output_kind: none reads it without classes"},
 		{"weights without numbers", model.ONNXParams{Path: altered(t, "smallcnn", emptied)}, "Conv"},
 		{"a window that goes on for years",
 			model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
@@ -384,6 +386,7 @@ func TestONNXRefuses(t *testing.T) {
 		p := *model.ONNX.NewParams().(*model.ONNXParams)
 		p.Path, p.Input, p.Output, p.Size, p.Labels =
 			tt.params.Path, tt.params.Input, tt.params.Output, tt.params.Size, tt.params.Labels
+		p.Kind = cmp.Or(tt.params.Kind, p.Kind)
 		_, err := stagetest.Try(model.ONNX, &p, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)

@@ -145,7 +145,7 @@ func zipped(n onnx.Node) []string {
 func classesOf(shape []int, rows int) (int, error) {
 	n := onnx.Size(shape)
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return 0, withoutClasses(shape)
+		return 0, noClasses(shape)
 	}
 	return n / rows, nil
 }

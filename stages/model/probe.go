@@ -18,19 +18,10 @@ const batchTolerance = 1e-3
 
 var errNoClasses = errors.New("one number per image and class is needed")
 
-// withoutClasses returns the error for an output that isn't a number per image and class, and how models that
-// answer so can be explained.
-func withoutClasses(shape []int) error {
-	way := ""
-	switch {
-	case len(shape) > 3:
-		way = ": a segmentation can be wrapped so that it returns one number per class, such as the sum of " +
-			"the class's logits over its mask"
-	case len(shape) == 3:
-		way = ": a detector can be wrapped so that it returns one number per class, such as the largest " +
-			"score of the class's boxes"
-	}
-	return fmt.Errorf("the output has shape %v: %w%s", shape, errNoClasses, way)
+// noClasses returns the error for an output that isn't a number per image and class.
+func noClasses(shape []int) error {
+	return fmt.Errorf("the output has shape %v: %w; output_kind: none reads it without classes, for a target "+
+		"that is an expression", shape, errNoClasses)
 }
 
 // probe runs the model and completes its Spec: the number of classes, and whether the model really takes any
@@ -53,7 +44,7 @@ func probe(ctx context.Context, m *modelfile.Model) ([]float32, error) {
 		n *= v
 	}
 	if n == 0 || n%rows != 0 || slices.Max(append([]int{1}, shape...)) != max(n/rows, rows) {
-		return nil, withoutClasses(shape)
+		return nil, noClasses(shape)
 	}
 	m.Spec.Classes = n / rows
 	if free {
@@ -151,9 +142,13 @@ func probeOpenBatch(ctx context.Context, m *modelfile.Model) (answers []float32,
 		*m = free
 		return answers, true, nil
 	case m.Spec.Batch > maxBatch:
-		return nil, false, fmt.Errorf("the model only runs with its fixed batch of %d images, and the "+
-			"maximum "+
-			"is %d: export it with a dynamic batch dimension", m.Spec.Batch, maxBatch)
+		return nil, false, tooLarge(m.Spec.Batch)
 	}
 	return nil, false, nil
+}
+
+// tooLarge is the error of a model that only runs with a large batch.
+func tooLarge(batch int) error {
+	return fmt.Errorf("the model only runs with its fixed batch of %d images, and the maximum is %d: export "+
+		"it with a dynamic batch dimension", batch, maxBatch)
 }

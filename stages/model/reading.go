@@ -90,8 +90,11 @@ type reader struct {
 
 // read interprets a model whose Spec is complete except for output, classes and head.
 func (r *reader) read(outputs []output) (out reading, err error) {
+	if r.kind == kindNone {
+		return r.withoutClasses(outputs)
+	}
 	r.all = guaranteesOf(r.m, nil, r.model.Spec.Text != nil)
-	if err := r.lookAt(outputs); err != nil {
+	if err := r.lookAtTails(outputs); err != nil {
 		return out, err
 	}
 	shapes := map[string][]int{}
@@ -136,8 +139,8 @@ func whichOutput(of []Candidate) error {
 		"an experiment", strings.Join(words, ", "))
 }
 
-// lookAt runs the model on several images and records the values after the last linear layers.
-func (r *reader) lookAt(outputs []output) (err error) {
+// lookAtTails runs the model on several images and records the values after the last linear layers.
+func (r *reader) lookAtTails(outputs []output) error {
 	var values []string
 	for _, o := range outputs {
 		for _, v := range r.all.tail(o.value) {
@@ -146,6 +149,11 @@ func (r *reader) lookAt(outputs []output) (err error) {
 			}
 		}
 	}
+	return r.lookAt(values)
+}
+
+// lookAt runs the model on several images and records values.
+func (r *reader) lookAt(values []string) (err error) {
 	model := r.model
 	if model.Spec.Batch > largeBatch {
 		model.Spec.Batch = 0
@@ -160,7 +168,7 @@ func (r *reader) lookAt(outputs []output) (err error) {
 	}
 	r.rows = max(1, model.Spec.Batch)
 	if r.seen, err = look(r.ctx, model, values[0], values[1:]...); err != nil && r.ctx.Err() == nil {
-		if errors.As(err, new(*answerError)) {
+		if errors.As(err, new(*answerError)) || errors.As(err, new(*unevenError)) {
 			return err
 		}
 		return fmt.Errorf("the model fails on a batch of %d: %w", r.rows, err)
@@ -178,7 +186,7 @@ func (r *reader) judge(o output) verdict {
 		return v
 	}
 	if len(seen.rows) == 0 {
-		v.err = withoutClasses(seen.shape)
+		v.err = noClasses(seen.shape)
 		return v
 	}
 	if v.err = unsound(seen.rows); v.err != nil {
@@ -355,13 +363,16 @@ func (r *reader) settle(v verdict, out *reading) error {
 		return err
 	}
 	if open && s.Batch == 1 {
-		out.alone = "in a batch, an image gets another answer than alone, or the model fails"
+		out.alone = aloneWhy
 	}
 	if r.kind != "auto" {
 		return nil
 	}
 	return r.holds(v, *s, answers)
 }
+
+// aloneWhy is why images are fed alone.
+const aloneWhy = "in a batch, an image gets another answer than alone, or the model fails"
 
 // edit appends to a model's graph the nodes from the explained value to the response.
 func (v verdict) edit(m *modelfile.Model) error {

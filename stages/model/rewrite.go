@@ -21,7 +21,7 @@ func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 	d.Inputs = []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model that is rewritten"}}
 	d.Outputs = []stages.Port{{Name: "model", Type: stages.Model, Doc: port, Base: "model"}}
 	d.Run = func(ctx context.Context, p P, e *stages.Env) error {
-		n, err := program.Load(e)
+		n, err := program.LoadAny(e)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func rewriteStage[P rewriting](d stages.Def[P], port string) stages.Stage {
 // has n's classes.
 func labelsLike(facts stages.Facts, n *program.Net, made modelfile.Spec) string {
 	labels := facts["labels"]
-	if labels == "" || labels == program.AnyNames {
+	if labels == "" || labels == program.AnyNames || n.Classes == 0 {
 		return labels
 	}
 	return strings.Join(slices.Repeat([]string{labels}, made.Classes/n.Classes), "\n")

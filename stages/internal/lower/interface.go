@@ -10,10 +10,14 @@ import (
 const newestIR = 10
 
 // modelInterface fixes the shape of the model's input to that of the batch, and removes the nodes that its
-// output doesn't need.
+// outputs don't need.
 func (u *unit) modelInterface() error {
 	in := onnx.Value{Name: u.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: u.inputShape(), Known: true}
-	u.restrict([]onnx.Value{in}, []onnx.Value{{Name: u.Output, Elem: onnxpb.TensorProto_FLOAT}})
+	var outputs []onnx.Value
+	for _, name := range u.Answers() {
+		outputs = append(outputs, onnx.Value{Name: name, Elem: onnxpb.TensorProto_FLOAT})
+	}
+	u.restrict([]onnx.Value{in}, outputs)
 	u.opset = u.model.Opset()
 	u.model.Proto.IrVersion = min(u.model.Proto.IrVersion, newestIR)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -86,6 +87,9 @@ type Spec struct {
 	// Text is set for a model that takes texts: its images have [TextChannels] channels, one row, and as many
 	// columns as the longest text has tokens.
 	Text *Text `json:"text,omitempty"`
+
+	// Outputs are the outputs of a model without classes, whose Classes is 0 and whose Output is "".
+	Outputs []Output `json:"outputs,omitempty"`
 }
 
 // An Output is an output of a model without classes.
@@ -96,6 +100,22 @@ type Output struct {
 
 // NoLayer stands for a layer that a rewritten model doesn't have: its values aren't values of whole images.
 const NoLayer = "none"
+
+// String returns the name and the shape of one image's numbers, such as "boxes [8400 4]".
+func (o Output) String() string { return fmt.Sprintf("%s %v", o.Name, o.Shape) }
+
+// Answers returns the values that the model is run for: the one with the classes, or all outputs of a model
+// without classes.
+func (s Spec) Answers() []string {
+	if len(s.Outputs) == 0 {
+		return []string{s.Output}
+	}
+	var names []string
+	for _, o := range s.Outputs {
+		names = append(names, o.Name)
+	}
+	return names
+}
 
 // PerHead returns the number of classes of a head: all classes, unless the model has several heads.
 func (s Spec) PerHead() int { return s.Classes / max(1, s.Heads) }
@@ -156,10 +176,19 @@ func Decode(b []byte) (Model, error) {
 	return m, m.Spec.check()
 }
 
+// bad reports whether an output is impossible.
+func (o Output) bad() bool {
+	return o.Name == "" || slices.ContainsFunc(o.Shape, func(d int) bool { return d <= 0 })
+}
+
 // check returns an error for impossible specifications, so that users of a Spec needn't check.
 func (s Spec) check() error {
 	switch {
-	case s.Height <= 0 || s.Width <= 0 || s.Classes <= 0 || s.Batch < 0:
+	case len(s.Outputs) > 0 &&
+		(s.Classes != 0 || s.Output != "" || slices.ContainsFunc(s.Outputs, Output.bad)):
+		return fmt.Errorf("a model of %d classes with the outputs %v is impossible", s.Classes, s.Outputs)
+	case s.Height <= 0 || s.Width <= 0 || s.Batch < 0 || s.Classes < 0 ||
+		s.Classes == 0 && len(s.Outputs) == 0:
 		return fmt.Errorf("a model of %d×%d pixels and %d classes is impossible", s.Height, s.Width,
 			s.Classes)
 	case s.Heads < 0 || s.Heads > 0 && s.Classes%s.Heads != 0:

@@ -54,6 +54,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"another file", []byte("PK"), "not a model"},
 		{"cut off", good[:30], "cut off"},
 		{"no classes", bad(func(s *Spec) { s.Classes = 0 }), "0 classes"},
+		{"classes and outputs", bad(func(s *Spec) { s.Outputs = []Output{{"z", []int{3}}} }), "5 classes"},
+		{"an empty output", bad(func(s *Spec) {
+			s.Output, s.Classes, s.Outputs = "", 0, []Output{{"z", []int{3, 0}}}
+		}), "z [3 0]"},
 		{"two channels", bad(func(s *Spec) { s.Channels = 2 }), "2 channels"},
 		{"a mean missing", bad(func(s *Spec) { s.Mean = s.Mean[:1] }), "1 means"},
 	}

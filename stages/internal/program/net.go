@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -34,6 +37,18 @@ type Net struct {
 // Load returns the model on the port called model. Once its specification is cached on the slot, its bytes
 // are loaded only to compile another program.
 func Load(e *stages.Env) (*Net, error) {
+	n, err := LoadAny(e)
+	if err == nil {
+		err = n.needsClasses()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// LoadAny does the same for a model that needn't have classes.
+func LoadAny(e *stages.Env) (*Net, error) {
 	if !e.Wired("model") {
 		return nil, fmt.Errorf("port model isn't wired")
 	}
@@ -46,6 +61,43 @@ func Load(e *stages.Env) (*Net, error) {
 		return n.ofTexts(e)
 	}
 	return n, nil
+}
+
+// needsClasses returns an error for a model without classes: what is explained has to be an expression.
+func (n *Net) needsClasses() error {
+	if n.Classes > 0 {
+		return nil
+	}
+	var list []string
+	for _, o := range n.Outputs {
+		list = append(list, o.String())
+	}
+	return fmt.Errorf("the model has no classes: its outputs are %s; give target: an expression, such as %s",
+		strings.Join(list, ", "), example(n.Outputs[0]))
+}
+
+// example returns an expression of an output.
+func example(o modelfile.Output) string {
+	var at []string
+	for i, d := range o.Shape {
+		at = append(at, strconv.Itoa(min(3, d-1)))
+		if len(o.Shape)-i > 1 && len(o.Shape) > 2 { // a channel of a map
+			break
+		}
+	}
+	x := o.Name
+	if strings.ContainsFunc(x, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		x = `"` + x + `"`
+	}
+	if len(at) > 0 {
+		x += "[" + strings.Join(at, ", ") + "]"
+	}
+	if len(o.Shape) > 2 {
+		x = "sum(" + x + ")"
+	}
+	return x
 }
 
 // LoadNet does the same for the model in d.

@@ -115,7 +115,8 @@ func (r *Rehearsal) Rehearse(ctx context.Context, s *stages.Stage, params any, o
 	wired func(port string) bool) error {
 	r.act++
 	var err error
-	for _, label := range []int{max(0, on.Spec.Classes-1), 0} { // one may be the class that the stage compares with
+	// One of the labels may be the class that the stage compares with.
+	for _, label := range []int{max(1, on.Spec.Classes) - 1, 0} {
 		var e *stages.Env
 		if e, err = r.blankEnv(s, on, label, wired); err != nil {
 			return err
