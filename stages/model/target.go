@@ -65,7 +65,7 @@ them; docs/targets.md has all functions and presets.`,
 		return []stages.Source{{ID: "vectors", File: p.Vectors}}, nil
 	},
 	Run: func(_ context.Context, p TargetParams, e *stages.Env) error {
-		n, err := program.Load(e)
+		n, err := program.LoadAny(e)
 		if err != nil {
 			return err
 		}

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -70,34 +68,14 @@ func (n *Net) needsClasses() error {
 	}
 	var list []string
 	for _, o := range n.Outputs {
-		list = append(list, o.String())
+		list = append(list, target.Described(o))
 	}
-	return fmt.Errorf("the model has no classes: its outputs are %s; give target: an expression, such as %s",
-		strings.Join(list, ", "), example(n.Outputs[0]))
-}
-
-// example returns an expression of an output.
-func example(o modelfile.Output) string {
-	var at []string
-	for i, d := range o.Shape {
-		at = append(at, strconv.Itoa(min(3, d-1)))
-		if len(o.Shape)-i > 1 && len(o.Shape) > 2 { // a channel of a map
-			break
-		}
+	such := ""
+	if s := target.Suggest(n.Outputs); len(s) > 0 {
+		such = ", such as " + s[0]
 	}
-	x := o.Name
-	if strings.ContainsFunc(x, func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) {
-		x = `"` + x + `"`
-	}
-	if len(at) > 0 {
-		x += "[" + strings.Join(at, ", ") + "]"
-	}
-	if len(o.Shape) > 2 {
-		x = "sum(" + x + ")"
-	}
-	return x
+	return fmt.Errorf("the model has no classes: its outputs are %s; give target: an expression%s",
+		strings.Join(list, ", "), such)
 }
 
 // LoadNet does the same for the model in d.
