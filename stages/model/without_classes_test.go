@@ -237,8 +237,8 @@ func TestWithoutClassesRefused(t *testing.T) {
 	d := modeltest.Model(t, model.ONNXParams{Path: g.file(t, -1)})
 	_, err := stagetest.Try(model.Predict, nil, map[string][]stages.Data{"model": {d},
 		"images": {stagetest.Items(stages.Facts{}, nil)}})
-	const want = "the model has no classes: its outputs are logits [5 8 8]; give target: an expression, " +
-		"such as sum(logits[3])"
+	const want = "the model has no classes: its outputs are logits [5, 8, 8]; give target: an expression, " +
+		"such as segmentation(3, logits)"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a prediction: %v", err)
 	}

@@ -81,9 +81,6 @@ type Spec struct {
 	Middle string `json:"middle,omitempty"`
 	Final  string `json:"final,omitempty"`
 
-	// Outputs are those of a model without classes, which has no Output; nil for a classifier.
-	Outputs []Output `json:"outputs,omitempty"`
-
 	// Text is set for a model that takes texts: its images have [TextChannels] channels, one row, and as many
 	// columns as the longest text has tokens.
 	Text *Text `json:"text,omitempty"`
