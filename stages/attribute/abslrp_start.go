@@ -77,9 +77,6 @@ func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 // counts writes the initial relevance of each class. For a difference such as 7-3, the others are the one
 // subtracted class.
 func (s absLRPStart) counts(classes []float32, t program.Target) error {
-	if err := t.NoClass(); err != nil {
-		return err
-	}
 	each := 0.0
 	if n := len(classes); s.shared {
 		each = s.others / float64(n)

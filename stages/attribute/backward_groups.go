@@ -199,6 +199,9 @@ func (g *passGroup) put(e *stages.Env, i int, n *program.Net, row int) error {
 		if pass.counts == nil {
 			continue
 		}
+		if err := t.NoClass(); err != nil {
+			return err
+		}
 		if err := pass.counts(n.Rivals(g.Counts(pass.question.Counts, row), t)); err != nil {
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}

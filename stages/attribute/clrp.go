@@ -120,9 +120,6 @@ func (p Relevant) named(n *program.Net, name string, first FirstLayer) relevance
 // against returns a function that writes the weights of a target's class and of each other class.
 func against(target, others float64) func(classes []float32, t program.Target) error {
 	return func(classes []float32, t program.Target) error {
-		if err := t.NoClass(); err != nil {
-			return err
-		}
 		if t.Minus >= 0 {
 			return fmt.Errorf("the target is a difference of classes, which can't be contrasted with the " +
 				"others")

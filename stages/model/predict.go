@@ -193,6 +193,9 @@ and the image. Sixt, Granz and Landgraf, "When Explanations Lie", ICML 2020.`,
 		}
 		for i := range e.Len() {
 			t, err := n.Target(e.In("targets", i))
+			if err == nil {
+				err = t.NoClass()
+			}
 			if err == nil && n.PerHead() < 2 {
 				err = fmt.Errorf("the model has no other class")
 			}

@@ -30,7 +30,13 @@ func (p TargetParams) Validate() error {
 		return stages.BadField("target", "target: %q is no expression: a class is the parameter target of methods "+
 			"and of model/predict", p.Target)
 	}
-	return program.CheckTarget(p.Target)
+	if err := program.CheckTarget(p.Target); err != nil {
+		return err
+	}
+	if x, err := target.Parse(p.Target); err == nil && p.Vectors != "" && !x.Reads("vectors") {
+		return stages.BadField("vectors", "vectors: the expression %s doesn't read them", p.Target)
+	}
+	return nil
 }
 
 // Target is the stage that makes a model whose answer is an expression.

@@ -73,6 +73,15 @@ func Rewritten(t testing.TB, s stages.Stage, base stages.Data) stages.Data {
 	return d
 }
 
+// Explaining returns the model whose answer is an expression of another's outputs.
+func Explaining(t testing.TB, base stages.Data, p model.TargetParams) stages.Data {
+	t.Helper()
+	r := stagetest.Run(t, model.Target, &p, map[string][]stages.Data{"model": {base}})
+	d := stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
+	d.Base = &base
+	return d
+}
+
 // Official returns one of the nets that the official numbers were computed with. It takes normalised images.
 func Official(t testing.TB, name string, size int) stages.Data {
 	t.Helper()

@@ -39,6 +39,12 @@ func (h *Head) Freeze(of Original) ([]float32, error) {
 
 // Value returns the value of an expression for a row of the model's answers: NaN where it is undefined.
 func (h *Head) Value(row, params []float32) float64 {
+	if len(params) != h.width {
+		return math.NaN()
+	}
+	if params == nil {
+		params = []float32{}
+	}
 	v, err := (&state{head: h, row: row, params: params}).eval(h.root)
 	if err != nil {
 		return math.NaN() // which only what is frozen returns, and that is frozen already

@@ -29,6 +29,13 @@ type Expression struct {
 	root *node
 }
 
+// Reads reports whether an expression has a word, such as vectors.
+func (e Expression) Reads(word string) bool {
+	found := false
+	e.root.walk(func(n *node) { found = found || n.name() == word })
+	return found
+}
+
 // An Error is an error in an expression. Column counts its characters from 1.
 type Error struct {
 	Text    string
