@@ -42,6 +42,16 @@ type Row struct {
 	Numbers []Number `json:"numbers"`
 }
 
+// Number returns a row's number in a column, NaN without the column.
+func (t Table) Number(r Row, column string) float64 {
+	for k, c := range t.Numbers {
+		if c.Name == column {
+			return float64(r.Numbers[k])
+		}
+	}
+	return math.NaN()
+}
+
 // A Number is a float64 whose NaN means undefined and is written as null.
 type Number float64
 

@@ -273,10 +273,11 @@ func TestMetaRankTies(t *testing.T) {
 	}
 }
 
-// TestMetaRankNoAnswer: where each method may come first over resamples of the cases, the answer begins with
-// that; where one may not, it doesn't.
+// TestMetaRankNoAnswer: where each method may come first over resamples of the cases, or the cases have too
+// few images for any test, the answer begins with that; where one may not, it doesn't.
 func TestMetaRankNoAnswer(t *testing.T) {
 	const up = stages.Higher
+	n := 7
 	present := func(cells ...stages.Data) string {
 		p := params()
 		p.Resamples = 1000
@@ -284,19 +285,37 @@ func TestMetaRankNoAnswer(t *testing.T) {
 		tables := map[string]stages.Table{"ranking": table(t, r, "ranking"), "claims": table(t, r, "claims")}
 		return MetaRank.HooksOf(p).Present(string(r.Payloads["answer"][0]), tables)
 	}
-	in := func(model string, a, b, c float64) []stages.Data {
-		return []stages.Data{cell(up, []float64{a, a}, "method", "a", "model", model),
-			cell(up, []float64{b, b}, "method", "b", "model", model),
-			cell(up, []float64{c, c}, "method", "c", "model", model)}
+	in := func(model string, means ...float64) (cells []stages.Data) {
+		for i, method := range []string{"a", "b", "c"}[:len(means)] {
+			cells = append(cells, cell(up, slices.Repeat(means[i:i+1], n), "method", method, "model", model))
+		}
+		return cells
 	}
+	const rest = "\n\nWhat follows describes these "
 	split := slices.Concat(in("x", 3, 2, 1), in("y", 1, 3, 2), in("z", 2, 1, 3), in("w", 3, 2, 1))
 	if got := present(split...); !strings.HasPrefix(got, "No answer: over resamples of 4 cases each of 3 "+
-		"methods may come first. **a** ranks first of 3") {
+		"methods may come first."+rest+"cases alone. **a** ranks first of 3") {
 		t.Error(got)
 	}
 	// One case has no interval; c is last in every case.
 	last := slices.Concat(in("x", 3, 2, 1), in("y", 2, 3, 1), in("z", 3, 2, 1))
 	for _, cells := range [][]stages.Data{split[:3], last} {
+		if got := present(cells...); strings.Contains(got, "No answer") {
+			t.Error(got)
+		}
+	}
+	seven := split[3:6]
+	n = 6
+	for _, cells := range [][]stages.Data{in("x", 3, 2, 1), slices.Concat(in("x", 3, 2, 1), in("y", 3, 2, 1)),
+		slices.Concat(in("x", 1, 1, 1), in("y", 1, 1, 1))} {
+		if got := present(cells...); !strings.HasPrefix(got, "No answer: with 6 images no difference of 3 "+
+			"methods can be confirmed, however large; it takes at least 7."+rest+"images alone. ") {
+			t.Error(got)
+		}
+	}
+	// A case with seven images, and one of two methods, in which six suffice.
+	for _, cells := range [][]stages.Data{slices.Concat(in("x", 3, 2, 1), seven), slices.Concat(
+		in("x", 3, 2, 1), in("y", 3, 2))} {
 		if got := present(cells...); strings.Contains(got, "No answer") {
 			t.Error(got)
 		}

@@ -42,6 +42,7 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 	},
 	Defaults: RankingsParams{defaults()},
 	Facts:    claims.AnswerFacts[RankingsParams],
+	Hooks:    func(RankingsParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p RankingsParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
 		if err != nil {

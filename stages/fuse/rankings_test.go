@@ -55,6 +55,13 @@ bradley-terry copeland | 1.00
 		"in 8 cases (seed), each over 2 images. Their orders have a mean Kendall τ of 0.73; Meta-Rank "+
 		"and Borda "+
 		"agree least (0.33).\n")
+	present := RankingsParams{}
+	got := Rankings.HooksOf(&present).Present(string(r.Payloads["answer"][0]),
+		map[string]stages.Table{"ranking": table(t, r, "ranking")})
+	if !strings.HasPrefix(got, "No answer: with 2 images no difference of 3 methods can be confirmed, however "+
+		"large; it takes at least 7.\n\nWhat follows describes these images alone. **c** is first") {
+		t.Error(got)
+	}
 }
 
 func TestRankingsAgree(t *testing.T) {

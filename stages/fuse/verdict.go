@@ -3,35 +3,59 @@ package fuse
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/english"
+	"github.com/runexp/runexp/stages/internal/scores"
 )
 
-// present begins the answer with a sentence if there is none: where over resamples of the cases each method
-// may come first.
+// extent matches the numbers of cases, and of items of each, in the text of an answer: those of
+// [contest.casesText] and [contest.itemsText].
+var extent = regexp.MustCompile(`in (?:one case|(\d+) cases).*?, (?:each )?over (?:(\d+) to )?(\d+) `)
+
+// present begins the answer with a sentence if there is none: where each case has too few items for any test
+// of two methods, of those that report/leaderboard makes, or over resamples of the cases each method may come
+// first.
 func present(text string, tables map[string]stages.Table) string {
 	t := tables["ranking"]
-	at := map[string]int{}
-	for k, c := range t.Numbers {
-		at[c.Name] = k
+	items := ""
+	for _, c := range t.Numbers {
+		if c.Name == "n" {
+			items = c.Unit
+		}
 	}
-	methods, cases := 0, 0.0
+	methods, cases, low := 0, math.Inf(1), true // the fewest cases of a method; each may come first
 	for _, r := range t.Rows {
-		number := func(name string) float64 { return float64(r.Numbers[at[name]]) }
-		if math.IsNaN(number("rank")) {
+		if !(t.Number(r, "n") > 0) {
 			continue // it isn't ranked
 		}
-		if number("rank low") != 1 {
-			return text // NaN, for one case, is no interval
-		}
-		methods, cases = methods+1, max(cases, number("cases"))
+		methods, cases = methods+1, min(cases, t.Number(r, "cases"))
+		low = low && t.Number(r, "rank low") == 1 // NaN, for one case, is no interval
 	}
-	if methods < 2 {
+	found := extent.FindStringSubmatch(text)
+	if methods < 2 || found == nil {
+		return text
+	}
+	number := func(k, otherwise int) int {
+		if n, err := strconv.Atoi(found[k]); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	total, most := number(1, 1), number(3, 0)
+	among := english.Count(methods, t.Keys[0])
+	family := scores.Family{Competitors: methods, Against: scores.Pairs, Holm: true, Level: claims.Level}
+	// Fewer methods, in a case that lacks some, take fewer items.
+	if least := family.Least(); int(cases) == total && most < least {
+		return claims.NoAnswer(text, tables["claims"], claims.Level,
+			claims.TooFew(number(2, most), most, items, among, least), items)
+	}
+	if !low {
 		return text
 	}
 	return claims.NoAnswer(text, tables["claims"], claims.Level, fmt.Sprintf(
-		"over resamples of %s each of %s may come first", english.Count(int(cases), "case"),
-		english.Count(methods, t.Keys[0])))
+		"over resamples of %s each of %s may come first", english.Count(total, "case"), among), "cases")
 }

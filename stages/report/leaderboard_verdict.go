@@ -27,30 +27,34 @@ func (p LeaderboardParams) family(axis string, competitors int) scores.Family {
 var tooFew = regexp.MustCompile(
 	`With [^.]* no difference can be confirmed, however large: it takes at least \d+\. `)
 
+// bothWays completes what [board.neighbours] says: that neighbours in the order of mean ranks differ in some
+// case, be it in the other order.
+var bothWays = strings.NewReplacer(
+	"; each can be told apart from the next in some case", "; each differs significantly from the next in "+
+		"some case, for better or worse",
+	"; they can be told apart in some case", "; they differ significantly in some case, whichever is better")
+
 // present begins the answer with a sentence if there is none: where in no case a competitor differs
 // significantly from the best.
 func (p LeaderboardParams) present(text string, tables map[string]stages.Table) string {
+	text = bothWays.Replace(text)
 	r := readDetails(tables["details"])
 	if r.cases == 0 || r.confirmed {
 		return text
 	}
 	family := p.family(r.axis, len(r.competitors))
 	among := english.Count(len(r.competitors), r.axis)
-	items := english.CountOf(r.most, r.items)
-	if r.fewest < r.most {
-		items = fmt.Sprintf("%d to %s", r.fewest, items)
-	}
 	if least := family.Least(); r.most < least {
-		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], level, fmt.Sprintf(
-			"with %s no difference of %s can be confirmed, however large; it takes at least %d", items, among,
-			least))
+		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], level,
+			claims.TooFew(r.fewest, r.most, r.items, among, least), r.items)
 	}
 	where := ""
 	if r.cases > 1 {
 		where = fmt.Sprintf(" in any of %d cases", r.cases)
 	}
 	return claims.NoAnswer(text, tables["claims"], level, fmt.Sprintf(
-		"over %s none of %s differs significantly from the best%s", items, among, where))
+		"over %s none of %s differs significantly from the best%s",
+		english.Span(r.fewest, r.most, r.items), among, where), r.items)
 }
 
 // details are what the table of all cases says of the ranked ones.
@@ -69,15 +73,14 @@ func readDetails(t stages.Table) details {
 	}
 	last := len(t.Keys) - 1
 	r.axis = t.Keys[last]
-	at := map[string]int{}
-	for k, c := range t.Numbers {
-		if at[c.Name] = k; c.Name == "n" {
+	for _, c := range t.Numbers {
+		if c.Name == "n" {
 			r.items = c.Unit
 		}
 	}
 	cases := map[string]bool{}
 	for _, row := range t.Rows {
-		number := func(name string) float64 { return float64(row.Numbers[at[name]]) }
+		number := func(name string) float64 { return t.Number(row, name) }
 		r.competitors[row.Keys[last]] = true
 		if math.IsNaN(number("rank")) {
 			continue

@@ -38,12 +38,15 @@ func TestNoAnswer(t *testing.T) {
 		lacks  string
 	}{
 		{"too few", board(5, above), nil, false, "No answer: with 5 images no difference of 2 methods can " +
-			"be confirmed, however large; it takes at least 6. **b** ranks first in 2 of 2 cases",
+			"be confirmed, however large; it takes at least 6.\n\nWhat follows describes these images alone. **b** ranks " +
+			"first in 2 of 2 cases",
 			"With 5 images no"},
 		{"nothing confirmed", board(8, odd), nil, false, "No answer: over 8 images none of 2 methods " +
-			"differs significantly from the best in any of 2 cases. **b** ranks first", ""},
+			"differs significantly from the best in any of 2 cases.\n\nWhat follows describes these images " +
+			"alone. **b** ranks first", ""},
 		{"one case", board(8, odd)[:2], nil, false, "No answer: over 8 images none of 2 methods differs " +
-			"significantly from the best. **b** ranks first of 2", ""},
+			"significantly from the best.\n\nWhat follows describes these images alone. **b** ranks first of " +
+			"2", ""},
 		{"one case confirms", board(8, above), nil, false, "**b** ranks first in 2 of 2 cases", "No answer"},
 		{"without correction", three, nil, true, "No answer: with 5 images no difference of 3 methods can " +
 			"be confirmed, however large; it takes at least 6.", "least 7"},
@@ -69,7 +72,7 @@ func TestNoAnswer(t *testing.T) {
 		}
 		if c.name == "an answered claim" && !strings.Contains(got, "\n\nNo answer: with 6 images no "+
 			"difference of 3 "+
-			"methods can be confirmed, however large; it takes at least 7. ") {
+			"methods can be confirmed, however large; it takes at least 7.\n\nWhat follows ") {
 			t.Errorf("%s: got %q", c.name, got)
 		}
 	}
@@ -125,8 +128,8 @@ func TestNoAnswerToClaims(t *testing.T) {
 	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
 	for n, want := range map[int]string{
 		3: "No answer: with 3 images no difference can be confirmed, however large; it takes at least 6, " +
-			"and the counts are of directions alone. **a** has a larger mean (better) than **b**: 1.0000 " +
-			"against 0.0000.\n",
+			"and the counts are of directions alone.\n\nWhat follows describes these images alone. **a** has " +
+			"a larger mean (better) than **b**: 1.0000 against 0.0000.\n",
 		6: "**a** has a larger mean (better) than **b**: 1.0000 against 0.0000 (p = 0.031, n = 6). p is of",
 	} {
 		ones := slices.Repeat([]float64{1}, n)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
@@ -32,18 +33,16 @@ func (p WilcoxonParams) present(text string, tables map[string]stages.Table) str
 		fewest, most = min(fewest, int(r.Numbers[n])), max(most, int(r.Numbers[n]))
 		competitors[r.Keys[0]], competitors[r.Keys[len(r.Keys)-1]] = true, true
 	}
-	items := english.CountOf(most, t.Numbers[n].Unit)
-	if fewest < most {
-		items = fmt.Sprintf("%d to %s", fewest, items)
-	}
+	items := t.Numbers[n].Unit
 	among := english.Count(len(competitors), t.Keys[0])
 	if m := tooFew.FindStringSubmatch(text); m != nil {
-		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], p.Alpha, fmt.Sprintf(
-			"with %s no difference of %s can be confirmed, however large; it takes at least %s", items, among,
-			m[1]))
+		least, _ := strconv.Atoi(m[1])
+		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], p.Alpha,
+			claims.TooFew(fewest, most, items, among, least), items)
 	}
 	return claims.NoAnswer(text, tables["claims"], p.Alpha, fmt.Sprintf(
-		"over %s none of %s differs significantly from the %s", items, among, referenceText(p.Reference)))
+		"over %s none of %s differs significantly from the %s", english.Span(fewest, most, items), among,
+		referenceText(p.Reference)), items)
 }
 
 // referenceText names the reference in a sentence.

@@ -1,18 +1,20 @@
 package claims
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 )
 
-// NoAnswer returns the text of an answer that begins by saying that there is none, and why. Claims that are
-// confirmed, or that no test of significance decides, are an answer: the sentence then follows their
-// paragraph.
-func NoAnswer(text string, tested stages.Table, level float64, why string) string {
-	first := "No answer: " + why + ". "
+// NoAnswer returns the text of an answer that begins by saying that there is none, and why. The rest is a
+// paragraph of its own, which describes these items alone, such as images. Claims that are confirmed, or that
+// no test of significance decides, are an answer: the sentence then follows their paragraph.
+func NoAnswer(text string, tested stages.Table, level float64, why, items string) string {
+	first := "No answer: " + why + ".\n\nWhat follows describes these " + items + " alone. "
 	if paragraph, rest, ok := strings.Cut(text, "\n\n"); ok && len(tested.Rows) > 0 {
 		if answers(tested, level) {
 			return paragraph + "\n\n" + first + rest
@@ -21,9 +23,16 @@ func NoAnswer(text string, tested stages.Table, level float64, why string) strin
 	return first + text
 }
 
+// TooFew says why nothing can be confirmed: of fewest to most items, such as images, a case has, but least are
+// needed among so many competitors as "15 methods".
+func TooFew(fewest, most int, items, among string, least int) string {
+	return fmt.Sprintf("with %s no difference of %s can be confirmed, however large; it takes at least %d",
+		english.Span(fewest, most, items), among, least)
+}
+
 // untestable matches the sentence of [Outcomes.method] that [Present] replaces.
 var untestable = regexp.MustCompile(
-	` (With .+ no difference can be confirmed, however large: it takes at least \d+); ` +
+	` (With \d+ (\w+) no difference can be confirmed, however large: it takes at least \d+); ` +
 		`the counts are of directions alone\.`)
 
 // Present begins an answer to claims, of which no test can confirm any, by saying so.
@@ -34,7 +43,7 @@ func Present(text string, tables map[string]stages.Table) string {
 	}
 	why := strings.Replace(m[1], ": it takes", "; it takes", 1)
 	return NoAnswer(strings.Replace(text, m[0], "", 1), tables["claims"], Level,
-		"w"+strings.TrimPrefix(why, "W")+", and the counts are of directions alone")
+		"w"+strings.TrimPrefix(why, "W")+", and the counts are of directions alone", m[2])
 }
 
 // answers reports whether a table of claims has a claim that is confirmed, or that no test of significance

@@ -20,6 +20,14 @@ func Count(n int, noun string) string {
 // CountOf returns a number with its noun, given in the plural: "1 image", "2 images".
 func CountOf(n int, nouns string) string { return Count(n, Singular(nouns)) }
 
+// Span writes a number of things that are named in the plural, or the smallest and the largest one.
+func Span(low, high int, nouns string) string {
+	if low < high {
+		return fmt.Sprintf("%d to %s", low, CountOf(high, nouns))
+	}
+	return CountOf(high, nouns)
+}
+
 // Singular returns the singular of a noun that ends in s.
 func Singular(nouns string) string { return strings.TrimSuffix(nouns, "s") }
 
