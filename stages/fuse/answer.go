@@ -135,6 +135,7 @@ func (c *contest) dissent(winner int) string {
 // remarks lists what was excluded.
 func (c *contest) remarks() string {
 	var s strings.Builder
+	s.WriteString(c.seeds)
 	if c.twins != "" {
 		s.WriteString(" " + c.twins)
 	}

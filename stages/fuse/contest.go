@@ -26,6 +26,7 @@ type contest struct {
 	unranked []omission  // methods
 	scores   int         // number of all scores
 	twins    string      // a sentence on methods with equal scores, "" without any
+	seeds    string      // a sentence on the seeds over which scores are averaged, "" without any
 }
 
 // A scoreCase is one case with the means of its methods.
@@ -54,7 +55,7 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 	if slices.Contains(all.Competitors, "") {
 		return nil, stages.BadField("rank", "some cells aren't on the axis %q", rank)
 	}
-	c := &contest{axes: all.Others, items: all.Items}
+	c := &contest{axes: all.Others, items: all.Items, seeds: all.Seeded()}
 	for _, cell := range all.Cells() {
 		c.scores += len(cell.Scores.Values)
 	}

@@ -108,6 +108,7 @@ type board struct {
 	ranked      int       // number of ranked cases
 	family      scores.Family
 	twins       string // a sentence on competitors with equal scores, "" without any
+	seeds       string // a sentence on the seeds over which scores are averaged, "" without any
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
@@ -128,7 +129,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 		}
 	}
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
-		names: c.Names, family: p.family(c.Axis, len(c.Competitors))}
+		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.family.Holm

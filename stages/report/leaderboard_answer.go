@@ -32,7 +32,7 @@ func (b *board) answer() string {
 	if rest := b.remarks(); rest != "" {
 		s = append(s, rest)
 	}
-	return strings.Join(s, " ") + "\n"
+	return strings.Join(s, " ") + b.seeds + "\n"
 }
 
 // ranking names the first competitors.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
 )
@@ -240,7 +241,7 @@ func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 	words.More = "a larger " + p.Statistic
 	text := outcomes.Answer(words)
 	if text != "" {
-		text += "\n"
+		text += scores.Seeded(all) + "\n"
 	}
 	e.Set("claims", outcomes.Table(claims.MeanColumn(all)).Encode())
 	e.Set("answer", []byte(text))

@@ -129,7 +129,7 @@ func runAgreement(ctx context.Context, p AgreementParams, e *stages.Env) error {
 	}
 	e.Set("table", t.Encode())
 	return told(e, p.List, found, t.Numbers[0], claims.Words{Verb: "have", More: "a larger correlation",
-		Digits: 2, Name: "Spearman's ρ"}, "")
+		Digits: 2, Name: "Spearman's ρ"}, scores.Seeded(slices.Concat(ranked.Cells(), right.Cells())))
 }
 
 // qualities returns how good the competitors of one contest are in a case, and in that of the other contest;

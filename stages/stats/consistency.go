@@ -217,7 +217,7 @@ func consistencyAnswer(c *scores.Contest, between []string, pairs []pairOfCases)
 			}
 		}
 	}
-	return text + "\n"
+	return text + c.Seeded() + "\n"
 }
 
 // strengths counts pairs by how far they agree: "strongly (ρ > 0.8) in 2 of 18 pairs of cases, …".

@@ -190,5 +190,5 @@ func (p FriedmanParams) answer(c *scores.Contest, t stat.RankTest, order []int, 
 				p.Alpha, critical, strings.Join(groups, "; ")))
 		}
 	}
-	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + "\n"
+	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + c.Seeded() + "\n"
 }

@@ -78,7 +78,7 @@ has no ρ. Tomsett et al., AAAI 2020.`,
 		if met {
 			tested.Axes = append(tested.Axes, p.Between)
 		}
-		f := newReliability(c.Items, "Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho",
+		f := newReliability(c, "Agreement on the order of "+c.Axis+" between "+p.Between+"s", "rho",
 			keys, p.Variant, tested)
 		for i, first := range c.Cases {
 			met = met || first.IDs[between] == p.Reference

@@ -104,7 +104,7 @@ is left out before that. Tomsett et al., AAAI 2020; Krippendorff, Content Analys
 		if err != nil {
 			return err
 		}
-		f := newReliability(c.Items, "Inter-rater reliability of the order of "+c.Axis, "alpha",
+		f := newReliability(c, "Inter-rater reliability of the order of "+c.Axis, "alpha",
 			c.Others, p.Variant, claims.Results{Axes: c.Others, Names: p.names(), Label: e.Label})
 		for _, m := range c.Cases {
 			r := ratingsOf(e, c, m.IDs, [][]*scores.Cell{m.Cells})
@@ -140,6 +140,7 @@ const rankTolerance = 0.02
 // A reliability is a table of one number by each of some variants, with what the answer says of it.
 type reliability struct {
 	items    string // what rates, or is rated: "images"
+	seeds    string // a sentence on the seeds over which scores are averaged, "" without any
 	variants []string
 	table    stages.Table
 	found    []*claims.Results // by variant
@@ -147,26 +148,26 @@ type reliability struct {
 }
 
 // newReliability returns an empty table; tested has what claims call its axes and number.
-func newReliability(items, title, number string, keys []string, variant string,
+func newReliability(c *scores.Contest, title, number string, keys []string, variant string,
 	tested claims.Results) *reliability {
-	f := &reliability{items: items, variants: []string{variant},
+	f := &reliability{items: c.Items, seeds: c.Seeded(), variants: []string{variant},
 		table: stages.Table{Title: title, Keys: keys}}
 	if variant == both {
 		f.variants = []string{paper, official}
 	}
 	for _, v := range f.variants {
-		c := stages.Column{Name: number, Direction: stages.Higher, Tolerance: rankTolerance, Digits: 3}
+		column := stages.Column{Name: number, Direction: stages.Higher, Tolerance: rankTolerance, Digits: 3}
 		switch {
 		case v == official && variant == both:
-			c.Name += " of the code"
+			column.Name += " of the code"
 		case v == official:
-			c.Variant = official
+			column.Variant = official
 		}
-		f.table.Numbers = append(f.table.Numbers, c)
+		f.table.Numbers = append(f.table.Numbers, column)
 		r := tested
 		f.found = append(f.found, &r)
 	}
-	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: items},
+	f.table.Numbers = append(f.table.Numbers, stages.Column{Name: "n", Unit: c.Items},
 		stages.Column{Name: "undefined", Unit: "scores"})
 	return f
 }
@@ -200,7 +201,7 @@ func (f *reliability) set(e *stages.Env, l claims.List, w claims.Words,
 		told = append(told, text)
 	}
 	e.Set("table", f.table.Encode())
-	e.Set("answer", []byte(strings.Join(told, " ")+leftOut(f.left, f.items, "scores")+"\n"))
+	e.Set("answer", []byte(strings.Join(told, " ")+leftOut(f.left, f.items, "scores")+f.seeds+"\n"))
 	return nil
 }
 

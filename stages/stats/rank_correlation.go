@@ -106,5 +106,5 @@ func runRankCorrelation(ctx context.Context, p RankCorrelationParams, e *stages.
 	}
 	e.Set("table", t.Encode())
 	words := claims.Words{Verb: "have", More: "a larger correlation with " + c.Names[reference], Digits: 2}
-	return toldBefore(e, p.List, found, t.Numbers[1], words, strings.Join(answers, " ")+"\n")
+	return toldBefore(e, p.List, found, t.Numbers[1], words, strings.Join(answers, " ")+c.Seeded()+"\n")
 }

@@ -258,7 +258,7 @@ func (p WilcoxonParams) answer(c *scores.Contest, tested []testedCase, left, uns
 				"takes at least %d.", few, c.Items, fewest, least))
 		}
 	}
-	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + "\n"
+	return strings.Join(append(s, excluded(c.Items, left, unscored)...), " ") + c.Seeded() + "\n"
 }
 
 // sentence says which competitors of a case are better than the reference, which are worse, and which can't

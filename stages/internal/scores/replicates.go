@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -100,6 +101,26 @@ func union(lists []*List) *List {
 
 // Seeds returns the number of seeds of a cell's scores, 1 if they don't depend on a seed.
 func (c *Cell) Seeds() int { return max(1, len(c.Replicates)) }
+
+// Seeded says over how many seeds scores are averaged, in a sentence with a space before it; "" if none are.
+func Seeded(cells []*Cell) string {
+	low, high, others := math.MaxInt, 0, ""
+	for _, c := range cells {
+		switch n := len(c.Replicates); {
+		case n > 0:
+			low, high = min(low, n), max(high, n)
+		default:
+			others = " that depend on a seed"
+		}
+	}
+	if high == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Scores%s are means over %s.", others, english.Span(low, high, "seeds"))
+}
+
+// Seeded says over how many seeds the scores of the contest are averaged, as the function [Seeded] does.
+func (c *Contest) Seeded() string { return Seeded(c.Cells()) }
 
 // SD returns the standard deviation over seeds of a statistic over items, with n − 1 in the denominator; NaN
 // for scores that don't depend on a seed.
