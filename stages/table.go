@@ -26,7 +26,7 @@ type Column struct {
 	Label     string    `json:"label,omitempty"` // the name for people; "" for Name
 	Unit      string    `json:"unit,omitempty"`
 	Direction Direction `json:"direction,omitempty"`
-	Variant   string    `json:"variant,omitempty"`
+	Variant   string    `json:"variant,omitempty"` // of the scores' definition
 	// Tolerance is the absolute difference within which a number counts as reproduced on another machine.
 	Tolerance float64 `json:"tolerance"`
 	// Digits is the number of decimals to display.
@@ -35,6 +35,9 @@ type Column struct {
 	// other column's number is displayed with an asterisk, whose meaning is this column's unit.
 	Marks string `json:"marks,omitempty"`
 }
+
+// MixedVariants is the variant of a column whose scores have several definitions.
+const MixedVariants = "mixed"
 
 // A Row has a text for every key column and a number for every number column.
 type Row struct {

@@ -19,8 +19,14 @@ const LaTeXMark = "% Made by runexp"
 // what it should explain.
 func LaTeX(t stages.Table) string { return tableGrid(t).LaTeX(t.Title) }
 
-// items says what means are over: the unit of their number.
-func (g *Grid) items() string {
+// resampled says of what intervals are: of the cases where a row counts them, as a fused ranking does, and else
+// of the items whose number it has.
+func (g *Grid) resampled() string {
+	for _, c := range g.columns {
+		if c.name == "cases" && c.number != nil {
+			return c.number.Unit
+		}
+	}
 	for _, c := range g.columns {
 		if c.name == "n" && c.number != nil && c.number.Unit != "" {
 			return c.number.Unit
@@ -45,7 +51,7 @@ func (g *Grid) LaTeX(title string) string {
 	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].ends != nil }) {
 		end = `\\[2pt]` // intervals are as high as the line
 		comment("Superscript and subscript: from the number to the ends of its 95 % interval over " +
-			g.items() + ".")
+			g.resampled() + ".")
 	}
 	if slices.ContainsFunc(shown, func(k int) bool { return g.columns[k].sd != nil }) {
 		comment("Behind \\pm: the standard deviation over seeds.")
@@ -141,9 +147,7 @@ func (g *Grid) latexHead(b *strings.Builder, shown []int) {
 	for n, k := range shown {
 		names[n] = LaTeXText(rest[n])
 		if c := g.columns[k].number; c != nil {
-			if c.Variant != "" {
-				names[n] += " (" + LaTeXText(c.Variant) + ")"
-			}
+			names[n] += LaTeXText(variantOf(c))
 			names[n] += latexArrows[c.Direction]
 		}
 	}

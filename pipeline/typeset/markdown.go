@@ -27,9 +27,7 @@ func (g *Grid) Markdown() string {
 		text, align := Inline(c.label), ":--"
 		if n := c.number; n != nil {
 			align = "--:"
-			if n.Variant != "" {
-				text += " (" + Inline(n.Variant) + ")"
-			}
+			text += Inline(variantOf(n))
 			if n.Unit != "" {
 				text += ", " + Inline(n.Unit)
 			}

@@ -164,10 +164,18 @@ func (c gridColumn) head(more bool) string {
 	default:
 		name += " (" + n.Unit + ")"
 	}
-	if n.Variant != "" {
-		name += " (" + n.Variant + ")"
+	return Inline(name+variantOf(n)) + Arrows[n.Direction]
+}
+
+// variantOf returns the variant of a column's numbers in parentheses, with a space before it; "" for none.
+func variantOf(n *stages.Column) string {
+	switch n.Variant {
+	case "":
+		return ""
+	case stages.MixedVariants:
+		return " (several definitions)"
 	}
-	return Inline(name) + Arrows[n.Direction]
+	return " (" + n.Variant + ")"
 }
 
 // counted returns a count with what it counts.

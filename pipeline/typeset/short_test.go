@@ -49,6 +49,10 @@ func TestShortRanking(t *testing.T) {
 	if s := fmt.Sprint(got.Same); s != "[of 168 comparisons 12 cases 288 scores]" {
 		t.Errorf("in every row are %s", s)
 	}
+	const over = "% Superscript and subscript: from the number to the ends of its 95 % interval over cases.\n"
+	if text := LaTeX(stages.Table{Numbers: numbers}); !strings.Contains(text, over) {
+		t.Errorf("intervals of resampled cases are told to be of images: %s", text)
+	}
 	// A number that any row has otherwise stays.
 	got = shortOf(page, "method", numbers[6:], "p 154.5 168 12 24 0", "q 3 168 11 15 1")
 	want = `| method | wins (comparisons) ↑ | cases | images | undefined scores |
@@ -144,5 +148,19 @@ func TestShortWhiskers(t *testing.T) {
 	got = shortOf(page, "method", numbers, "p 2 1 3").Tables[0]
 	if want = "| p | 2.0 [1.0, 3.0] |"; !strings.Contains(got, want) {
 		t.Errorf("the means are\n%s\nwithout %s", got, want)
+	}
+}
+
+// TestVariants: headings name a variant of the scores' definition, and several in words.
+func TestVariants(t *testing.T) {
+	for variant, want := range map[string]string{"official": "(official)", stages.MixedVariants: "(several definitions)"} {
+		table := stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{{Name: "x", Variant: variant}},
+			Rows: []stages.Row{{Keys: []string{"a"}, Numbers: []stages.Number{1}}}}
+		short := shortOf(page, "method", table.Numbers, "a 1").Tables[0]
+		for _, text := range []string{Markdown(table), LaTeX(table), short} {
+			if !strings.Contains(text, "x "+want) {
+				t.Errorf("%s isn't in %s", want, text)
+			}
+		}
 	}
 }

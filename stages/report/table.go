@@ -301,7 +301,7 @@ func columnOf(name string, cells []cell, belongs func(*cell) bool) stages.Column
 			col.Direction = stages.None
 		}
 		if col.Variant != m.Variant {
-			col.Variant = "mixed"
+			col.Variant = stages.MixedVariants
 		}
 		col.Tolerance = max(col.Tolerance, m.Tolerance)
 	}
