@@ -213,9 +213,10 @@ var PassQuantities = map[string]string{
 
 // An Amount is the number of items of an input port that is known before the experiment is run.
 type Amount struct {
-	Items int            // the largest possible number, in the cell with the fewest
-	Noun  string         // what they are, in the plural: "texts"; "" for images
-	IDs   map[string]int // of each collapsed axis
+	Items  int            // the largest possible number, in the cell with the fewest
+	AtMost bool           // it may be smaller: the stage that makes them chooses
+	Noun   string         // what they are, in the plural: "texts"; "" for images
+	IDs    map[string]int // of each collapsed axis
 }
 
 // SourcesAmount is the name of the number of a data set's sources among amounts, which no port has.

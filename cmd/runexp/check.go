@@ -62,7 +62,7 @@ func checkVerb(f flags) *verb {
 					fmt.Fprintf(u.out, "%s: %s in %d stages\n", p.File, progress.Cells(len(p.Cells)), n)
 					for _, s := range p.Powers() {
 						if !s.Nothing && !s.Enough { // the rest is a warning, or no news
-							fmt.Fprintf(u.out, "%s: %s\n", s.Step.Name, s.Text)
+							fmt.Fprintln(u.out, s)
 						}
 					}
 				}

@@ -206,7 +206,16 @@ func (u *ui) power(file string) {
 		return
 	}
 	for _, s := range p.Powers() {
-		fmt.Fprintf(u.out, "%s: %s\n", s.Step.Name, s.Text)
+		fmt.Fprintln(u.out, s)
+	}
+}
+
+// powers says what the tests of a run can't confirm. Where it is everything, people can still stop the run.
+func (u *ui) powers(p *plan.Plan) {
+	for _, s := range p.Powers() {
+		if !s.Enough {
+			u.say("%s", s)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		fmt.Fprintf(w, "narrowed: %s\n", n)
 	}
 	for _, s := range p.Powers() {
-		fmt.Fprintf(w, "%s: %s\n", s.Step.Name, s.Text)
+		fmt.Fprintln(w, s)
 	}
 	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", progress.Cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])

@@ -84,7 +84,12 @@ func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) 
 	}
 	display := f.display(u)
 	result, err = s.run(ctx, p, func(e pipeline.Event) {
-		if e.Kind == pipeline.CellStarted || e.Kind == pipeline.CellCompiling {
+		switch e.Kind {
+		case pipeline.Planned: // before there is a bar
+			if e.Done < e.Total && !f.quiet && !f.json {
+				u.powers(p)
+			}
+		case pipeline.CellStarted, pipeline.CellCompiling:
 			u.working()
 		}
 		log.show(e)

@@ -15,6 +15,8 @@ type StepPower struct {
 	stages.Power
 }
 
+func (s StepPower) String() string { return s.Step.Name + ": " + s.Text }
+
 // TooFew returns a warning for every step whose cells get too few items for their stage or its tests, if the
 // numbers of items are known before the plan is run. It lists the sources of data sets.
 func (p *Plan) TooFew() Diags {
@@ -84,7 +86,7 @@ func (p *Plan) eachKnown(f func(c *Cell, in map[string]stages.Amount)) {
 	all := make([]stages.Amount, len(p.Cells)) // by cell: items on its first port, −1 if unknown
 	for i, c := range p.Cells {
 		in, known := c.amounts(all)
-		all[i].Items = p.most(c, in, known)
+		all[i].Items, all[i].AtMost = p.most(c, in, known)
 		for k := range c.Stage.Inputs {
 			all[i].Noun = cmp.Or(all[i].Noun, in[c.Stage.Inputs[k].Name].Noun)
 		}
@@ -122,7 +124,7 @@ func (c *Cell) amounts(all []stages.Amount) (in map[string]stages.Amount, known 
 			if a.Items < 0 || from.Items < a.Items {
 				a.Items = from.Items
 			}
-			a.Noun = from.Noun
+			a.Noun, a.AtMost = from.Noun, a.AtMost || from.AtMost
 			for _, at := range e.Coord {
 				if !seen[at] && !slices.Contains(c.Replicates, at.Axis) {
 					seen[at] = true
@@ -139,43 +141,43 @@ func (c *Cell) amounts(all []stages.Amount) (in map[string]stages.Amount, known 
 	return in, known
 }
 
-// most returns the largest number of items that a cell can have on its first port, −1 if unknown.
-func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) int {
+// most returns the largest number of items that a cell can have on its first port, −1 if unknown, and whether
+// it may have fewer.
+func (p *Plan) most(c *Cell, in map[string]stages.Amount, known bool) (n int, atMost bool) {
 	s := c.Stage
 	switch {
 	case s.Relation == stages.Whole || s.Relation == stages.Expand && s.Primary() >= 0:
 		if most := s.HooksOf(c.Params).Most; most != nil && known {
-			return most(in)
+			return most(in), true
 		}
-		return -1
+		return -1, false
 	case s.Primary() >= 0:
-		n := -1
+		n = -1
 		for _, a := range in {
-			if n < 0 || a.Items < n {
+			if atMost = atMost || a.AtMost; n < 0 || a.Items < n {
 				n = a.Items
 			}
 			if n < 0 {
 				break
 			}
 		}
-		return n
+		return n, atMost
 	case s.Sources == nil:
-		return -1
+		return -1, false
 	}
-	n := p.counts.of(c)
-	if n < 0 {
-		return -1
+	if n = p.counts.of(c); n < 0 {
+		return -1, false
 	}
 	if p.Limit > 0 {
 		n = min(n, p.Limit)
 	}
 	if s.Relation != stages.Expand {
-		return n
+		return n, false
 	}
 	if most := s.HooksOf(c.Params).Most; most != nil {
-		return most(map[string]stages.Amount{stages.SourcesAmount: {Items: n}})
+		return most(map[string]stages.Amount{stages.SourcesAmount: {Items: n}}), false
 	}
-	return -1
+	return -1, false
 }
 
 // counts are the numbers of sources by cell, counted once: a listing may read many files.

@@ -72,6 +72,9 @@ wired model provides. Reports split by them:
 		return []stages.Source{{ID: "list", File: p.List}}, nil
 	},
 	Run: runColumns,
+	Hooks: func(ColumnsParams) stages.Hooks {
+		return stages.Hooks{Most: func(in map[string]stages.Amount) int { return in["images"].Items }}
+	},
 })
 
 // The columns that are made of inputs.

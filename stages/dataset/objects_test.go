@@ -339,6 +339,14 @@ func TestVOC(t *testing.T) {
 		if n := len(r.Payloads["images"]); n != len(got) {
 			t.Errorf("%d images, want %d", n, len(got))
 		}
+		sources, err := VOC.Sources(p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]stages.Amount{stages.SourcesAmount: {Items: len(sources)}}
+		if n := VOC.HooksOf(p).Most(of); n != len(got) {
+			t.Errorf("%+v: %d images are told before a run, want %d", *p, n, len(got))
+		}
 	}
 	for _, c := range []struct {
 		set  func(p *VOCParams)

@@ -114,8 +114,33 @@ curves too. Methods explain the image's class with target: label:
 			"classes": strconv.Itoa(len(vocClasses)), "labels": strings.Join(vocClasses, "\n")}}, nil
 	},
 	Run:   runVOC,
-	Hooks: func(p VOCParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks} },
+	Hooks: func(p VOCParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Most: p.most} },
 })
+
+// most returns how many items the first images of the set make: each makes one, or one of each of its classes.
+func (p VOCParams) most(in map[string]stages.Amount) (items int) {
+	if p.Label != "each" {
+		return oneEach(in)
+	}
+	sources, err := vocSources(p, nil)
+	if err != nil {
+		return -1
+	}
+	for _, s := range sources[:min(len(sources), oneEach(in))] {
+		note, err := noteOfVOC(s)
+		if err != nil {
+			return -1
+		}
+		items += len(note.Counts)
+	}
+	return items
+}
+
+// noteOfVOC reads the annotation in a source's note.
+func noteOfVOC(s stages.Source) (note vocNote, err error) {
+	_, text, _ := strings.Cut(s.Note, ";")
+	return note, json.Unmarshal([]byte(text), &note)
+}
 
 func (p VOCParams) lacks(port string, _ func(string) bool) error {
 	if port == "masks" && !p.Masks {
@@ -243,9 +268,8 @@ func (p VOCParams) source(id string) (s stages.Source, ok bool, err error) {
 
 func runVOC(ctx context.Context, p VOCParams, e *stages.Env) error {
 	return readAll(ctx, e, p.Corrupt, func(s stages.Source) ([]photograph, error) {
-		var note vocNote
-		_, text, _ := strings.Cut(s.Note, ";")
-		if err := json.Unmarshal([]byte(text), &note); err != nil {
+		note, err := noteOfVOC(s)
+		if err != nil {
 			return nil, err
 		}
 		m, err := p.framing().decode(s.File)

@@ -51,7 +51,7 @@ func present(text string, tables map[string]stages.Table) string {
 	// Fewer methods, in a case that lacks some, take fewer items.
 	if least := family.Least(); int(cases) == total && most < least {
 		return claims.NoAnswer(text, tables["claims"], claims.Level,
-			claims.TooFew(number(2, most), most, items, among, least), items)
+			claims.TooFew(english.Span(number(2, most), most, items), among, least), items)
 	}
 	if !low {
 		return text

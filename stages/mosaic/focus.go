@@ -59,8 +59,17 @@ Arias-Duart et al., FUZZ-IEEE 2022.`,
 		}
 		return sized(height, width, "images", "masks"), nil
 	},
-	Run: runFocus,
+	Run:   runFocus,
+	Hooks: func(p FocusParams) stages.Hooks { return stages.Hooks{Most: p.most} },
 })
+
+// most returns how many mosaics there are if the images are two of each class.
+func (p FocusParams) most(in map[string]stages.Amount) int {
+	if n := in["images"].Items; n >= 4 {
+		return n / 2 * p.Count
+	}
+	return 0
+}
 
 // sized returns facts that tell the size of the items on some ports.
 func sized(height, width int, ports ...string) map[string]stages.Facts {

@@ -96,8 +96,18 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 		f := stages.Facts{"height": in["model"]["height"], "width": in["model"]["width"]}
 		return map[string]stages.Facts{"images": f, "positives": f}, nil
 	},
-	Run: runGAE,
+	Run:   runGAE,
+	Hooks: func(p GAEParams) stages.Hooks { return stages.Hooks{Most: p.most} },
 })
+
+// most returns how many mosaics there are of so many images.
+func (p GAEParams) most(in map[string]stages.Amount) int {
+	mosaics := in["images"].Items / p.Batch * (p.Batch / 4)
+	if p.Count > 0 {
+		return min(mosaics, p.Count)
+	}
+	return mosaics
+}
 
 func runGAE(ctx context.Context, p GAEParams, e *stages.Env) error {
 	n, err := program.Load(e)
@@ -113,12 +123,9 @@ func runGAE(ctx context.Context, p GAEParams, e *stages.Env) error {
 	if p.Order == "random" {
 		draw.Shuffle(len(pool), func(i, k int) { pool[i], pool[k] = pool[k], pool[i] })
 	}
-	mosaics := len(pool) / p.Batch * (p.Batch / 4)
-	if p.Count > 0 {
-		if mosaics < p.Count {
-			e.Warn("%d mosaics instead of %d: the images are used up", mosaics, p.Count)
-		}
-		mosaics = min(mosaics, p.Count)
+	mosaics := p.most(map[string]stages.Amount{"images": {Items: len(pool)}})
+	if mosaics < p.Count {
+		e.Warn("%d mosaics instead of %d: the images are used up", mosaics, p.Count)
 	}
 	if mosaics == 0 {
 		return fmt.Errorf("too few images for a mosaic: there are %d, and it needs %d", len(pool), p.Batch)

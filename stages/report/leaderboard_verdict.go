@@ -15,7 +15,7 @@ import (
 // power describes the tests of a case.
 func (p LeaderboardParams) power(in map[string]stages.Amount) stages.Power {
 	axis, n := scores.CompetitorsOf(in["scores"], p.Rank)
-	return p.family(axis, n).Power(in["scores"].Items, in["scores"].Noun)
+	return p.family(axis, n).Power(in["scores"], p.By)
 }
 
 func (p LeaderboardParams) family(axis string, competitors int) scores.Family {
@@ -44,17 +44,20 @@ func (p LeaderboardParams) present(text string, tables map[string]stages.Table) 
 	}
 	family := p.family(r.axis, len(r.competitors))
 	among := english.Count(len(r.competitors), r.axis)
+	items := english.Span(r.fewest, r.most, r.items)
+	if len(p.By) > 0 {
+		items += " in a group"
+	}
 	if least := family.Least(); r.most < least {
 		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], level,
-			claims.TooFew(r.fewest, r.most, r.items, among, least), r.items)
+			claims.TooFew(items, among, least), r.items)
 	}
 	where := ""
 	if r.cases > 1 {
 		where = fmt.Sprintf(" in any of %d cases", r.cases)
 	}
 	return claims.NoAnswer(text, tables["claims"], level, fmt.Sprintf(
-		"over %s none of %s differs significantly from the best%s",
-		english.Span(r.fewest, r.most, r.items), among, where), r.items)
+		"over %s none of %s differs significantly from the best%s", items, among, where), r.items)
 }
 
 // details are what the table of all cases says of the ranked ones.

@@ -75,7 +75,7 @@ by the same test, at alpha; holm then corrects for the number of their tests. Wi
 // power describes the tests of a case. Against the best, which the scores chose, all pairs count.
 func (p WilcoxonParams) power(in map[string]stages.Amount) stages.Power {
 	axis, n := scores.CompetitorsOf(in["scores"], p.Among)
-	return p.family(axis, n).Power(in["scores"].Items, in["scores"].Noun)
+	return p.family(axis, n).Power(in["scores"], nil)
 }
 
 func (p WilcoxonParams) family(axis string, competitors int) scores.Family {

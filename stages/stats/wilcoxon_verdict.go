@@ -38,7 +38,7 @@ func (p WilcoxonParams) present(text string, tables map[string]stages.Table) str
 	if m := tooFew.FindStringSubmatch(text); m != nil {
 		least, _ := strconv.Atoi(m[1])
 		return claims.NoAnswer(tooFew.ReplaceAllString(text, ""), tables["claims"], p.Alpha,
-			claims.TooFew(fewest, most, items, among, least), items)
+			claims.TooFew(english.Span(fewest, most, items), among, least), items)
 	}
 	return claims.NoAnswer(text, tables["claims"], p.Alpha, fmt.Sprintf(
 		"over %s none of %s differs significantly from the %s", english.Span(fewest, most, items), among,

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/english"
 )
 
 // NoAnswer returns the text of an answer that begins by saying that there is none, and why. The rest is a
@@ -23,11 +22,11 @@ func NoAnswer(text string, tested stages.Table, level float64, why, items string
 	return first + text
 }
 
-// TooFew says why nothing can be confirmed: of fewest to most items, such as images, a case has, but least are
-// needed among so many competitors as "15 methods".
-func TooFew(fewest, most int, items, among string, least int) string {
+// TooFew says why nothing can be confirmed: a case has items such as "3 to 4 images", and least are needed among
+// "15 methods".
+func TooFew(items, among string, least int) string {
 	return fmt.Sprintf("with %s no difference of %s can be confirmed, however large; it takes at least %d",
-		english.Span(fewest, most, items), among, least)
+		items, among, least)
 }
 
 // untestable matches the sentence of [Outcomes.method] that [Present] replaces.

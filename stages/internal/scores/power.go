@@ -67,14 +67,22 @@ func (f Family) Needed() int {
 	return int(stat.Needed(half, f.Level/float64(f.Tests()), power))
 }
 
-// Power says what n items can confirm, which are images without a noun.
-func (f Family) Power(n int, noun string) stages.Power {
+// Power says what so many items can confirm, which are images without a noun. By names the columns that split
+// them into groups with tests of their own, of which each has fewer.
+func (f Family) Power(of stages.Amount, by []string) stages.Power {
 	if f.Competitors < 2 {
 		return stages.Power{}
 	}
-	items, least, needed := stages.CommonItems([]string{noun}), f.Least(), f.Needed()
-	p := stages.Power{Nothing: n < least, Enough: n >= needed}
-	p.Text = english.CountOf(n, items) + ", " + english.Count(f.Competitors, f.Axis)
+	items, least, needed := stages.CommonItems([]string{of.Noun}), f.Least(), f.Needed()
+	p := stages.Power{Nothing: of.Items < least, Enough: of.Items >= needed && len(by) == 0}
+	if of.AtMost {
+		p.Text = "at most "
+	}
+	p.Text += english.CountOf(of.Items, items)
+	if len(by) > 0 {
+		p.Text += " in groups by " + english.And(by)
+	}
+	p.Text += ", " + english.Count(f.Competitors, f.Axis)
 	if f.Level != usual {
 		p.Text += fmt.Sprintf(" at α = %g", f.Level)
 	}
@@ -83,17 +91,20 @@ func (f Family) Power(n int, noun string) stages.Power {
 	for needed >= 100 && needed%10 != 0 {
 		needed++
 	}
+	each := ""
+	if len(by) > 0 {
+		each = " of a group"
+	}
 	switch {
 	case p.Nothing:
-		p.Text += fmt.Sprintf("nothing can be confirmed, however large; %d confirm a unanimous lead; "+
-			"about %d a difference of half a standard deviation", least, needed)
+		p.Text += "nothing can be confirmed, however large; "
 	case p.Enough:
 		p.Text += fmt.Sprintf("enough to confirm a difference of half a standard deviation (about %d)",
 			needed)
-	default:
-		p.Text += fmt.Sprintf("%d confirm a unanimous lead; about %d a difference of half a standard "+
-			"deviation", least, needed)
+		return p
 	}
+	p.Text += fmt.Sprintf("%d%s confirm a unanimous lead; about %d%s a difference of half a standard "+
+		"deviation", least, each, needed, each)
 	return p
 }
 

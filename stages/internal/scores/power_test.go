@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -13,20 +14,26 @@ func TestPower(t *testing.T) {
 		competitors, n int
 		against        string
 		noun, want     string
+		atMost         bool
+		by             []string
 	}{
 		{16, 12, Pairs, "", "12 images, 16 methods: nothing can be confirmed, however large; 13 confirm a " +
-			"unanimous lead; about 87 a difference of half a standard deviation"},
+			"unanimous lead; about 87 a difference of half a standard deviation", false, nil},
 		{16, 13, Pairs, "", "13 images, 16 methods: 13 confirm a unanimous lead; about 87 a difference of " +
-			"half a standard deviation"},
-		{16, 12, Best, "", "12 images, 16 methods: 10 confirm a unanimous lead; about 65 a difference of " +
-			"half a standard deviation"},
+			"half a standard deviation", false, nil},
+		{16, 12, Best, "", "at most 12 images, 16 methods: 10 confirm a unanimous lead; about 65 a difference of " +
+			"half a standard deviation", true, nil},
 		{50, 300, Pairs, "", "300 images, 50 methods: enough to confirm a difference of half a standard " +
-			"deviation (about 120)"},
+			"deviation (about 120)", false, nil},
+		{50, 300, Pairs, "", "300 images in groups by class and size, 50 methods: 16 of a group confirm a " +
+			"unanimous lead; about 120 of a group a difference of half a standard deviation", false,
+			[]string{"class", "size"}},
 		{2, 1, Pairs, "texts", "1 text, 2 methods: nothing can be confirmed, however large; 6 confirm a " +
-			"unanimous lead; about 36 a difference of half a standard deviation"},
-		{1, 5, Pairs, "", ""},
+			"unanimous lead; about 36 a difference of half a standard deviation", false, nil},
+		{1, 5, Pairs, "", "", false, nil},
 	} {
-		got := Family{"method", c.competitors, c.against, true, 0.05}.Power(c.n, c.noun)
+		got := Family{"method", c.competitors, c.against, true, 0.05}.Power(
+			stages.Amount{Items: c.n, Noun: c.noun, AtMost: c.atMost}, c.by)
 		if got.Text != c.want {
 			t.Errorf("%d competitors, %d images:\n%s\nwant\n%s", c.competitors, c.n, got.Text, c.want)
 		}
