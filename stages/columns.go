@@ -3,6 +3,8 @@ package stages
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // ItemColumns are what tables split by: the texts of an item by the names of columns, the payload of a port
@@ -24,4 +26,17 @@ func DecodeColumns(b []byte) (c ItemColumns, err error) {
 		return nil, fmt.Errorf("damaged columns: %w", err)
 	}
 	return c, nil
+}
+
+// LabelColumns are the names that lists of images have for the column of their labels, without regard to case.
+var LabelColumns = []string{"label", "labels", "class", "target", "y", "category", "label_id", "class_id",
+	"category_id", "class_index", "class_idx", "label_idx", "class_name", "classname", "label_name",
+	"category_name", "species", "breed", "diagnosis"}
+
+// HasClasses reports whether a column has the classes of items: labels, or predicted ones. Their numbers have
+// no order.
+func HasClasses(column string) bool {
+	return strings.EqualFold(column, "predicted") || slices.ContainsFunc(LabelColumns, func(name string) bool {
+		return strings.EqualFold(column, name)
+	})
 }

@@ -273,9 +273,7 @@ func classNamed(classes []string, name string) int {
 var (
 	fileColumns = []string{"file", "filename", "file_name", "filepath", "file_path", "path", "image_path",
 		"img_path", "image", "img", "image_name", "img_name", "image_id", "imageid", "img_id", "id", "name"}
-	labelColumns = []string{"label", "labels", "class", "target", "y", "category", "label_id", "class_id",
-		"category_id", "class_index", "class_idx", "label_idx", "class_name", "classname", "label_name",
-		"category_name", "species", "breed", "diagnosis"}
+	labelColumns = stages.LabelColumns
 )
 
 // columnOf finds the first of some names among columns. other is another column that may be meant, "" for

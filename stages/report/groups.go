@@ -29,8 +29,8 @@ const groupsDoc = `
 With by, images are split by columns of dataset/columns, and every number, interval and
 test is of one group. Texts make a group each. A column of numbers with more than parts
 values is cut at quantiles of the images, so that equal values stay together, or at
-edges: of edges [a, b] the groups are ≤ a, (a, b] and > b. Images without a value are a
-group, too. A warning tells of groups with fewer than 6 images, in which no test of two
+edges: of edges [a, b] the groups are ≤ a, (a, b] and > b. A class, such as in the columns
+label, class and predicted, is never cut. Images without a value are a group, too. A warning tells of groups with fewer than 6 images, in which no test of two
 methods can confirm a difference at 0.05.`
 
 // columnsPort is the input that Grouped reads.
@@ -279,7 +279,8 @@ func (s *splitter) images() (all []stages.ItemColumns) {
 	return all
 }
 
-// groupsOf returns the groups of a column with these texts, and the one that a text belongs to.
+// groupsOf returns the groups of a column with these texts, the one that a text belongs to, and whether it is
+// of numbers, which edges may cut: not of classes, whose numbers have no order.
 func (s *splitter) groupsOf(name string, texts []string) (groups []string, group func(string) string,
 	isNumber bool, err error,
 ) {
@@ -297,8 +298,10 @@ func (s *splitter) groupsOf(name string, texts []string) (groups []string, group
 	if isNumber {
 		slices.Sort(numbers)
 		distinct := slices.Compact(slices.Clone(numbers))
-		edges := s.Edges
-		if len(edges) == 0 && s.Parts > 0 && len(distinct) > s.Parts {
+		edges, classes := s.Edges, stages.HasClasses(name)
+		if classes {
+			edges, isNumber = nil, false
+		} else if len(edges) == 0 && s.Parts > 0 && len(distinct) > s.Parts {
 			edges = quantiles(numbers, s.Parts)
 		}
 		if len(edges) > 0 {

@@ -236,6 +236,26 @@ func TestGroupsOfOneNumber(t *testing.T) {
 	}
 }
 
+// TestGroupsOfClasses: a class without a name is a number, and a group of its own whatever the number of parts.
+func TestGroupsOfClasses(t *testing.T) {
+	in := map[string][]stages.Data{"values": {scoresOf(nil, nil, 1, 2, 3, 4, 5)}}
+	for column, want := range map[string]string{
+		"class": "2 7 10 11 207", "predicted": "2 7 10 11 207", "Label": "2 7 10 11 207",
+		"size": "≤ 7 (7, 11] > 11",
+	} {
+		in["columns"] = []stages.Data{columnsOf([]string{column}, []string{"10"}, []string{"7"}, []string{"207"},
+			[]string{"2"}, []string{"11"})}
+		r := stagetest.Run(t, Table, &TableParams{Statistic: "mean", Grouped: grouped(column)}, in)
+		var groups []string
+		for _, row := range decodeTable(t, r, "table").Rows {
+			groups = append(groups, row.Keys[0])
+		}
+		if got := strings.Join(groups, " "); got != want {
+			t.Errorf("%s: %s, want %s", column, got, want)
+		}
+	}
+}
+
 func TestGroupsRefused(t *testing.T) {
 	scores := []stages.Data{scoresOf(nil, []string{"method", "ig"}, 1, 2)}
 	many := make([]float64, maxGroups+1)
