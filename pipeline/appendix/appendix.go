@@ -64,6 +64,7 @@ type page struct {
 	Program, Folder, Title, Command string
 	Answers                         []string
 	Tables, Figures                 []exhibit
+	Reads                           string // what of signed maps scores read, if sheets show some
 	Settings                        []setting
 	Seed                            string
 	Makers, Notes                   []string
@@ -98,6 +99,9 @@ func Write(s Source) (map[string][]byte, error) {
 		p.Tables = append(p.Tables, exhibit{File: name, From: from, Caption: captionOf(b)})
 	}
 	p.addFigures(s.Version, f, names, files)
+	if slices.ContainsFunc(f.Pictures, func(x *publish.Picture) bool { return f.ShowsMaps(x.Stage) }) {
+		p.Reads = f.ReadsText()
+	}
 	e := readExperiment(f.Experiment)
 	p.Seed, p.Experiment = e.seed, strings.Split(strings.TrimRight(string(f.Experiment), "\n"), "\n")
 	var cites []Citation

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/pipeline/typeset"
@@ -130,7 +128,10 @@ func newModel(now Source, before *Source) (*model, error) {
 	m.setAxes(f)
 	m.Rank, m.Ranked = contest(f)
 	m.addScores(f)
-	m.setReads(f)
+	of := f.Readings()
+	for _, s := range m.Scores {
+		s.Reads = of[publish.StageOf(s.Cells[0].Cell)]
+	}
 	m.addTables(f)
 	m.setWinners()
 	m.addFigures(f)
@@ -198,34 +199,11 @@ func contest(f *publish.Folder) (axis string, scores []string) {
 		for _, l := range f.Lines {
 			var p struct{ Rank string }
 			if publish.StageOf(l.Cell) == stage && json.Unmarshal(l.Params, &p) == nil && p.Rank != "" {
-				return p.Rank, inputsOf(f.Experiment, stage)
+				return p.Rank, publish.InputsOf(f.Experiment, stage)
 			}
 		}
 	}
 	return "method", []string{}
-}
-
-// inputsOf lists the names of the ports that the inputs of a stage read.
-func inputsOf(experiment []byte, stage string) []string {
-	var e struct {
-		Stages map[string]struct{ In yaml.Node }
-	}
-	names := []string{}
-	if yaml.Unmarshal(experiment, &e) != nil {
-		return names
-	}
-	var walk func(n *yaml.Node)
-	walk = func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode {
-			names = append(names, n.Value)
-		}
-		for _, child := range n.Content { // the keys of mappings are no scores, and have no effect
-			walk(child)
-		}
-	}
-	in := e.Stages[stage].In
-	walk(&in)
-	return names
 }
 
 // list returns the position of a list of ids in Items.

@@ -7,7 +7,6 @@
 //     small.
 //   - texts.go: the maps of texts, with their words and the curves over them.
 //   - scores.go: the leaderboard's means with their intervals.
-//   - reads.go: what of a signed map each score reads.
 //   - winners.go: who is best in each case.
 //   - changes.go: what changed since another version of the folder.
 //   - html.go: the page around the model; assets/ has its styles and scripts.
