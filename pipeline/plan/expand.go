@@ -27,16 +27,16 @@ type expander struct {
 
 // A stepBuild is a step in the making.
 type stepBuild struct {
-	decl      *stageDecl
-	step      *Step
-	axes      []*axisDecl // sorted by name
-	collapsed []*axisDecl
-	broken    bool // some input or axis is unknown, and perhaps others because of that
-	inputs    []*inputIndex
-	relation  relation   // its combinations, in the order of the cells
-	bindings  []*binding // by id of the choice; one if there is none
-	// contrasted are the axes along which its results compare all cells of a stage with one of them.
-	contrasted []*axisDecl
+	decl       *stageDecl
+	step       *Step
+	axes       []*axisDecl // sorted by name
+	collapsed  []*axisDecl
+	broken     bool // some input or axis is unknown, and perhaps others because of that
+	inputs     []*inputIndex
+	relation   relation       // its combinations, in the order of the cells
+	bindings   []*binding     // by id of the choice; one if there is none
+	each, one  map[trace]bool // each of whose cells it reads along the axis, and of which the cell of one id
+	contrasted []*axisDecl    // along which its results compare all cells of a stage with one of them
 }
 
 // A cellBuild is a cell in the making.
@@ -173,7 +173,7 @@ func (x *expander) axesOf(b *stepBuild) {
 			in = unionAxes(in, []*axisDecl{d.stack})
 		}
 	}
-	b.contrasted = x.contrasts(b)
+	x.setTraces(b)
 	b.collapsed = unionAxes(s.over)
 	if s.overAll {
 		b.collapsed = in
@@ -195,6 +195,9 @@ func (x *expander) axesOf(b *stepBuild) {
 		}
 	}
 	b.axes = unionAxes(withoutAxes(in, b.collapsed), s.matrix)
+	for _, a := range b.axes {
+		b.each[trace{b, a}] = true
+	}
 }
 
 func axisList(axes []*axisDecl) string { return strings.Join(axisNames(axes), ", ") }

@@ -40,26 +40,44 @@ func (n *yamlNode) refersTo(axis string) bool {
 		slices.ContainsFunc(n.vals, func(v *yamlNode) bool { return v.refersTo(axis) })
 }
 
-// contrasts returns the axes along which a step, or one that it reads, compares all cells of a stage with
-// that of one id: the comparison of this one with itself is another thing than the others.
-func (x *expander) contrasts(b *stepBuild) (axes []*axisDecl) {
-	var wires []*wireDecl
+// A trace is a step with one of its axes, of which another step reads some cells, itself or through others.
+type trace struct {
+	of   *stepBuild
+	axis *axisDecl
+}
+
+// setTraces finds the axes along which a step, or one that it reads, compares all cells of a stage with that
+// of one id: the comparison of this one with itself is another thing than the others. It doesn't matter
+// whether the step reads these cells itself, or what was made of them.
+func (x *expander) setTraces(b *stepBuild) {
+	b.each, b.one = map[trace]bool{}, map[trace]bool{}
 	for _, d := range b.decl.inputs {
-		wires = append(wires, d.wires...)
-	}
-	for _, w := range wires {
-		from := x.steps[w.from]
-		if from == nil {
-			continue
-		}
-		for _, a := range w.axes(from) {
-			one := func(v *wireDecl) bool { return v.from == w.from && v.fixed.id(a) >= 0 }
-			if slices.Contains(from.contrasted, a) || slices.ContainsFunc(wires, one) {
-				axes = unionAxes(axes, []*axisDecl{a})
+		for _, w := range d.wires {
+			from := x.steps[w.from]
+			if from == nil {
+				continue
 			}
+			own := w.axes(from)
+			for t := range from.one {
+				b.one[t] = true
+			}
+			for t := range from.each {
+				switch {
+				case slices.Contains(own, t.axis):
+					b.each[t] = true
+				case w.fixed.id(t.axis) >= 0:
+					b.one[t] = true
+				}
+			}
+			b.contrasted = unionAxes(b.contrasted, slices.DeleteFunc(slices.Clone(own),
+				func(a *axisDecl) bool { return !slices.Contains(from.contrasted, a) }))
 		}
 	}
-	return axes
+	for t := range b.each {
+		if b.one[t] {
+			b.contrasted = unionAxes(b.contrasted, []*axisDecl{t.axis})
+		}
+	}
 }
 
 // replicates returns the collapsed axes of a cell whose scores are averaged: those that only seeds read,

@@ -104,6 +104,7 @@ publish: [table]
 `
 	}
 	averages := pairCatalog()
+	fake(averages, "maps/ranks", stages.Each, "maps:maps", "maps", noParams{})
 	for _, name := range []string{"fuse/meta-rank", "report/table"} {
 		s := *averages[name]
 		s.Inputs = append([]stages.Port(nil), s.Inputs...)
@@ -120,7 +121,8 @@ publish: [table]
 		return "{uses: report/table, in: {values: pair}, over: all}\n" +
 			"  pair: {uses: score/pair, in: {" + in + "}}\n" +
 			"  same: {uses: \"${method}\", matrix: [method, run], in: {model: model, images: images}, " +
-			"seed: \"${run.n}\"}"
+			"seed: \"${run.n}\"}\n  ranks: {uses: maps/ranks, in: {maps: maps}}\n" +
+			"  first: {uses: maps/ranks, in: {maps: \"maps[run=a]\"}}"
 	}
 	for _, tc := range []struct{ name, text, want string }{
 		{"all", text("", all), "run"},
@@ -141,6 +143,10 @@ publish: [table]
 		{"some only",
 			strings.Replace(text("", all), "seed:", "only: [{method: r}, {run: a}], seed:", 1), "run"},
 		{"compared with one of them", text("", pair(`maps: maps, other: "maps[run=a]"`)), ""},
+		{"what is made of all compared with one of them", text("", pair(`maps: ranks, other: "maps[run=a]"`)), ""},
+		{"compared with what is made of one of them", text("", pair(`maps: maps, other: first`)), ""},
+		{"both made of them", text("", pair(`maps: ranks, other: first`)), ""},
+		{"each compared with what is made of it", text("", pair(`maps: maps, other: ranks`)), "run"},
 		{"compared with one of another stage", text("", pair(`maps: maps, other: "same[run=a]"`)), "run"},
 		{"compared with one on another axis", text("", pair(`maps: maps, other: "maps[method=s]"`)), "run"},
 		{"compared with each other", text("", pair(`maps: maps, other: same`)), "run"},
