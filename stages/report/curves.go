@@ -48,8 +48,8 @@ var Curves = stages.New(stages.Def[CurvesParams]{
 One line per id of the axis line, one panel per combination of the other axes. Panels
 stand one after another, or in a grid with rows and columns, and have the same scales,
 or with scale: row those of their row. A line is dashed where it lies on one that comes
-before it. Lines are means over the images; the table points has the numbers. Of
-more than eight lines the three best and the three worst have colours and their names at
+before it. Lines are means over the images; the table points has the numbers. Of seeds,
+as axes of replicates, every image counts with the mean of its curves. Of more than eight lines the three best and the three worst have colours and their names at
 their ends; the others are grey. Best and worst are by the mean of scores, which know
 whether a high one is good; without scores by the area under the mean curves, where a
 small one is good, and a large one with order insertion or lerf:
@@ -65,8 +65,8 @@ An area between two lines may stand for a third one:
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: []stages.Port{
-		{Name: "curves", Type: stages.Curves, Doc: "the curves of all lines and panels"},
-		{Name: "scores", Type: stages.Scores, Optional: true, Added: true,
+		{Name: "curves", Type: stages.Curves, Averages: true, Doc: "the curves of all lines and panels"},
+		{Name: "scores", Type: stages.Scores, Averages: true, Optional: true, Added: true,
 			Doc: "by which lines are best and worst; default: the area under the curve"},
 	},
 	Outputs: figurePorts(stages.Port{Name: "points", Type: stages.TableType,
@@ -87,6 +87,7 @@ type plotLine struct {
 	centred map[string][]float64 // by item: the curve minus the mean over all lines, or nil
 	shares  []float64            // by point: the fraction that is replaced; nil without items
 	skipped int                  // number of curves that aren't finite
+	seeds   int                  // over which curves are averaged; 0 if they don't depend on one
 
 	mean, low, high []float64 // by point; NaN without an interval
 
@@ -110,6 +111,10 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 			return err
 		}
 		strands[i] = s
+	}
+	strands, err := averagedLines(strands, data)
+	if err != nil {
+		return err
 	}
 	scores, err := load(ctx, e.Ports["scores"])
 	if err != nil {

@@ -177,9 +177,10 @@ func share(of stages.Facts) string {
 // curvesCaption describes the figure, and the criterion for the best and worst lines if not all have a
 // colour.
 func curvesCaption(p CurvesParams, items string, panels [][]*plotLine, by string, hidden []string) string {
-	least, most, skipped := math.MaxInt, 0, 0
+	least, most, skipped, seeds := math.MaxInt, 0, 0, 0
 	for _, panel := range panels {
 		for _, s := range panel {
+			seeds = max(seeds, s.seeds)
 			least, most, skipped = min(least, len(s.items)), max(most, len(s.items)), skipped+s.skipped
 		}
 	}
@@ -193,6 +194,9 @@ func curvesCaption(p CurvesParams, items string, panels [][]*plotLine, by string
 		text = p.Title + ": m" + text
 	} else {
 		text = "M" + text
+	}
+	if seeds > 0 {
+		text += fmt.Sprintf(", each with the mean of its curves over %d seeds where they depend on one", seeds)
 	}
 	switch p.Band {
 	case "interval":
