@@ -304,6 +304,12 @@ func TestMetaRankNoAnswer(t *testing.T) {
 			t.Error(got)
 		}
 	}
+	// Each case has the same order, which no resample changes.
+	got := present(slices.Concat(in("x", 3, 2, 1), in("y", 3, 2, 1))...)
+	if !strings.Contains(got, "It wins alike in all 2 cases, so that resamples of them don't tell how sure its κ "+
+		"is.") || strings.Contains(got, "Over resamples") {
+		t.Error(got)
+	}
 	seven := split[3:6]
 	n = 6
 	for _, cells := range [][]stages.Data{in("x", 3, 2, 1), slices.Concat(in("x", 3, 2, 1), in("y", 3, 2, 1)),

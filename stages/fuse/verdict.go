@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
@@ -15,6 +16,20 @@ import (
 // extent matches the numbers of cases, and of items of each, in the text of an answer: those of
 // [contest.casesText] and [contest.itemsText].
 var extent = regexp.MustCompile(`in (?:one case|(\d+) cases).*?, (?:each )?over (?:(\d+) to )?(\d+) `)
+
+// noWidth matches the interval of the first method's κ if its ends are as good as equal.
+var noWidth = regexp.MustCompile(
+	`Over resamples of the cases κ is (\S+) to (\S+) \(95 %\), and no other method comes first\.`)
+
+// without replaces an interval that has no width, where the first method has as many wins in every case: that
+// isn't certainty.
+func without(text string, cases int) string {
+	if ends := noWidth.FindStringSubmatch(text); ends != nil && ends[1] == ends[2] {
+		return strings.Replace(text, ends[0], fmt.Sprintf("It wins alike in all %s, so that resamples of them "+
+			"don't tell how sure its κ is.", english.Count(cases, "case")), 1)
+	}
+	return text
+}
 
 // present begins the answer with a sentence if there is none: where each case has too few items for any test
 // of two methods, of those that report/leaderboard makes, or over resamples of the cases each method may come
@@ -47,6 +62,7 @@ func present(text string, tables map[string]stages.Table) string {
 	}
 	total, most := number(1, 1), number(3, 0)
 	among := english.Count(methods, t.Keys[0])
+	text = without(text, total)
 	family := scores.Family{Competitors: methods, Against: scores.Pairs, Holm: true, Level: claims.Level}
 	// Fewer methods, in a case that lacks some, take fewer items.
 	if least := family.Least(); int(cases) == total && most < least {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/runexp/runexp/stages"
@@ -32,13 +33,39 @@ var tooFew = regexp.MustCompile(
 var bothWays = strings.NewReplacer(
 	"; each can be told apart from the next in some case", "; each differs significantly from the next in "+
 		"some case, for better or worse",
-	"; they can be told apart in some case", "; they differ significantly in some case, whichever is better")
+	"; they can be told apart in some case", "; they differ significantly in some case, whichever is better",
+	"in none of 1 case all", "in the only case not all")
+
+// alike matches the neighbours in the order of mean ranks that differ in no case, where p is the smallest one
+// of the cases, times their number; the lead in a case has the p of this case alone.
+var alike = regexp.MustCompile(`^[^;]*; .*?(?:told apart from the next|can't be told apart)\.`)
+
+// lead matches the lead in a case, its interval and what the test says of it.
+var lead = regexp.MustCompile(`(\[(\S+), (\S+)\] over [^,.]*), confirmed \(`)
+
+// plainly returns an answer of several ranked cases without a contradiction between its tests: by which p
+// neighbours are alike, and that ranks which differ significantly confirm no mean whose interval contains 0.
+func plainly(text string, cases int) string {
+	text = bothWays.Replace(text)
+	if at := alike.FindStringIndex(text); cases > 1 && at != nil {
+		end := at[1] - 1
+		text = text[:end] + fmt.Sprintf(" if p counts all %d cases", cases) + text[end:]
+	}
+	return lead.ReplaceAllStringFunc(text, func(found string) string {
+		part := lead.FindStringSubmatch(found)
+		low, _ := strconv.ParseFloat(part[2], 64)
+		if high, err := strconv.ParseFloat(part[3], 64); err != nil || low > 0 || high < 0 {
+			return found
+		}
+		return part[1] + ", of which the ranks differ significantly and the mean doesn't ("
+	})
+}
 
 // present begins the answer with a sentence if there is none: where in no case a competitor differs
 // significantly from the best.
 func (p LeaderboardParams) present(text string, tables map[string]stages.Table) string {
-	text = bothWays.Replace(text)
 	r := readDetails(tables["details"])
+	text = plainly(text, r.cases)
 	if r.cases == 0 || r.confirmed {
 		return text
 	}

@@ -145,3 +145,57 @@ func TestNoAnswerToClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainly: an answer doesn't contradict itself: neighbours that differ in a case are alike if p counts all
+// cases, neighbours may differ in the other order, and a mean whose interval contains 0 isn't confirmed by
+// ranks, which may even tell the opposite.
+func TestPlainly(t *testing.T) {
+	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
+	at := func(metric, method string, score func(i int) float64) stages.Data {
+		v := make([]float64, 12)
+		for i := range v {
+			v[i] = score(i)
+		}
+		return scoresOf(up, []string{"method", method, "metric", metric}, v...)
+	}
+	base := func(i int) float64 { return float64(i) / 50 }
+	more := func(x float64) func(i int) float64 {
+		return func(i int) float64 { return base(i) + x*(1+float64(i)/100) }
+	}
+	rare := func(i int) float64 { // worse on all images but one
+		if i == 0 {
+			return 9
+		}
+		return base(i) - 0.1 - float64(i)/1000
+	}
+	nearly := func(i int) float64 { // rank sum 4 + 9, p of 0.042
+		if i == 3 || i == 8 {
+			return base(i) - 0.01*float64(i+1)
+		}
+		return base(i) + 0.01*float64(i+1)
+	}
+	for _, c := range []struct {
+		name  string
+		cells []stages.Data
+		want  string
+	}{
+		{"opposite", []stages.Data{at("p", "a", base), at("p", "b", rare)}, "over 12 images, of which the ranks " +
+			"differ significantly and the mean doesn't (p = 0.0"},
+		{"alike", []stages.Data{at("p", "a", base), at("p", "b", more(0.1))}, "over 12 images, confirmed (p = "},
+		{"two cases, one of which confirms", []stages.Data{at("p", "a", base), at("p", "b", nearly),
+			at("q", "a", base), at("q", "b", base)}, "can't be told apart if p counts all 2 cases. In p, **b** leads"},
+		{"the other order", []stages.Data{at("p", "a", base), at("p", "b", more(0.1)), at("p", "c", more(0.2)),
+			at("q", "a", more(0.1)), at("q", "b", base), at("q", "c", more(0.2))}, "**c** ranks first in 2 of 2"},
+		{"all differ", []stages.Data{at("p", "a", base), at("p", "b", more(0.1)), at("q", "a", more(0.1)),
+			at("q", "b", base), at("r", "a", base), at("r", "b", more(0.1))}, "; they differ significantly in some " +
+			"case, whichever is better."},
+	} {
+		p := Leaderboard.NewParams().(*LeaderboardParams)
+		r := stagetest.Run(t, Leaderboard, p, map[string][]stages.Data{"scores": c.cells})
+		tables := map[string]stages.Table{"details": decodeTable(t, r, "details")}
+		got := Leaderboard.HooksOf(p).Present(string(r.Payloads["answer"][0]), tables)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q in it", c.name, got, c.want)
+		}
+	}
+}
