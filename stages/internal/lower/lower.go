@@ -117,7 +117,9 @@ func (r Request) questions() []Question { return append([]Question{r.Question}, 
 // derivatives reports whether all rules are derivatives, for which every pass that keeps the answer's bits
 // is safe. Other rules examine the nodes themselves: they may divide by a value that contributes nothing.
 func (r Request) derivatives() bool {
-	return !slices.ContainsFunc(r.questions(), func(q Question) bool { return len(q.Rules.Cases) > 0 })
+	return !slices.ContainsFunc(r.questions(), func(q Question) bool {
+		return len(q.Rules.Cases) > 0 && !q.Rules.Slopes
+	})
 }
 
 // without returns the operators that backward passes avoid.

@@ -20,7 +20,8 @@ func (u *unit) seed(f *onnx.Fragment, k int, q Question) (seed, error) {
 		return seed{u.explained, prefix + "targets"}, nil
 	case u.head != nil && q.Start != StartDerivative:
 		return u.seedOfHead(f, k, q)
-	case q.Start == StartDerivative:
+	case q.Start == StartDerivative && (u.head != nil || !(q.Rules.Slopes && u.Probabilities)):
+		// Rules of slopes may stop at the softmax that makes probabilities: they start at its logits.
 		return seed{u.Output, u.derivative(f, prefix+q.CountsInput(), q.Probability)}, nil
 	}
 	at, slope, err := u.logits()

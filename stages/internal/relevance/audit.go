@@ -28,6 +28,38 @@ func (b *Builder) recordConstant(v Value) {
 	}
 }
 
+// weighed emits values times the derivatives that are propagated to them.
+func (b *Builder) weighed(values, slopes []Value) []Value {
+	out := make([]Value, len(slopes))
+	for i, s := range slopes {
+		if s != "" {
+			out[i] = b.Mul(values[i], s)
+		}
+	}
+	return out
+}
+
+// weighedInputs is weighed for the inputs of a node, and records the share of its constants: what it returns
+// for inputs of 0, or all that it returns if nothing is propagated through it.
+func (b *Builder) weighedInputs(n onnx.Node, r, back []Value) []Value {
+	zeros := map[int]Value{}
+	for i, s := range back {
+		if s != "" && b.flows[n.Input[i]] {
+			zeros[i] = b.scaled(n.Input[i], 0)
+		}
+	}
+	rest := n
+	if len(zeros) > 0 {
+		rest = b.Copy(n, zeros)
+	}
+	for _, v := range b.weighed(rest.Output, r) {
+		if v != "" {
+			b.recordConstant(v)
+		}
+	}
+	return b.weighed(n.Input, back)
+}
+
 // recordEntry records the result of a rule on relevance r.
 func (b *Builder) recordEntry(n onnx.Node, r, back []Value) {
 	e := Entry{Node: n.Name, Op: n.OpType, Constants: b.toConstants}

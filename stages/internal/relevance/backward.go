@@ -34,7 +34,7 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	if p.Grouped || len(p.Cases) == 0 {
+	if p.Grouped || p.Slopes || len(p.Cases) == 0 {
 		b.group(seeds, wrt, p.Grouped)
 	}
 	b.seeds, b.wrt = slices.Sorted(maps.Keys(seeds)), wrt
@@ -148,7 +148,11 @@ func (b *Builder) pass(n onnx.Node, rel map[Value]Value, p Policy) {
 	b.at(n)
 	back := p.rule(b, op, n)(b, op, n, r)
 	if b.audited && p.Name == b.auditedPolicy && b.err == nil {
-		b.recordEntry(n, r, back)
+		if p.Slopes {
+			b.recordEntry(n, b.weighed(n.Output, r), b.weighedInputs(n, r, back))
+		} else {
+			b.recordEntry(n, r, back)
+		}
 	}
 	for i, v := range n.Input {
 		if !b.flows[v] || op.Role(i) == Config {

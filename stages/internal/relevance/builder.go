@@ -37,9 +37,10 @@ type Builder struct {
 	linear       map[Value]bool // results of [Builder.feedsLinear]
 	notNegative  map[Value]bool
 	gatings      map[Value]gating
-	bothHalves   bool    // for tests: as if no value were known to be non-negative
-	seeds, wrt   []Value // arguments of [Backward]
-	batch        int     // number of images of the values wrt
+	carrying     map[Value]bool // results of [balancing.carries]
+	bothHalves   bool           // for tests: as if no value were known to be non-negative
+	seeds, wrt   []Value        // arguments of [Backward]
+	batch        int            // number of images of the values wrt
 	batchAxes    map[Value]batchAxis
 	reads        map[Value][]int // by value: the indices of the nodes that read it
 	lastReader   []int           // by index: the last node that reads a value produced before it

@@ -6,7 +6,8 @@
 //   - A [Rule] maps the relevance of a node's outputs to that of its inputs (rule_*.go). It is written for a
 //     kind of operators and uses only what an Op declares. The gradient is the rule that applies the VJP.
 //   - A [Policy] selects a rule for every node: an ordered table, first match wins, that reads like the
-//     published method (LRP composites: lrp.go, with their layers in lrp_layer.go).
+//     published method (LRP composites: lrp.go, with their layers in lrp_layer.go; gradients with some
+//     derivatives exchanged: balance.go).
 //   - [Backward] walks the graph in reverse and emits nodes by a [Builder] (backward.go, builder.go); the
 //     emitted nodes are optimised (peephole.go) and run by ONNX Runtime. audit.go also returns the sums of
 //     relevance at every node, and reference.go names values at a second input, for rules that compare two.
@@ -126,6 +127,9 @@ type Policy struct {
 	Grouped bool
 	// Apart keeps each BatchNormalization as a node. Otherwise it is folded into a Conv before it.
 	Apart bool
+	// Slopes means that derivatives are propagated, as by the zero Policy, of a net that is linear in some
+	// operators: values times them are relevance.
+	Slopes bool
 }
 
 // Derivative is the policy of plain derivatives.
