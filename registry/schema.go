@@ -87,7 +87,7 @@ func (p parameter) schema() node {
 	case len(p.Choices) > 0:
 		n = node{"enum": slices.Concat(p.Choices, p.Former())}
 	case p.IsText():
-		return node{"type": []string{"string", "number", "boolean", "array"}}
+		return node{"type": []string{"string", "number", "boolean", "array", "object"}}
 	default:
 		for key, text := range map[string]string{"minimum": p.Min, "maximum": p.Max} {
 			if x, err := strconv.ParseFloat(text, 64); err == nil {

@@ -26,8 +26,8 @@ import (
 // leaves it where the input targets is wired.
 //
 // Types: bool, int, float64, string, slices of these, and types that implement encoding.TextMarshaler and, by
-// pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list of scalars which they parse as "[a,
-// b]").
+// pointer, encoding.TextUnmarshaler (in YAML a plain scalar, or a list or a mapping of scalars, which they
+// parse as "[a, b]" or "{a: b, c: d}").
 type Field struct {
 	Name     string
 	Doc      string

@@ -103,7 +103,7 @@ func (d *decoder) decodeOne(dst reflect.Value, n *yamlNode) bool {
 	if d.text {
 		text, ok := n.plainText()
 		if !ok {
-			return d.refuse(n, "", "%v is neither a single value nor a list of these", n)
+			return d.refuse(n, "", "%v is neither a single value nor a list or mapping of these", n)
 		}
 		if err := dst.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
 			return d.refuse(n, "", "%v", err)
@@ -140,10 +140,10 @@ func (d *decoder) decodeOne(dst reflect.Value, n *yamlNode) bool {
 	return true
 }
 
-// plainText returns the text for a type that parses texts itself: a scalar as written, or a list of scalars
-// as [a, b].
+// plainText returns the text for a type that parses texts itself: a scalar as written, a list of scalars as
+// [a, b], or a mapping to scalars as {a: b, c: d}.
 func (n *yamlNode) plainText() (text string, ok bool) {
-	if n.kind != yamlList {
+	if n.kind != yamlList && n.kind != yamlMap {
 		return n.text, n.scalar()
 	}
 	parts := make([]string, len(n.vals))
@@ -151,8 +151,15 @@ func (n *yamlNode) plainText() (text string, ok bool) {
 		if parts[i] = v.text; !v.scalar() {
 			return "", false
 		}
+		if n.kind == yamlMap {
+			parts[i] = n.keys[i].text + ": " + v.text
+		}
 	}
-	return "[" + strings.Join(parts, ", ") + "]", true
+	text = strings.Join(parts, ", ")
+	if n.kind == yamlMap {
+		return "{" + text + "}", true
+	}
+	return "[" + text + "]", true
 }
 
 func (d *decoder) decodeString(dst reflect.Value, n *yamlNode) bool {

@@ -5,14 +5,13 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // AGIParams are the parameters of [AGI].
 type AGIParams struct {
 	Common
+	Balanced
 	Variant string  `yaml:"variant" doc:"paper goes on from where a step led; official takes each step from the image" choices:"paper|official"`
 	Classes int     `yaml:"classes" doc:"into how many equal parts the classes are cut; the first class of each is a false class; 1 means class 0" min:"1" max:"1000000"`
 	Steps   int     `yaml:"steps" doc:"the most steps towards a false class" min:"1" max:"100000"`
@@ -52,7 +51,10 @@ Integration", IJCAI 2021.`,
 func (p AGIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	// A trajectory takes two rows: the derivatives of the false class and of the explained output.
 	trajectories := n.PerHead()/max(1, n.PerHead()/p.Classes) + 1
-	q := lower.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
+	q, err := p.atImage(ctx, e, n, p.Common)
+	if err != nil {
+		return err
+	}
 	g, err := n.Gradient(ctx, e.Slot, q, n.Fit(2*trajectories, e.Batch))
 	if err != nil {
 		return err

@@ -65,11 +65,6 @@ type backwardParams interface {
 	combine(e *stages.Env, i int, n *program.Net, results []passResult) error
 }
 
-// backwardPasses returns the derivative's pass, which is that of methods without rules.
-func (p Tapped) backwardPasses(ctx context.Context, e *stages.Env, n *program.Net) ([]backwardPass, error) {
-	return p.onePass(ctx, e, n, relevance.Derivative())
-}
-
 // onePass returns the pass of rules from the target.
 func (p Tapped) onePass(ctx context.Context, e *stages.Env, n *program.Net,
 	rules relevance.Policy) ([]backwardPass, error) {

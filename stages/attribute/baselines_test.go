@@ -22,7 +22,7 @@ func comparing(layer, baseline string) map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
-		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 64,
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{plain(tappedAt(layer)), 64,
 			"gauss-legendre", baseline}},
 		"deeplift": {DeepLIFT, &DeepLIFTParams{tappedAt(layer), "paper", baseline}},
 	}

@@ -5,14 +5,13 @@ import (
 	"math"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // BlurIGParams are the parameters of [BlurIG].
 type BlurIGParams struct {
 	Common
+	Balanced
 	Steps    int     `yaml:"steps" doc:"number of derivatives along the path" min:"1" max:"100000"`
 	MaxSigma float64 `yaml:"max_sigma" doc:"the standard deviation of the strongest blur, in pixels; with spacing: sqrt its square" min:"0.01" max:"10000"`
 	Spacing  string  `yaml:"spacing" doc:"equal steps of the standard deviation, or of its square" choices:"linear|sqrt"`
@@ -48,7 +47,10 @@ code.`,
 })
 
 func (p BlurIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	q := lower.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
+	q, err := p.atImage(ctx, e, n, p.Common)
+	if err != nil {
+		return err
+	}
 	sigmas := p.sigmas()
 	b, err := n.Blurred(ctx, e.Slot, q, n.Fit(len(sigmas), e.Batch))
 	if err != nil {
@@ -85,7 +87,7 @@ func (p BlurIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) er
 		values := doubles(b.Sum())
 		excess := totalOf(values) - (first - last)
 		e.Put("completeness", i, stages.Scalar(excess))
-		warnIncomplete(e, i, excess, first, last, "more steps reduce the error")
+		p.warnIncomplete(e, i, excess, first, last, "more steps reduce the error")
 		putMap(e, i, p.reduced(values, n.Channels, n.Height, n.Width))
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestOfficialCAM(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			passes, err := p.backwardPasses(t.Context(), e, n)
+			passes, err := plain(p).backwardPasses(t.Context(), e, n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,11 +108,12 @@ func TestOfficialGridCAM(t *testing.T) {
 			stage  stages.Stage
 			params any
 		}{
-			"GradCam":         {GradCAM, &GradCAMParams{at}},
-			"GradCamPlusPlus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{at, "official-rao"}},
-			"LayerCam":        {LayerCAM, &LayerCAMParams{at}},
-			"AblationCam":     {AblationCAM, &AblationCAMParams{at, "paper"}},
-			"ScoreCam":        {ScoreCAM, &ScoreCAMParams{at, "official-rao"}},
+			"GradCam": {GradCAM, &GradCAMParams{GradientCAM{CAM: at}}},
+			"GradCamPlusPlus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{GradientCAM{CAM: at},
+				"official-rao"}},
+			"LayerCam":    {LayerCAM, &LayerCAMParams{GradientCAM{CAM: at}}},
+			"AblationCam": {AblationCAM, &AblationCAMParams{at, "paper"}},
+			"ScoreCam":    {ScoreCAM, &ScoreCAMParams{at, "official-rao"}},
 		} {
 			// That code asks the first head, whichever is explained.
 			if method == "ScoreCam" && g.head != 0 {

@@ -6,14 +6,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // ExpectedGradientsParams are the parameters of [ExpectedGradients].
 type ExpectedGradientsParams struct {
 	Common
+	Balanced
 	Samples int `yaml:"samples" doc:"number of derivatives, each on the path from another image of the background" min:"1" max:"100000"`
 	Most    int `yaml:"most" doc:"of a background with more images so many, drawn at random; 0: all" min:"0" max:"1000000"`
 }
@@ -107,7 +106,10 @@ func (p ExpectedGradientsParams) expectation(ctx context.Context, e *stages.Env,
 	if len(x.background.Shape) != 4 || x.background.Shape[0] == 0 {
 		return nil, fmt.Errorf("port background: a tensor of shape %v has no images", x.background.Shape)
 	}
-	q := lower.Question{Rules: relevance.Derivative(), Probability: p.Output == "probability"}
+	q, err := p.atImage(ctx, e, n, p.Common)
+	if err != nil {
+		return nil, err
+	}
 	if x.tangent, err = n.Tangent(ctx, e.Slot, q, n.Fit(p.Samples, e.Batch)); err != nil {
 		return nil, err
 	}

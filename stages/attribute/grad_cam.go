@@ -6,7 +6,7 @@ import (
 )
 
 // GradCAMParams are the parameters of [GradCAM].
-type GradCAMParams struct{ CAM }
+type GradCAMParams struct{ GradientCAM }
 
 // GradCAM weights channels by their mean derivative.
 var GradCAM = backwardMethod(stages.Def[GradCAMParams]{
@@ -25,7 +25,7 @@ equations 1 and 2.`,
 			"it, which changes neither order nor sheets",
 		Golden: "cam",
 	}},
-	Defaults: GradCAMParams{defaultCAM()},
+	Defaults: GradCAMParams{gradientCAM()},
 })
 
 func (p GradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

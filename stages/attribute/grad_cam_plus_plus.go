@@ -9,7 +9,7 @@ import (
 
 // GradCAMPlusPlusParams are the parameters of [GradCAMPlusPlus].
 type GradCAMPlusPlusParams struct {
-	CAM
+	GradientCAM
 	Variant string `yaml:"variant" doc:"paper, without a factor of the whole map; or the code of Gildenblat et al., or that of Rao et al." choices:"paper|official-gildenblat|official-rao"`
 }
 
@@ -32,7 +32,7 @@ Deep Convolutional Networks", WACV 2018, section 3.`,
 			"which no variant does, for it changes neither order nor sheets",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: GradCAMPlusPlusParams{CAM: defaultCAM(), Variant: "paper"},
+	Defaults: GradCAMPlusPlusParams{GradientCAM: gradientCAM(), Variant: "paper"},
 })
 
 func (p GradCAMPlusPlusParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

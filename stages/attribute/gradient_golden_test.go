@@ -34,9 +34,9 @@ func TestOfficialGradients(t *testing.T) {
 				stage  stages.Stage
 				params any
 			}{
-				{"saliency_abs", Saliency, &SaliencyParams{unreduced(), true}},
-				{"saliency_signed", Saliency, &SaliencyParams{unreduced(), false}},
-				{"ixg", InputXGradient, &InputXGradientParams{unreduced()}},
+				{"saliency_abs", Saliency, &SaliencyParams{plain(unreduced()), true}},
+				{"saliency_signed", Saliency, &SaliencyParams{plain(unreduced()), false}},
+				{"ixg", InputXGradient, &InputXGradientParams{plain(unreduced())}},
 				{"guided_backprop", GuidedBackprop, &GuidedBackpropParams{unreduced(), false}},
 				{"deconv", Deconvolution, &DeconvolutionParams{unreduced()}},
 			} {
@@ -67,7 +67,7 @@ func TestOfficialIntegratedGradients(t *testing.T) {
 					if !ok {
 						continue
 					}
-					p := &IntegratedGradientsParams{unreduced(), steps, rule, "zero"}
+					p := &IntegratedGradientsParams{plain(unreduced()), steps, rule, "zero"}
 					r := stagetest.Run(t, IntegratedGradients, p,
 						officialImage(model, a["x"].Float32s(), a[target].Int64s()[0]))
 					near(t, file+" "+key, tensor(t, r.Payloads["maps"][0]), want.Float32s(), gradient32)
@@ -111,7 +111,7 @@ func TestOfficialPaths(t *testing.T) {
 		model := modeltest.Official(t, file[:len(file)-len("_img0")], 0)
 		for key, steps := range map[string]int{"ig_mas_steps50_alpha1": 50, "ig_mas_steps20_alpha1": 20,
 			"ig_pair_steps25_logit": 25} {
-			p := &IntegratedGradientsParams{unreduced(), steps, "linspace-mean", "zero"}
+			p := &IntegratedGradientsParams{plain(unreduced()), steps, "linspace-mean", "zero"}
 			got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
 				a["target"].Int64s()[0])
 			near(t, file+" "+key, got, a[key].Float32s(), gradient32)
@@ -121,7 +121,7 @@ func TestOfficialPaths(t *testing.T) {
 		"lig_gapcnn_img5"} {
 		a := read(t, "ig_family", file+".npz")
 		model := modeltest.Official(t, file[len("lig_"):len(file)-len("_img4")], 0)
-		p := &IntegratedGradientsParams{unreduced(), 50, "linspace-mean", "zero"}
+		p := &IntegratedGradientsParams{plain(unreduced()), 50, "linspace-mean", "zero"}
 		got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
 			a["target"].Int64s()[0])
 		near(t, file, got, a["ig50"].Float32s(), gradient32)
@@ -140,7 +140,7 @@ func TestOfficialSmoothGrad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := SmoothGradParams{Tapped: unreduced(), Copies: Copies{Samples: 10}, Mean: mean}
+			p := SmoothGradParams{Differentiated: plain(unreduced()), Copies: Copies{Samples: 10}, Mean: mean}
 			if err := loaded(t.Context(), e, func(ctx context.Context, e *stages.Env, n *program.Net) error {
 				return p.runNoise(ctx, e, n, captumNoise(a))
 			}); err != nil {
@@ -186,7 +186,8 @@ func TestOfficialGradCAM(t *testing.T) {
 			for key, relu := range map[string]bool{"_layer_gradcam_relu": true, "_layer_gradcam_raw": false} {
 				key := prefix + key
 				want := a[key].Float64s()
-				got := maps(t, GradCAM, &GradCAMParams{CAM{at, relu, "bilinear"}}, model, a["x"].Float32s(),
+				got := maps(t, GradCAM, &GradCAMParams{GradientCAM{CAM: CAM{at, relu, "bilinear"}}}, model,
+					a["x"].Float32s(),
 					[]int{3, 32, 32}, a[target].Int64s()[0])
 				near(t, file+" "+key, got, singles(resized(want, 8, 8, 32, 32, "bilinear")), cam32)
 			}

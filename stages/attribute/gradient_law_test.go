@@ -25,9 +25,9 @@ func gradientStages() map[string]struct {
 	}{
 		"saliency":         {Saliency, Saliency.NewParams()},
 		"input-x-gradient": {InputXGradient, InputXGradient.NewParams()},
-		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{tapped(), 9,
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{plain(tapped()), 9,
 			"gauss-legendre", "black"}},
-		"at the middle": {IntegratedGradients, &IntegratedGradientsParams{tappedAt("middle"), 9,
+		"at the middle": {IntegratedGradients, &IntegratedGradientsParams{plain(tappedAt("middle")), 9,
 			"left", "black"}},
 		"smoothgrad":            {SmoothGrad, &smooth},
 		"guided-backprop":       {GuidedBackprop, GuidedBackprop.NewParams()},
@@ -35,16 +35,18 @@ func gradientStages() map[string]struct {
 		"grad-cam":              {GradCAM, GradCAM.NewParams()},
 		"guided-grad-cam":       {GuidedGradCAM, GuidedGradCAM.NewParams()},
 		"grad-cam-plus-plus":    {GradCAMPlusPlus, GradCAMPlusPlus.NewParams()},
-		"left-ig":               {LeftIG, &LeftIGParams{tapped(), 9, 0.9, "black"}},
-		"left-ig at the middle": {LeftIG, &LeftIGParams{tappedAt("middle"), 9, 0.9, "black"}},
+		"left-ig":               {LeftIG, &LeftIGParams{plain(tapped()), 9, 0.9, "black"}},
+		"left-ig at the middle": {LeftIG, &LeftIGParams{plain(tappedAt("middle")), 9, 0.9, "black"}},
 		"occlusion at the middle": {Occlusion, &OcclusionParams{tappedAt("middle"), "paper",
 			picture.Square(3), picture.Square(2), "black"}},
 		"rise at the final layer": {RISE, &RISEParams{tappedAt("final"), 21, 2, 0.5}},
-		"guided-ig":               {GuidedIG, &GuidedIGParams{probable(), "paper", 5, 0.25, 0.1, "black"}},
-		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{tappedAt("middle"), "official-mas", 5, 0.25,
+		"guided-ig": {GuidedIG, &GuidedIGParams{plain(probable()), "paper", 5, 0.25, 0.1,
+			"black"}},
+		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{plain(tappedAt("middle")), "official-mas", 5,
+			0.25,
 			0.1, "black"}},
-		"agi":          {AGI, &AGIParams{probable().Common, "paper", 4, 3, 0.05}},
-		"vargrad":      {VarGrad, &VarGradParams{tapped(), Copies{5, 0.15, "range"}}},
+		"agi":          {AGI, &AGIParams{probable().Common, Balanced{}, "paper", 4, 3, 0.05}},
+		"vargrad":      {VarGrad, &VarGradParams{plain(tapped()), Copies{5, 0.15, "range"}}},
 		"hires-cam":    {HiResCAM, HiResCAM.NewParams()},
 		"layer-cam":    {LayerCAM, LayerCAM.NewParams()},
 		"ablation-cam": {AblationCAM, AblationCAM.NewParams()},
@@ -76,7 +78,7 @@ func TestGradientIsTheSlope(t *testing.T) {
 	two := stages.NewTensor([]int64{2, 6}, 2).Encode()
 	for _, output := range []string{"logit", "probability"} {
 		for _, target := range []string{"predicted", "label", "4"} {
-			p := &SaliencyParams{unreduced(), false}
+			p := &SaliencyParams{plain(unreduced()), false}
 			p.Target, p.Output = target, output
 			if target == "predicted" {
 				in["targets"] = []stages.Data{stagetest.Items(nil, two, two)}
@@ -143,7 +145,7 @@ func TestIntegratedGradientsAreComplete(t *testing.T) {
 	for _, layer := range []string{"input", "middle", "final"} {
 		for _, baseline := range []string{"zero", "black"} {
 			for _, output := range []string{"logit", "probability"} {
-				p := &IntegratedGradientsParams{tappedAt(layer), 200, "gauss-legendre", baseline}
+				p := &IntegratedGradientsParams{plain(tappedAt(layer)), 200, "gauss-legendre", baseline}
 				p.Output = output
 				r := stagetest.Run(t, IntegratedGradients, p, in)
 				for i, b := range r.Payloads["completeness"] {
@@ -185,7 +187,7 @@ func TestSmoothGradWithoutNoise(t *testing.T) {
 		p := *SmoothGrad.NewParams().(*SmoothGradParams)
 		p.Noise, p.Mean, p.Reduce, p.Samples = 0, mean, "none", 11
 		got := mapsOf(t, SmoothGrad, &p, in)
-		for i, want := range mapsOf(t, Saliency, &SaliencyParams{unreduced(), false}, in) {
+		for i, want := range mapsOf(t, Saliency, &SaliencyParams{plain(unreduced()), false}, in) {
 			for k := range want {
 				if !(math.Abs(got[i][k]-of(want[k])) <= 2e-6) {
 					t.Fatalf("%s, value %d: %v, want %v", mean, k, got[i][k], of(want[k]))
@@ -254,11 +256,12 @@ func TestTappedRefuses(t *testing.T) {
 	small := tappedAt("final")
 	small.Size = "layer"
 	for want, p := range map[string]interface{ Validate() error }{
-		"size: layer keeps":      SaliencyParams{Tapped: none},
-		"neither input":          GradCAMParams{CAM{Tapped: nowhere}},
-		"neither predicted":      GuidedGradCAMParams{Tapped: target},
-		"has the image's size":   GuidedGradCAMParams{Tapped: small},
-		"both ends of the path":  IntegratedGradientsParams{Tapped: tapped(), Steps: 1, Rule: "trapezoid"},
+		"size: layer keeps":    SaliencyParams{Differentiated: plain(none)},
+		"neither input":        GradCAMParams{GradientCAM{CAM: CAM{Tapped: nowhere}}},
+		"neither predicted":    GuidedGradCAMParams{Tapped: target},
+		"has the image's size": GuidedGradCAMParams{Tapped: small},
+		"both ends of the path": IntegratedGradientsParams{Differentiated: plain(tapped()), Steps: 1,
+			Rule: "trapezoid"},
 		"makes its map at the i": AGIParams{Common: tappedAt("final").Common},
 	} {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
@@ -272,7 +275,7 @@ func TestTappedRefuses(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	for layer, want := range map[string]string{"/nowhere": "no value of the model's graph",
 		"/fc1/Gemm_output_0": "no places in the image", "logits": "no places"} {
-		_, err := stagetest.Try(InputXGradient, &InputXGradientParams{tappedAt(layer)}, in)
+		_, err := stagetest.Try(InputXGradient, &InputXGradientParams{plain(tappedAt(layer))}, in)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("layer %s: %v", layer, err)
 		}

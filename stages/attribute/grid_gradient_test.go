@@ -91,19 +91,20 @@ func (g grid) compare(t *testing.T, method string, stage stages.Stage, params an
 func TestOfficialGridGradients(t *testing.T) {
 	forEachGrid(t, func(g grid) {
 		p := tappedAt(g.layer)
-		g.compare(t, "Grad", Saliency, &SaliencyParams{p, true}, cam32)
+		g.compare(t, "Grad", Saliency, &SaliencyParams{plain(p), true}, cam32)
 		g.compare(t, "GB", GuidedBackprop, &GuidedBackpropParams{p, true}, cam32)
 		occlusion := &OcclusionParams{p, "official", picture.Square(5), picture.Square(2), "zero"}
 		if g.name == "Input" {
 			occlusion.Window, occlusion.Stride = picture.Square(16), picture.Square(8)
 		}
 		g.compare(t, "Occlusion", Occlusion, occlusion, official32)
-		g.compare(t, "IxG", InputXGradient, &InputXGradientParams{p}, cam32)
+		g.compare(t, "IxG", InputXGradient, &InputXGradientParams{plain(p)}, cam32)
 		tolerance := cam32
 		if g.net == "smallcnn" && g.name == "Input" {
 			tolerance = kink
 		}
-		g.compare(t, "IntGrad", IntegratedGradients, &IntegratedGradientsParams{p, 20, "gauss-legendre",
+		g.compare(t, "IntGrad", IntegratedGradients, &IntegratedGradientsParams{plain(p), 20,
+			"gauss-legendre",
 			"zero"}, tolerance)
 	})
 }

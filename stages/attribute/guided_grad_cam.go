@@ -29,7 +29,7 @@ func (p GuidedGradCAMParams) Validate() error {
 
 func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env,
 	n *program.Net) ([]backwardPass, error) {
-	cam, err := p.Tapped.backwardPasses(ctx, e, n)
+	cam, err := p.onePass(ctx, e, n, relevance.Derivative())
 	if err != nil {
 		return nil, err
 	}

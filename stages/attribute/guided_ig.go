@@ -5,12 +5,11 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // GuidedIGParams are the parameters of [GuidedIG].
 type GuidedIGParams struct {
-	Tapped
+	Differentiated
 	Variant     string  `yaml:"variant" doc:"paper follows the path in float64, as the authors' code does; official-mas in float32" choices:"paper|official-mas"`
 	Steps       int     `yaml:"steps" doc:"how many derivatives are taken along the path" min:"1" max:"100000"`
 	Fraction    float64 `yaml:"fraction" doc:"the share of values, those with the smallest derivatives, that move at once" min:"0" max:"1"`
@@ -42,7 +41,7 @@ algorithm 1.`,
 	Declares: func(p GuidedIGParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, p.Baseline)
 	},
-	Defaults: GuidedIGParams{Tapped: probable(), Variant: "paper", Steps: 200, Fraction: 0.25,
+	Defaults: GuidedIGParams{Differentiated: plain(probable()), Variant: "paper", Steps: 200, Fraction: 0.25,
 		MaxDistance: 0.02, Baseline: "zero"},
 })
 
@@ -64,7 +63,7 @@ type guidedPath interface {
 }
 
 func (p GuidedIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return err
 	}

@@ -68,8 +68,9 @@ func TestGuidedIGWithoutLeeway(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "imagenet")
 	for _, layer := range []string{"input", "middle"} {
 		for _, variant := range []string{"paper", "official-mas"} {
-			p := &GuidedIGParams{tappedAt(layer), variant, 16, 0.3, 0, "black"}
-			straight := mapsOf(t, IntegratedGradients, &IntegratedGradientsParams{tappedAt(layer), 16, "left",
+			p := &GuidedIGParams{plain(tappedAt(layer)), variant, 16, 0.3, 0, "black"}
+			straight := mapsOf(t, IntegratedGradients, &IntegratedGradientsParams{plain(tappedAt(layer)), 16,
+				"left",
 				"black"}, in)
 			for k, m := range mapsOf(t, GuidedIG, p, in) {
 				near(t, fmt.Sprintf("%s, %s, item %d", layer, variant, k), singles(m), singles(straight[k]),

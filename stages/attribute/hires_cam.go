@@ -6,7 +6,7 @@ import (
 )
 
 // HiResCAMParams are the parameters of [HiResCAM].
-type HiResCAMParams struct{ CAM }
+type HiResCAMParams struct{ GradientCAM }
 
 // HiResCAM weights every place of a channel by its derivative.
 var HiResCAM = backwardMethod(stages.Def[HiResCAMParams]{
@@ -26,7 +26,7 @@ explanations of convolutional neural networks", 2020.`,
 			"positive and stretches each map to [0,1]",
 		Golden: "cam",
 	}},
-	Defaults: HiResCAMParams{defaultCAM()},
+	Defaults: HiResCAMParams{gradientCAM()},
 })
 
 func (p HiResCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

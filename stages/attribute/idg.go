@@ -8,12 +8,11 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // IDGParams are the parameters of [IDG].
 type IDGParams struct {
-	Tapped
+	Differentiated
 	Variant  string `yaml:"variant" doc:"paper takes the samples of an interval within it, and the derivative along the path there; official places samples and takes slopes as the authors' code does" choices:"paper|official"`
 	Steps    int    `yaml:"steps" doc:"number of outputs from which the samples are placed, and of samples" min:"2" max:"100000"`
 	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
@@ -42,7 +41,7 @@ Where the Model Makes Its Decision", AAAI 2024.`,
 			"which scales a whole map (variant: official)",
 		Golden: "paths.npz",
 	}},
-	Defaults: IDGParams{Tapped: tapped(), Variant: "paper", Steps: 50, Baseline: "zero"},
+	Defaults: IDGParams{Differentiated: plain(tapped()), Variant: "paper", Steps: 50, Baseline: "zero"},
 })
 
 func (p IDGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
@@ -51,7 +50,7 @@ func (p IDGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error
 	if err != nil {
 		return err
 	}
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return err
 	}

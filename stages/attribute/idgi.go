@@ -9,7 +9,7 @@ import (
 
 // IDGIParams are the parameters of [IDGI].
 type IDGIParams struct {
-	Tapped
+	Differentiated
 	Steps    int    `yaml:"steps" doc:"number of positions on the path, with both ends" min:"2" max:"100000"`
 	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token. The port baselines overrides it" choices:"zero|black|mask|pad"`
 }
@@ -37,7 +37,7 @@ Explanation Noise from Integrated Gradients", CVPR 2023, algorithm 1.`,
 	Declares: func(p IDGIParams, in map[string]stages.Declared) stages.Declared {
 		return p.compares(p.Baseline, in)
 	},
-	Defaults: IDGIParams{Tapped: tapped(), Steps: 50, Baseline: "zero"},
+	Defaults: IDGIParams{Differentiated: plain(tapped()), Steps: 50, Baseline: "zero"},
 })
 
 func (p IDGIParams) check(wired func(string) bool) error { return p.checkCompared(p.Baseline, wired) }

@@ -6,7 +6,7 @@ import (
 )
 
 // InputXGradientParams are the parameters of [InputXGradient].
-type InputXGradientParams struct{ Tapped }
+type InputXGradientParams struct{ Differentiated }
 
 // InputXGradient is the derivative times the value where it is taken.
 var InputXGradient = backwardMethod(stages.Def[InputXGradientParams]{
@@ -22,7 +22,7 @@ Differences", 2016.`,
 	Declares: func(p InputXGradientParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, "zero")
 	},
-	Defaults: InputXGradientParams{tapped()},
+	Defaults: InputXGradientParams{plain(tapped())},
 })
 
 func (p InputXGradientParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

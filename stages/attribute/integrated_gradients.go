@@ -9,7 +9,7 @@ import (
 
 // IntegratedGradientsParams are the parameters of [IntegratedGradients].
 type IntegratedGradientsParams struct {
-	Tapped
+	Differentiated
 	Steps    int    `yaml:"steps" doc:"number of derivatives along the path" min:"1" max:"100000"`
 	Rule     string `yaml:"rule" doc:"where derivatives are taken, and their weights" choices:"gauss-legendre|left|right|middle|trapezoid|captum-trapezoid|linspace-mean"`
 	Baseline string `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token. The port baselines overrides it" choices:"zero|black|mask|pad"`
@@ -47,7 +47,7 @@ and Yan, "Axiomatic Attribution for Deep Networks", ICML 2017, equation 1.`,
 	Declares: func(p IntegratedGradientsParams, in map[string]stages.Declared) stages.Declared {
 		return p.compares(p.Baseline, in)
 	},
-	Defaults: IntegratedGradientsParams{Tapped: tapped(), Steps: 50, Rule: "gauss-legendre",
+	Defaults: IntegratedGradientsParams{Differentiated: plain(tapped()), Steps: 50, Rule: "gauss-legendre",
 		Baseline: "zero"},
 })
 
@@ -80,7 +80,7 @@ func (p IntegratedGradientsParams) run(ctx context.Context, e *stages.Env, n *pr
 			excess += v
 		}
 		e.Put("completeness", i, stages.Scalar(excess))
-		warnIncomplete(e, i, excess, responses[1], responses[0], "more steps reduce the error, unless the "+
+		p.warnIncomplete(e, i, excess, responses[1], responses[0], "more steps reduce the error, unless the "+
 			"model jumps, as at Round, Floor and the masks of comparisons")
 		if err := p.put(e, i, n, values, s.path.Shape()); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 )
 
 // LayerCAMParams are the parameters of [LayerCAM].
-type LayerCAMParams struct{ CAM }
+type LayerCAMParams struct{ GradientCAM }
 
 // LayerCAM weights every place of a channel by its positive derivative.
 var LayerCAM = backwardMethod(stages.Def[LayerCAMParams]{
@@ -24,7 +24,7 @@ Activation Maps for Localization", IEEE Transactions on Image Processing 30, 202
 			"it; the paper's tanh, which scales maps of early layers alike, is left out",
 		Golden: "cam, gridpg_difull_dipart",
 	}},
-	Defaults: LayerCAMParams{defaultCAM()},
+	Defaults: LayerCAMParams{gradientCAM()},
 })
 
 func (p LayerCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

@@ -23,20 +23,21 @@ func atLayers(layer string) map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
-		"saliency":             {Saliency, &SaliencyParams{p, false}},
-		"input-x-gradient":     {InputXGradient, &InputXGradientParams{p}},
-		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{p, 3, "middle", "zero"}},
-		"left-ig":              {LeftIG, &LeftIGParams{p, 3, 0.9, "zero"}},
-		"guided-ig":            {GuidedIG, &GuidedIGParams{p, "paper", 3, 0.5, 1, "zero"}},
-		"smoothgrad":           {SmoothGrad, &SmoothGradParams{p, few, "derivative"}},
-		"vargrad":              {VarGrad, &VarGradParams{p, few}},
+		"saliency":         {Saliency, &SaliencyParams{plain(p), false}},
+		"input-x-gradient": {InputXGradient, &InputXGradientParams{plain(p)}},
+		"integrated-gradients": {IntegratedGradients, &IntegratedGradientsParams{plain(p), 3, "middle",
+			"zero"}},
+		"left-ig":    {LeftIG, &LeftIGParams{plain(p), 3, 0.9, "zero"}},
+		"guided-ig":  {GuidedIG, &GuidedIGParams{plain(p), "paper", 3, 0.5, 1, "zero"}},
+		"smoothgrad": {SmoothGrad, &SmoothGradParams{plain(p), few, "derivative"}},
+		"vargrad":    {VarGrad, &VarGradParams{plain(p), few}},
 		"occlusion": {Occlusion, &OcclusionParams{p, "paper", picture.Square(3), picture.Square(2),
 			"zero"}},
 		"rise":               {RISE, &RISEParams{p, 12, 2, 0.5}},
-		"grad-cam":           {GradCAM, &GradCAMParams{cam}},
-		"grad-cam-plus-plus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{cam, "paper"}},
-		"hires-cam":          {HiResCAM, &HiResCAMParams{cam}},
-		"layer-cam":          {LayerCAM, &LayerCAMParams{cam}},
+		"grad-cam":           {GradCAM, &GradCAMParams{GradientCAM{CAM: cam}}},
+		"grad-cam-plus-plus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{GradientCAM{CAM: cam}, "paper"}},
+		"hires-cam":          {HiResCAM, &HiResCAMParams{GradientCAM{CAM: cam}}},
+		"layer-cam":          {LayerCAM, &LayerCAMParams{GradientCAM{CAM: cam}}},
 		"ablation-cam":       {AblationCAM, &AblationCAMParams{cam, "paper"}},
 		"score-cam":          {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
 	}
@@ -65,9 +66,9 @@ func TestMapsAtLayers(t *testing.T) {
 func TestMapsOfLayersSize(t *testing.T) {
 	in := officialInput(t, "smallcnn", "smallcnn_io", "unit")
 	p := tappedAt("final")
-	large := mapsOf(t, InputXGradient, &InputXGradientParams{p}, in)
+	large := mapsOf(t, InputXGradient, &InputXGradientParams{plain(p)}, in)
 	p.Size = "layer"
-	for i, small := range mapsOf(t, InputXGradient, &InputXGradientParams{p}, in) {
+	for i, small := range mapsOf(t, InputXGradient, &InputXGradientParams{plain(p)}, in) {
 		if len(small) != 8*8 {
 			t.Fatalf("%d values", len(small))
 		}
@@ -82,8 +83,8 @@ func TestHiResCAMIsComplete(t *testing.T) {
 	in := officialInput(t, "gapcnn", "gapcnn_io", "unit")
 	p := CAM{tappedAt("final"), false, "bilinear"}
 	p.Size, p.Target = "layer", "4"
-	whole := mapsOf(t, HiResCAM, &HiResCAMParams{p}, in)
-	mean := mapsOf(t, GradCAM, &GradCAMParams{p}, in)
+	whole := mapsOf(t, HiResCAM, &HiResCAMParams{GradientCAM{CAM: p}}, in)
+	mean := mapsOf(t, GradCAM, &GradCAMParams{GradientCAM{CAM: p}}, in)
 	zero := &OcclusionParams{p.Tapped, "paper", picture.Square(64), picture.Square(64), "zero"}
 	for i, fall := range mapsOf(t, Occlusion, zero, in) {
 		for name, m := range map[string][]float64{"HiResCAM": whole[i], "Grad-CAM": mean[i]} {

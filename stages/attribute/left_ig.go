@@ -10,7 +10,7 @@ import (
 
 // LeftIGParams are the parameters of [LeftIG].
 type LeftIGParams struct {
-	Tapped
+	Differentiated
 	Steps    int     `yaml:"steps" doc:"number of positions on the path, with both ends" min:"1" max:"100000"`
 	Alpha    float64 `yaml:"alpha" doc:"the path ends where the output exceeds this share of its largest value; 1 takes the whole path" min:"0" max:"1"`
 	Baseline string  `yaml:"baseline" doc:"where the path begins: zero after normalisation, or a black image; at an inner layer zeros, or its value for a black image; of a text zero embeddings, or the mask or pad token" choices:"zero|black|mask|pad"`
@@ -40,7 +40,7 @@ code of MAS computes it.`,
 	Declares: func(p LeftIGParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, "")
 	},
-	Defaults: LeftIGParams{Tapped: tapped(), Steps: 50, Alpha: 0.9, Baseline: "zero"},
+	Defaults: LeftIGParams{Differentiated: plain(tapped()), Steps: 50, Alpha: 0.9, Baseline: "zero"},
 })
 
 func (p LeftIGParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {

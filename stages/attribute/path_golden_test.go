@@ -25,7 +25,7 @@ func TestOfficialLeftIG(t *testing.T) {
 		for _, steps := range []int{20, 50} {
 			for key, alpha := range map[string]float64{"1": 1, "0.9": 0.9, "0.5": 0.5} {
 				key := fmt.Sprintf("ig_mas_steps%d_alpha%s", steps, key)
-				p := &LeftIGParams{unreduced(), steps, alpha, "zero"}
+				p := &LeftIGParams{plain(unreduced()), steps, alpha, "zero"}
 				got := maps(t, LeftIG, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
 				near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 			}
@@ -34,7 +34,7 @@ func TestOfficialLeftIG(t *testing.T) {
 	for _, file := range []string{"smallcnn_img4", "smallcnn_img5", "gapcnn_img4", "gapcnn_img5"} {
 		a := read(t, "ig_family", "lig_"+file+".npz")
 		net, x, target := file[:len(file)-len("_img4")], a["x"].Float32s(), a["target"].Int64s()[0]
-		p := &LeftIGParams{unreduced(), 50, 0.9, "zero"}
+		p := &LeftIGParams{plain(unreduced()), 50, 0.9, "zero"}
 		near(t, file, maps(t, LeftIG, p, modeltest.Official(t, net, 0), x, []int{3, 32, 32}, target),
 			a["lig50_0p9"].Float32s(), gradient32)
 		responses := a["path_logits"].Float64s()
@@ -162,7 +162,7 @@ func TestOfficialVarGrad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := VarGradParams{unreduced(), Copies{Samples: 10}}
+		p := VarGradParams{plain(unreduced()), Copies{Samples: 10}}
 		if err := loaded(t.Context(), e, func(ctx context.Context, e *stages.Env, n *program.Net) error {
 			return p.runNoise(ctx, e, n, captumNoise(a))
 		}); err != nil {

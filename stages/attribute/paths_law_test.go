@@ -96,27 +96,28 @@ func TestPathsOfALinearNet(t *testing.T) {
 		within float64
 	}{
 		"expected gradients of one image": {ExpectedGradients,
-			&ExpectedGradientsParams{unreduced().Common, 7, 0}, "background", background(b),
+			&ExpectedGradientsParams{unreduced().Common, Balanced{}, 7, 0}, "background", background(b),
 			func(k int, w float64) float64 { return w * (float64(x[k]) - float64(b[k])) }, 1e-6},
 		"expected gradients of two images": {ExpectedGradients,
-			&ExpectedGradientsParams{unreduced().Common, 8, 0}, "background", background(b, other),
+			&ExpectedGradientsParams{unreduced().Common, Balanced{}, 8, 0}, "background", background(b,
+				other),
 			func(k int, w float64) float64 {
 				return w * (float64(x[k]) - (float64(b[k])+float64(other[k]))/2)
 			}, 1e-6},
 		"expected gradients of itself": {ExpectedGradients,
-			&ExpectedGradientsParams{unreduced().Common, 5, 0}, "background", background(x),
+			&ExpectedGradientsParams{unreduced().Common, Balanced{}, 5, 0}, "background", background(x),
 			func(int, float64) float64 { return 0 }, 0},
-		"idgi": {IDGI, &IDGIParams{unreduced(), 9, "zero"}, "", nil,
+		"idgi": {IDGI, &IDGIParams{plain(unreduced()), 9, "zero"}, "", nil,
 			func(_ int, w float64) float64 { return w * w / squares * difference }, 1e-5},
-		"idgi of itself": {IDGI, &IDGIParams{unreduced(), 9, "zero"}, "baselines",
+		"idgi of itself": {IDGI, &IDGIParams{plain(unreduced()), 9, "zero"}, "baselines",
 			[]stages.Data{stagetest.Items(nil, stages.NewTensor(x, 3, linearSide, linearSide).Encode())},
 			func(int, float64) float64 { return 0 }, 0},
-		"idg": {IDG, &IDGParams{unreduced(), "paper", 9, "zero"}, "", nil,
+		"idg": {IDG, &IDGParams{plain(unreduced()), "paper", 9, "zero"}, "", nil,
 			func(k int, w float64) float64 { return w * float64(x[k]) * difference }, 1e-5},
 		// Nine samples of an eighth each, of which the first counts nothing, divided by nine.
-		"official idg": {IDG, &IDGParams{unreduced(), "official", 9, "zero"}, "", nil,
+		"official idg": {IDG, &IDGParams{plain(unreduced()), "official", 9, "zero"}, "", nil,
 			func(k int, w float64) float64 { return w * float64(x[k]) * difference / 9 }, 1e-4},
-		"blur-ig": {BlurIG, &BlurIGParams{unreduced().Common, 2000, 3, "linear", 0}, "", nil,
+		"blur-ig": {BlurIG, &BlurIGParams{unreduced().Common, Balanced{}, 2000, 3, "linear", 0}, "", nil,
 			func(k int, w float64) float64 { return w * (float64(x[k]) - blurred[k]) }, 3e-3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestPathsAreComplete(t *testing.T) {
 	common := unreduced().Common
 	fall := fallOf(t, in, x)
 	for _, steps := range []int{2, 3, 50} {
-		sum, excess := total(IDGI, &IDGIParams{unreduced(), steps, "zero"})
+		sum, excess := total(IDGI, &IDGIParams{plain(unreduced()), steps, "zero"})
 		if !(math.Abs(sum-fall) <= 1e-5*math.Abs(fall)) || math.Abs(excess) > 1e-9 {
 			t.Errorf("IDGI of %d steps sums to %v with %v left over, want %v", steps, sum, excess, fall)
 		}
@@ -191,7 +192,7 @@ func TestPathsAreComplete(t *testing.T) {
 	}
 	left := 0.0
 	for _, samples := range []int{5, 500} {
-		sum, excess := total(ExpectedGradients, &ExpectedGradientsParams{common, samples, 0})
+		sum, excess := total(ExpectedGradients, &ExpectedGradientsParams{common, Balanced{}, samples, 0})
 		if want := fall - mean + excess; !(math.Abs(sum-want) <= 1e-5*math.Abs(want)) {
 			t.Errorf("expected gradients of %d samples sum to %v with %v left over, want %v", samples, sum,
 				excess, want)
@@ -202,7 +203,7 @@ func TestPathsAreComplete(t *testing.T) {
 		t.Errorf("500 samples leave %v of %v", left, fall-mean)
 	}
 	for _, steps := range []int{10, 400} {
-		_, excess := total(BlurIG, &BlurIGParams{common, steps, 4, "sqrt", 0})
+		_, excess := total(BlurIG, &BlurIGParams{common, Balanced{}, steps, 4, "sqrt", 0})
 		if !(math.Abs(excess) <= 20/float64(steps)) {
 			t.Errorf("Blur IG of %d steps leaves %v", steps, excess)
 		}
@@ -233,7 +234,8 @@ func tensor32(image stages.Tensor) []float32 {
 func TestExpectedGradientsOfOneImage(t *testing.T) {
 	in := pathInput(t, "resnet", 1)
 	in["baselines"] = []stages.Data{stagetest.Items(nil, pathImage(3).Encode())}
-	want := tensor(t, stagetest.Run(t, IntegratedGradients, &IntegratedGradientsParams{unreduced(), 400,
+	want := tensor(t, stagetest.Run(t, IntegratedGradients, &IntegratedGradientsParams{plain(unreduced()),
+		400,
 		"gauss-legendre", "zero"}, in).Payloads["maps"][0])
 	delete(in, "baselines")
 	one := pathImage(3)
@@ -241,6 +243,7 @@ func TestExpectedGradientsOfOneImage(t *testing.T) {
 	in["background"] = []stages.Data{stagetest.Value(nil, one.Encode())}
 	for samples, within := range map[int]float64{20: 0.3, 400: 0.02} {
 		got := tensor(t, stagetest.Run(t, ExpectedGradients, &ExpectedGradientsParams{unreduced().Common,
+			Balanced{},
 			samples, 0}, in).Payloads["maps"][0])
 		apart(t, fmt.Sprintf("%d samples", samples), got, want, within)
 	}
@@ -372,12 +375,12 @@ func TestPathBits(t *testing.T) {
 			stage  stages.Stage
 			params any
 		}{
-			{ExpectedGradients, &ExpectedGradientsParams{common(), 7, 0}},
-			{IDGI, &IDGIParams{tapped(), 6, "black"}},
-			{IDGI, &IDGIParams{tappedAt("final"), 6, "black"}},
-			{IDG, &IDGParams{tapped(), "paper", 6, "black"}},
-			{IDG, &IDGParams{tappedAt("final"), "official", 6, "black"}},
-			{BlurIG, &BlurIGParams{common(), 6, 10, "sqrt", 0.01}},
+			{ExpectedGradients, &ExpectedGradientsParams{common(), Balanced{}, 7, 0}},
+			{IDGI, &IDGIParams{plain(tapped()), 6, "black"}},
+			{IDGI, &IDGIParams{plain(tappedAt("final")), 6, "black"}},
+			{IDG, &IDGParams{plain(tapped()), "paper", 6, "black"}},
+			{IDG, &IDGParams{plain(tappedAt("final")), "official", 6, "black"}},
+			{BlurIG, &BlurIGParams{common(), Balanced{}, 6, 10, "sqrt", 0.01}},
 		}) {
 			modeltest.InvariantStage(t, m.stage, m.params, "maps", in)
 			if m.stage.Output("completeness") != nil {

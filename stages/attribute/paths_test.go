@@ -80,19 +80,22 @@ func TestPathsOfPeers(t *testing.T) {
 	probability := unreduced()
 	probability.Output = "probability"
 	blur := func(steps int, spacing string) *BlurIGParams {
-		return &BlurIGParams{unreduced().Common, steps, 50, spacing, 0.01}
+		return &BlurIGParams{unreduced().Common, Balanced{}, steps, 50, spacing, 0.01}
 	}
 	methods := map[string]struct {
 		stage     stages.Stage
 		params    any
 		tolerance map[string]float64 // by net
 	}{
-		"idgi":             {IDGI, &IDGIParams{unreduced(), 20, "zero"}, map[string]float64{"vgg": ties}},
-		"idgi_probability": {IDGI, &IDGIParams{probability, 20, "zero"}, map[string]float64{"vgg": ties}},
-		"idgi_baseline":    {IDGI, &IDGIParams{unreduced(), 20, "zero"}, map[string]float64{"resnet": near0}},
-		"idg_paper": {IDG, &IDGParams{unreduced(), "paper", 20, "zero"},
+		"idgi": {IDGI, &IDGIParams{plain(unreduced()), 20, "zero"},
+			map[string]float64{"vgg": ties}},
+		"idgi_probability": {IDGI, &IDGIParams{plain(probability), 20, "zero"},
+			map[string]float64{"vgg": ties}},
+		"idgi_baseline": {IDGI, &IDGIParams{plain(unreduced()), 20, "zero"},
+			map[string]float64{"resnet": near0}},
+		"idg_paper": {IDG, &IDGParams{plain(unreduced()), "paper", 20, "zero"},
 			map[string]float64{"vgg": near0}},
-		"idg_official":     {IDG, &IDGParams{unreduced(), "official", 20, "zero"}, nil},
+		"idg_official":     {IDG, &IDGParams{plain(unreduced()), "official", 20, "zero"}, nil},
 		"blur_ig":          {BlurIG, blur(20, "linear"), map[string]float64{"resnet": near0}},
 		"blur_ig_defaults": {BlurIG, blur(100, "linear"), map[string]float64{"vgg": 1e-5, "resnet": near0}},
 		"blur_ig_sqrt":     {BlurIG, blur(20, "sqrt"), nil},

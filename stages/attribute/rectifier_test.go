@@ -56,7 +56,7 @@ func TestRectifiersOfAPositiveNet(t *testing.T) {
 	at := func(s stages.Stage, params any) []float32 {
 		return maps(t, s, params, net, x, []int{3, 32, 32}, 3)
 	}
-	want := at(Saliency, &SaliencyParams{unreduced(), false})
+	want := at(Saliency, &SaliencyParams{plain(unreduced()), false})
 	if d := cmp.Diff(want, at(GuidedBackprop, &GuidedBackpropParams{unreduced(), false})); d != "" {
 		t.Errorf("guided backpropagation isn't the gradient: %s", d)
 	}
@@ -79,7 +79,7 @@ func TestNoRectifiers(t *testing.T) {
 			}
 			return passes[len(passes)-1].question.String()
 		}
-		want := ask(SaliencyParams{tapped(), false})
+		want := ask(SaliencyParams{Differentiated: Differentiated{Tapped: tapped()}})
 		for name, b := range map[string]backwardParams{
 			"guided-backprop": GuidedBackpropParams{tapped(),
 				false}, "deconvolution": DeconvolutionParams{tapped()},

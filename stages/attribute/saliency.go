@@ -9,7 +9,7 @@ import (
 
 // SaliencyParams are the parameters of [Saliency].
 type SaliencyParams struct {
-	Tapped
+	Differentiated
 	Abs bool `yaml:"abs" doc:"take each derivative's magnitude before channels become one"`
 }
 
@@ -35,7 +35,7 @@ ICLR 2014 workshop, section 3.`,
 		}
 		return p.declares(gradientMap, "")
 	},
-	Defaults: SaliencyParams{Tapped: tapped(), Abs: true},
+	Defaults: SaliencyParams{Differentiated: plain(tapped()), Abs: true},
 })
 
 func (p SaliencyParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {

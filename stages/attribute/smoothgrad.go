@@ -7,12 +7,11 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // SmoothGradParams are the parameters of [SmoothGrad].
 type SmoothGradParams struct {
-	Tapped
+	Differentiated
 	Copies
 	Mean string `yaml:"mean" doc:"what is averaged over the copies: derivatives, their magnitudes, or their squares" choices:"derivative|magnitude|square"`
 }
@@ -31,7 +30,8 @@ var SmoothGrad = method(stages.Def[SmoothGradParams]{
 
 1/n·Σₖ ∂f/∂x at x + εₖ, where the εₖ are Gaussian noise on the normalised image, or on the
 explained layer of a text. Every image has noise of its own, which depends on the
-experiment's seed and the image alone. The derivatives are added up inside the model's graph, so memory doesn't grow with the
+experiment's seed and the image alone. The derivatives are added up inside the model's graph,
+	so memory doesn't grow with the
 samples. Smilkov et al., "SmoothGrad: removing noise by adding noise", ICML 2017
 workshop.`,
 	Version:   2,
@@ -50,7 +50,8 @@ workshop.`,
 		}
 		return p.declares(gradientMap, "")
 	},
-	Defaults: SmoothGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"},
+	Defaults: SmoothGradParams{Differentiated: plain(tapped()), Copies: Copies{Samples: 25, Noise: 0.15,
+		Scale: "range"},
 		Mean: "derivative"},
 })
 
@@ -100,7 +101,7 @@ func (p Copies) deviation(x []float32) float64 {
 
 // runNoise makes the maps.
 func (p SmoothGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.Net, noise draw) error {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return err
 	}

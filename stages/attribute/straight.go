@@ -6,7 +6,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // A straight is the straight paths of all items from their baselines to their images, or from one value of a
@@ -20,10 +19,10 @@ type straight struct {
 }
 
 // straight returns the paths, of which so many points are derived and so many classified at once.
-func (p Tapped) straight(ctx context.Context, e *stages.Env, n *program.Net, baseline string, derived,
+func (p Differentiated) straight(ctx context.Context, e *stages.Env, n *program.Net, baseline string, derived,
 	classified int) (*straight, error) {
-	s := &straight{Tapped: p, net: n}
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+	s := &straight{Tapped: p.Tapped, net: n}
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}

@@ -123,24 +123,29 @@ func TestWordsOfEveryFile(t *testing.T) {
 				mapsOf(t, Occlusion, hidden("mask"), c.in)
 				return
 			}
-			c.each(t, Saliency, &SaliencyParams{tapped(), true}, "gradient.words.abs", "gradient.words.abs",
+			c.each(t, Saliency, &SaliencyParams{plain(tapped()), true}, "gradient.words.abs",
+				"gradient.words.abs",
 				one)
-			c.each(t, Saliency, &SaliencyParams{tapped(), false}, "gradient.words.sum", "gradient.words.abs",
+			c.each(t, Saliency, &SaliencyParams{plain(tapped()), false}, "gradient.words.sum",
+				"gradient.words.abs",
 				one)
-			c.each(t, InputXGradient, &InputXGradientParams{tapped()}, "ixg.words", "ixg.words.abs", one)
+			c.each(t, InputXGradient, &InputXGradientParams{plain(tapped())}, "ixg.words", "ixg.words.abs",
+				one)
 			for _, b := range []string{"mask", "pad"} {
 				if b == "mask" && texttest.Network(file) == "bytes" {
 					continue
 				}
 				c.each(t, Occlusion, hidden(b), "loo."+b, "loo."+b, two)
-				c.each(t, IntegratedGradients, &IntegratedGradientsParams{tapped(), 50, "gauss-legendre", b},
+				c.each(t, IntegratedGradients, &IntegratedGradientsParams{plain(tapped()), 50,
+					"gauss-legendre", b},
 					"ig."+b, "ig."+b, 2*one)
 			}
 			if at := tapped(); layerNorms[file] != "" {
 				at.Layer = layerNorms[file]
-				c.each(t, Saliency, &SaliencyParams{at, true}, "gradient.embeddings.abs",
+				c.each(t, Saliency, &SaliencyParams{plain(at), true}, "gradient.embeddings.abs",
 					"gradient.embeddings.abs", one)
-				c.each(t, InputXGradient, &InputXGradientParams{at}, "ixg.embeddings", "ixg.embeddings.abs",
+				c.each(t, InputXGradient, &InputXGradientParams{plain(at)}, "ixg.embeddings",
+					"ixg.embeddings.abs",
 					one)
 			}
 		})
@@ -245,7 +250,7 @@ func TestTextAlone(t *testing.T) {
 	for _, file := range []string{"bert.optimum", "distilbert.trace", "roberta.dynamo", "bag.own",
 		"bytes.own"} {
 		c := readText(t, file)
-		p := &IntegratedGradientsParams{tapped(), 8, "gauss-legendre", "pad"}
+		p := &IntegratedGradientsParams{plain(tapped()), 8, "gauss-legendre", "pad"}
 		together := mapsOf(t, IntegratedGradients, p, c.in)
 		for _, k := range []int{0, 3, 7} {
 			alone := mapsOf(t, IntegratedGradients, p, c.some(t, k))[0]

@@ -93,7 +93,7 @@ func leaveOneOut(baseline string) *OcclusionParams {
 // TestTextGoldens holds methods on texts against independent implementations in double precision.
 func TestTextGoldens(t *testing.T) {
 	ig := func(baseline string) *IntegratedGradientsParams {
-		return &IntegratedGradientsParams{tapped(), 50, "gauss-legendre", baseline}
+		return &IntegratedGradientsParams{plain(tapped()), 50, "gauss-legendre", baseline}
 	}
 	for _, file := range stagetest.Sample(t, 3, floats) {
 		c := readText(t, file)
@@ -103,8 +103,8 @@ func TestTextGoldens(t *testing.T) {
 			params    any
 			tolerance float64
 		}{
-			{"gradient.words.abs", Saliency, &SaliencyParams{tapped(), true}, text32},
-			{"ixg.words", InputXGradient, &InputXGradientParams{tapped()}, text32},
+			{"gradient.words.abs", Saliency, &SaliencyParams{plain(tapped()), true}, text32},
+			{"ixg.words", InputXGradient, &InputXGradientParams{plain(tapped())}, text32},
 			{"ig.pad", IntegratedGradients, ig("pad"), text32},
 			{"ig.mask", IntegratedGradients, ig("mask"), text32},
 			{"ig.zero", IntegratedGradients, ig("zero"), text32},
@@ -138,7 +138,7 @@ func TestTextGoldens(t *testing.T) {
 func TestCancelledText(t *testing.T) {
 	c := readText(t, "bert.trace")
 	for reduce, want := range map[metric.Reduction]int{metric.Sum: 8, metric.AbsSum: 8, metric.SumAbs: 0} {
-		p := &SaliencyParams{tapped(), false}
+		p := &SaliencyParams{plain(tapped()), false}
 		p.Reduce = reduce
 		if w := stagetest.Run(t, Saliency, p, c.in).Warnings; len(w) != want {
 			t.Errorf("reduce: %s: %d warnings, want %d: %q", reduce, len(w), want, w)
@@ -173,9 +173,9 @@ func TestNoisyText(t *testing.T) {
 	for _, file := range []string{"bert.dynamo", "fixed.own", "bag.own"} {
 		c := readText(t, file)
 		in := c.only(t, 3)
-		still := &SmoothGradParams{kept, Copies{samples, 0, "range"}, "derivative"}
+		still := &SmoothGradParams{plain(kept), Copies{samples, 0, "range"}, "derivative"}
 		near(t, file+" without noise", singles(mapsOf(t, SmoothGrad, still, in)[0]),
-			singles(mapsOf(t, Saliency, &SaliencyParams{kept, false}, in)[0]), 1e-6)
+			singles(mapsOf(t, Saliency, &SaliencyParams{plain(kept), false}, in)[0]), 1e-6)
 
 		drawn := func(int, []float32) func([]float32) {
 			r := rand.New(rand.NewPCG(1, 2))
@@ -195,17 +195,17 @@ func TestNoisyText(t *testing.T) {
 			}
 			return tensor(t, e.Outputs[0].Data)
 		}
-		smooth := SmoothGradParams{kept, Copies{Samples: samples}, "derivative"}
+		smooth := SmoothGradParams{plain(kept), Copies{Samples: samples}, "derivative"}
 		mean := run(&SmoothGrad, func(ctx context.Context, e *stages.Env, n *program.Net) error {
 			return smooth.runNoise(ctx, e, n, drawn)
 		})
 		variance := run(&VarGrad, func(ctx context.Context, e *stages.Env, n *program.Net) error {
-			return VarGradParams{kept, Copies{Samples: samples}}.runNoise(ctx, e, n, drawn)
+			return VarGradParams{plain(kept), Copies{Samples: samples}}.runNoise(ctx, e, n, drawn)
 		})
 		var m moments
 		size := 0
 		run(&Saliency, func(ctx context.Context, e *stages.Env, n *program.Net) error {
-			w, err := kept.walk(ctx, e, n, 1)
+			w, err := plain(kept).walk(ctx, e, n, 1)
 			if err != nil {
 				return err
 			}
@@ -309,17 +309,19 @@ func TestInnerLayersOfTexts(t *testing.T) {
 		if len(layers) != 3 {
 			t.Fatalf("%s: layers %q", file, layers)
 		}
-		near(t, file+" derivative", c.flat(t, Saliency, &SaliencyParams{at(layers[0], "sum-abs"), false}),
+		near(t, file+" derivative", c.flat(t, Saliency, &SaliencyParams{plain(at(layers[0], "sum-abs")),
+			false}),
 			c.goldens["gradient.embeddings.abs"].Float32s(), text32)
 		near(t, file+" input times gradient", c.flat(t, InputXGradient,
-			&InputXGradientParams{at(layers[0], "sum")}), c.goldens["ixg.embeddings"].Float32s(), text32)
+			&InputXGradientParams{plain(at(layers[0], "sum"))}), c.goldens["ixg.embeddings"].Float32s(),
+			text32)
 
 		signed := CAM{at("final", "sum"), false, "bilinear"}
-		near(t, file+" HiRes-CAM", c.flat(t, HiResCAM, &HiResCAMParams{signed}),
-			c.flat(t, InputXGradient, &InputXGradientParams{at("final", "sum")}), text32)
-		gradients := mapsOf(t, Saliency, &SaliencyParams{at("final", "none"), false}, c.in)
-		products := mapsOf(t, InputXGradient, &InputXGradientParams{at("final", "none")}, c.in)
-		for i, cam := range mapsOf(t, GradCAM, &GradCAMParams{signed}, c.in) {
+		near(t, file+" HiRes-CAM", c.flat(t, HiResCAM, &HiResCAMParams{GradientCAM{CAM: signed}}),
+			c.flat(t, InputXGradient, &InputXGradientParams{plain(at("final", "sum"))}), text32)
+		gradients := mapsOf(t, Saliency, &SaliencyParams{plain(at("final", "none")), false}, c.in)
+		products := mapsOf(t, InputXGradient, &InputXGradientParams{plain(at("final", "none"))}, c.in)
+		for i, cam := range mapsOf(t, GradCAM, &GradCAMParams{GradientCAM{CAM: signed}}, c.in) {
 			n := len(c.texts[i].IDs)
 			want := make([]float64, n)
 			for channel := range slices.Chunk(slices.Collect(iota(len(gradients[i]))), n) {

@@ -7,12 +7,11 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // VarGradParams are the parameters of [VarGrad].
 type VarGradParams struct {
-	Tapped
+	Differentiated
 	Copies
 }
 
@@ -34,7 +33,8 @@ for Deep Neural Networks Lack Sensitivity to Parameter Values", ICLR 2018 worksh
 			"the number of copies too, not by one less",
 		Golden: "captum",
 	}},
-	Defaults: VarGradParams{Tapped: tapped(), Copies: Copies{Samples: 25, Noise: 0.15, Scale: "range"}},
+	Defaults: VarGradParams{Differentiated: plain(tapped()), Copies: Copies{Samples: 25, Noise: 0.15,
+		Scale: "range"}},
 })
 
 func (p VarGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
@@ -43,7 +43,7 @@ func (p VarGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) e
 
 // runNoise makes the maps. The moments need float64 and are computed outside the graph.
 func (p VarGradParams) runNoise(ctx context.Context, e *stages.Env, n *program.Net, noise draw) error {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // A walk visits points of paths, of images or of values of a layer, and takes response and derivative there.
@@ -23,13 +22,13 @@ type visit struct {
 }
 
 // walk returns a walk for paths of so many points.
-func (p Tapped) walk(ctx context.Context, e *stages.Env, n *program.Net, points int) (*walk, error) {
-	q, err := p.question(ctx, e, n, relevance.Derivative())
+func (p Differentiated) walk(ctx context.Context, e *stages.Env, n *program.Net, points int) (*walk, error) {
+	q, err := p.derivative(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}
 	s, err := n.Slope(ctx, e.Slot, q, n.Fit(points, e.Batch))
-	return &walk{p, n, s}, err
+	return &walk{p.Tapped, n, s}, err
 }
 
 // along visits the points of a path in order, a batch at a time; write writes point k.

@@ -8,13 +8,13 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
-	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/superpixel"
 )
 
 // XRAIParams are the parameters of [XRAI].
 type XRAIParams struct {
 	Common
+	Balanced
 	Algorithm string    `yaml:"algorithm" doc:"full chooses the region with the largest mean over the pixels that aren't chosen yet; fast takes regions in the order of their means over all their pixels" choices:"full|fast"`
 	Steps     int       `yaml:"steps" doc:"number of derivatives along each of the two paths, both ends included" min:"1" max:"100000"`
 	Scales    []float64 `yaml:"scales" doc:"the scales of Felzenszwalb's segmentation that regions are taken from" min:"0" max:"1000000"`
@@ -63,8 +63,8 @@ func (p XRAIParams) Validate() error {
 
 func (p XRAIParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
 	at, weights := quadrature("linspace-mean", p.Steps)
-	t := Tapped{p.Common, "image"}
-	q, err := t.question(ctx, e, n, relevance.Derivative())
+	t := Differentiated{Tapped{p.Common, "image"}, p.Balanced}
+	q, err := t.derivative(ctx, e, n)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (p XRAIParams) run(ctx context.Context, e *stages.Env, n *program.Net) erro
 	if err != nil {
 		return err
 	}
-	s := &straight{Tapped: t, net: n, path: path, ends: ends{images: images, to: images}}
+	s := &straight{Tapped: t.Tapped, net: n, path: path, ends: ends{images: images, to: images}}
 	for i, image := range images {
 		target, err := p.target(e, i, n)
 		if err != nil {

@@ -32,7 +32,8 @@ func TestBalance(t *testing.T) {
 			name := op.Type + "/" + ex.Name
 			t.Run(name, func(t *testing.T) {
 				e, passed, err := balanceError(t, op, ex, balancedPolicy())
-				if refused := err != nil && strings.Contains(err.Error(), "has no rule of activations"); err !=
+				if refused := err != nil && strings.Contains(err.Error(),
+					"has no rule of activations"); err !=
 					nil && !refused || refused != slices.Contains(unbalanced, name) {
 					t.Fatal(err)
 				}

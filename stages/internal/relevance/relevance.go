@@ -24,7 +24,8 @@
 // What rules ask about a model, all found in its graph, without names: position.go has the nodes between
 // two values. group.go finds operators that exporters write as several nodes, linear layers
 // (group_linear.go) and element-wise functions (group_elementwise.go). gate.go separates gates from gated
-// values; nonnegative.go finds values that can't be negative, and batch_axis.go the axis of the images.
+// values; nonnegative.go finds values that can't be negative, at_zero.go
+// functions that are 0 for 0, and batch_axis.go the axis of the images.
 //
 // What methods ask about a model: layers.go chooses the middle and the final layer, by the values that have
 // spatial positions (layers_grid.go). channel_axis.go finds the channels of a value, and the grid of its
