@@ -26,9 +26,14 @@ Differences", 2016.`,
 })
 
 func (p InputXGradientParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	values := doubles(results[0].Gradient)
-	for k, v := range results[0].Value {
+	return p.putProduct(e, i, n, results[0])
+}
+
+// putProduct puts the map of item i: values times the elements of a result.
+func (p Tapped) putProduct(e *stages.Env, i int, n *program.Net, result passResult) error {
+	values := doubles(result.Gradient)
+	for k, v := range result.Value {
 		values[k] *= float64(v)
 	}
-	return p.put(e, i, n, values, results[0].Shape)
+	return p.put(e, i, n, values, result.Shape)
 }

@@ -45,11 +45,18 @@ var balances = []struct {
 	Balance
 }{
 	{"plain", Balance{}},
-	{"balanced", Balance{Detach, Detach, Ratio, Half}},
-	{"attn-lrp", Balance{Quarter, Detach, Ratio, Half}},
+	{"balanced", Balanced()},
+	{"attn-lrp", AttnLRP()},
 	{"cp-lrp", Balance{Detach, Detach, Plain, Plain}},
 	{"decompx", Balance{Detach, Detach, Ratio, Plain}},
 }
+
+// Balanced is the Balance of LibraGrad.
+func Balanced() Balance { return Balance{Detach, Detach, Ratio, Half} }
+
+// AttnLRP is that of Achtibat et al., "AttnLRP: Attention-Aware Layer-Wise Relevance Propagation for
+// Transformers", ICML 2024, section 3.3, as a gradient times input.
+func AttnLRP() Balance { return Balance{Quarter, Detach, Ratio, Half} }
 
 // balanceFields are the fields of a Balance as they are written, with the treatments that each can have.
 var balanceFields = []struct {
