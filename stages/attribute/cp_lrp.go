@@ -14,7 +14,7 @@ type CPLRPParams struct{ AttnLRPParams }
 // CPLRP is layer-wise relevance of attention whose weights are constants.
 var CPLRP = backwardMethod(stages.Def[CPLRPParams]{
 	Name: "attribute/cp-lrp",
-	Doc: `layer-wise relevance for transformers, with constant attention
+	Doc: `layer-wise relevance for transformers, constant attention
 
 As attribute/attn-lrp, where nothing is propagated through softmax, so that values get all
 of what attention returns: conservative propagation within attention and AttnLRP outside,

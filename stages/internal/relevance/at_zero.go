@@ -35,8 +35,8 @@ func infiniteAt0(b *Builder, n onnx.Node, zeros map[Value]bool) bool {
 	return false
 }
 
-// zeroAt0 reports whether an element-wise operator is certainly 0, given which values are, and as precise near
-// 0 as elsewhere. Elu and its kin aren't: ONNX Runtime computes them by exp x − 1.
+// zeroAt0 reports whether an element-wise operator is certainly 0, given which values are, and as precise
+// near 0 as elsewhere. Elu and its kin aren't: ONNX Runtime computes them by exp x − 1.
 func (b *Builder) zeroAt0(n onnx.Node, zeros map[Value]bool) bool {
 	none := func(c float32) bool { return c == 0 }
 	zero := func(v Value) bool { return zeros[v] || b.constants(v, none) }
