@@ -12,7 +12,8 @@ The function is called once an item. It reads what it has parameters for, by the
     map      float [H,W] or [C,H,W]     image    float32 [3,H,W] in [0,1]
     mask     uint8 [H,W]                segments integers [H,W]
     label    int                        target   int, the explained class; [a, b] explains a minus b
-    rng      numpy.random.Generator, seeded by the experiment's seed and the item alone
+    model    runexp_xai.model.Model     rng      numpy.random.Generator, seeded by the experiment's seed and
+                                                 the item alone
 
 All other parameters need a default, and are the stage's parameters. A result depends on these and on the function's
 code alone: what it reads beside them is named in files and packages, or a change of it goes unnoticed.
@@ -20,7 +21,7 @@ code alone: what it reads beside them is named in files and packages, or a chang
 
 import math
 
-__all__ = ["maps", "metric"]
+__all__ = ["attribute", "maps", "metric", "segments"]
 
 
 def metric(version=1, direction="higher", unit="", low=None, high=None, files=(), packages=(), seconds=60):
@@ -31,12 +32,28 @@ def metric(version=1, direction="higher", unit="", low=None, high=None, files=()
     packages: what it imports, whose versions count. seconds: how long one call may take.
     """
     low, high = _end(low, -math.inf), _end(high, math.inf)
-    return _stage("metric", version, files, packages, seconds, direction=direction, unit=unit, low=low, high=high)
+    facts = dict(direction=direction, unit=unit, low=low, high=high)
+    return _stage("metric", version, files, packages, seconds, **facts)
 
 
 def maps(version=1, files=(), packages=(), seconds=60):
     """Makes a function one of maps: it returns a map, [H,W] or of the shape of the map that it reads."""
     return _stage("maps", version, files, packages, seconds)
+
+
+def attribute(version=1, files=(), packages=(), seconds=60):
+    """Makes a function an attribution method: it returns the map of an image, [H,W], or [C,H,W] of 1 or 3
+    channels. It stands on an axis of methods: model, images, targets and labels may be wired whether it
+    reads them or not, and the predicted class is explained where no targets are.
+    """
+    return _stage("attribute", version, files, packages, seconds)
+
+
+def segments(version=1, files=(), packages=(), seconds=60):
+    """Makes a function one that divides images into segments: it returns integers [H,W], each pixel's
+    segment.
+    """
+    return _stage("segments", version, files, packages, seconds)
 
 
 def _end(x, without):

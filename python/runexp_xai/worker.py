@@ -18,7 +18,11 @@ import threading
 import time
 import traceback
 
+from .model import Model
+from .results import OF, result
+
 ARRAYS = ("map", "image", "mask", "segments", "label", "target")
+INPUTS = ARRAYS + ("model", "rng")
 
 # To be raised when a function is called with other values than before, or its result is taken otherwise.
 CALLS = 1
@@ -29,7 +33,8 @@ def main(path, name):
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # for what the function starts, too
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    folder = os.path.dirname(os.path.abspath(path))
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
     code = _Code(folder)
     try:
         function = _function(path, name, code)
@@ -37,13 +42,18 @@ def main(path, name):
     except BaseException as e:
         return _send(replies, {"error": _reason(e, folder)})
     _send(replies, stage)
+    model = None
     while header := requests.read(4):
         call = json.loads(requests.read(struct.unpack("<I", header)[0]))
         arrays = {a["name"]: _array(requests, a) for a in call["arrays"]}
+        if "model" in call:
+            model = None  # before another takes its memory
+            model = Model(call["model"], requests.read(call["model"]["bytes"]))
         try:
-            result = _call(function, stage, arrays, call)
+            value = _call(function, stage, arrays, model, call)
             code.same()
-            message, data = _result(stage, result, arrays["map"])
+            x = result(stage["kind"], value, arrays[OF[stage["kind"]]])
+            message, data = {"dtype": x.dtype.name, "shape": list(x.shape)}, x.data if x.size else b""
         except Exception as e:
             message, data = {"error": _reason(e, folder)}, b""
         _send(replies, message, data)
@@ -165,12 +175,12 @@ def _described(function, path, code):
 
     stage = dict(function.runexp_stage, inputs=[], params=[], doc=inspect.getdoc(function) or "")
     for p in inspect.signature(function).parameters.values():
-        if p.name in ARRAYS or p.name == "rng":
+        if p.name in INPUTS:
             stage["inputs"].append(p.name)
         elif p.default is p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise TypeError(
                 "the parameter %s needs a default: without one it is an input, and these are %s"
-                % (p.name, ", ".join(ARRAYS + ("rng",)))
+                % (p.name, ", ".join(INPUTS))
             )
         elif type(p.default) not in (bool, int, float, str):
             raise TypeError("the default of %s is neither a bool, an int, a float nor a str" % p.name)
@@ -178,14 +188,25 @@ def _described(function, path, code):
             raise TypeError("the default of %s isn't finite" % p.name)
         else:
             stage["params"].append({"name": p.name, "type": type(p.default).__name__, "default": p.default})
-    if "map" not in stage["inputs"]:
-        raise TypeError("the function has no parameter map")
+    if OF[stage["kind"]] not in stage["inputs"]:
+        raise TypeError("the function has no parameter %s" % OF[stage["kind"]])
     code = code.digest({os.path.abspath(path)} | {os.path.join(code.folder, f) for f in stage["files"]})
     versions = {p: importlib.metadata.version(p) for p in stage["packages"]}
     versions.update(numpy=numpy.__version__, python="%d.%d" % sys.version_info[:2], runexp_xai=CALLS)
+    if "model" in stage["inputs"]:
+        versions["onnxruntime"] = _runtime()
     code.update(json.dumps(versions, sort_keys=True).encode())
     code.update(json.dumps(function.runexp_stage, sort_keys=True).encode())
     return dict(stage, code=code.hexdigest()[:32])
+
+
+def _runtime():
+    """Returns the version of onnxruntime, which several packages have; None without it."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    return onnxruntime.__version__
 
 
 def _array(stream, a):
@@ -197,7 +218,7 @@ def _array(stream, a):
     return numpy.frombuffer(data, dtype).reshape(a["shape"])
 
 
-def _call(function, stage, arrays, call):
+def _call(function, stage, arrays, model, call):
     import numpy
 
     values = dict(call["params"])
@@ -206,6 +227,8 @@ def _call(function, stage, arrays, call):
         x = arrays.get(name)
         if name == "rng":
             x = numpy.random.default_rng(call["seed"])
+        elif name == "model":
+            x = model
         elif name == "image" and x.dtype == numpy.uint8:
             x = x.astype(numpy.float32) / numpy.float32(255)
         elif name == "label":
@@ -217,30 +240,11 @@ def _call(function, stage, arrays, call):
         return function(**values)
 
 
-def _result(stage, result, map):
-    """Returns a result as a message and its bytes."""
-    import numpy
-
-    if stage["kind"] == "metric":
-        x = numpy.asarray(result)
-        if x.size != 1 or x.dtype.kind not in "fiub":
-            raise TypeError("a metric returns one number, this is %s of the shape %s" % (x.dtype, list(x.shape)))
-        x = x.astype("<f8").reshape(1)
-    else:
-        x = numpy.asarray(result)
-        if x.dtype.kind not in "fiub":
-            raise TypeError("a map has numbers, not %s" % x.dtype)
-        if x.shape not in (map.shape, map.shape[-2:]):
-            raise TypeError("the result has the shape %s, and the map %s" % (list(x.shape), list(map.shape)))
-        x = numpy.ascontiguousarray(x, "<f8" if x.dtype == numpy.float64 else "<f4")
-    return {"dtype": x.dtype.name, "shape": list(x.shape)}, x.data if x.size else b""
-
-
 def _reason(e, folder):
     """Returns an exception as a text, after the line of the user's file that raised it."""
     at = ""
     for frame in traceback.extract_tb(e.__traceback__):
-        if os.path.abspath(frame.filename).startswith(folder + os.sep):
+        if frame.filename.startswith(folder + os.sep):
             at = "%s:%d: " % (os.path.relpath(frame.filename, folder), frame.lineno)
     if isinstance(e, SyntaxError) and e.lineno:
         return "%s:%d: SyntaxError: %s" % (os.path.basename(e.filename or ""), e.lineno, e.msg)

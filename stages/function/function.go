@@ -1,6 +1,7 @@
 // Package function makes stages of functions in files of Python: [Load] asks the user's interpreter what a
-// function is (function.go), the fields of its parameters are made from the answer (params.go), and it is
-// called in a process of its own (process.go). Nothing of a file is read or run before Load.
+// function is (function.go), its ports and the fields of its parameters are made from the answer (kind.go,
+// params.go), and it is called in a process of its own (process.go, start.py), which gets the model as an
+// ONNX file (model.go). Nothing of a file is read or run before Load.
 package function
 
 import (
@@ -12,12 +13,13 @@ import (
 	"time"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
 )
 
 // A description is what the interpreter answers about a function.
 type description struct {
 	Error     string
-	Kind      string // metric, maps
+	Kind      string // one of kinds
 	Doc       string
 	Version   int
 	Direction string
@@ -27,29 +29,6 @@ type description struct {
 	Inputs    []string // names of arguments
 	Params    []param
 	Code      string // the digest of all that decides the results: files, versions, decorator
-}
-
-// inputs are the ports of a function, by the name of its argument.
-var inputs = []struct {
-	argument string
-	port     stages.Port
-}{
-	{"map", stages.Port{Name: "maps", Type: stages.Maps, Doc: "the maps"}},
-	{"image", stages.Port{Name: "images", Type: stages.Images, Doc: "the images that they explain"}},
-	{"mask", stages.Port{Name: "masks", Type: stages.Masks, Doc: "masks of the objects"}},
-	{"segments", stages.Port{Name: "segments", Type: stages.Segments, Doc: "segments of the images"}},
-	{"label", stages.Port{Name: "labels", Type: stages.Labels, Doc: "the classes of the images"}},
-	{"target", stages.Port{Name: "targets", Type: stages.Targets, Doc: "the explained classes"}},
-}
-
-// argumentOf returns the argument of a function that reads a port.
-func argumentOf(port string) string {
-	for _, in := range inputs {
-		if in.port.Name == port {
-			return in.argument
-		}
-	}
-	return ""
 }
 
 // Load returns the stage that a function is. uses is how the experiment names it, file.py:name, and file the
@@ -74,6 +53,9 @@ type function struct {
 }
 
 func (f *function) stage() (*stages.Stage, error) {
+	if kinds[f.Kind].of == "" {
+		return nil, fmt.Errorf("%s is of the kind %q, which this runexp doesn't know", f.uses, f.Kind)
+	}
 	fields, err := newFields(f.Params, f.Code)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.uses, err)
@@ -88,14 +70,9 @@ func (f *function) stage() (*stages.Stage, error) {
 			return f.run(ctx, fields.values(params), e)
 		},
 	}}
-	for _, in := range inputs {
-		if slices.Contains(f.Inputs, in.argument) {
-			s.Inputs = append(s.Inputs, in.port)
-		}
-	}
+	s.Inputs, s.Outputs = f.inputs(), []stages.Port{kinds[f.Kind].output}
 	switch f.Kind {
 	case "metric":
-		s.Outputs = []stages.Port{{Name: "scores", Type: stages.Scores, Doc: "the scores"}}
 		m := stages.Measure{Unit: f.Unit, Direction: stages.Direction(f.Direction), Low: bound(f.Low, -1),
 			High: bound(f.High, 1)}
 		if !slices.Contains([]stages.Direction{stages.Higher, stages.Lower, stages.None}, m.Direction) {
@@ -105,10 +82,10 @@ func (f *function) stage() (*stages.Stage, error) {
 		s.Facts = func(any, map[string]stages.Facts) (map[string]stages.Facts, error) {
 			return map[string]stages.Facts{"scores": m.Facts(nil)}, nil
 		}
-	case "maps":
-		s.Outputs = []stages.Port{{Name: "maps", Type: stages.Maps, Doc: "the new maps"}}
-	default:
-		return nil, fmt.Errorf("%s is of the kind %q, which this runexp doesn't know", f.uses, f.Kind)
+	case "attribute":
+		if f.reads("target") {
+			s.Declares = declares
+		}
 	}
 	return s, nil
 }
@@ -122,26 +99,58 @@ func bound(x *float64, sign int) float64 {
 }
 
 // run calls the function once an item.
-func (f *function) run(ctx context.Context, params map[string]any, e *stages.Env) error {
+func (f *function) run(ctx context.Context, params map[string]any, e *stages.Env) (err error) {
+	if _, ok := e.Slot.(*program.Rehearsal); ok {
+		return program.ErrNoPart // a check calls no function
+	}
+	var m *classifier
+	if f.reads("model") {
+		if m, err = modelOf(ctx, e); err != nil {
+			return err
+		}
+	}
 	p, err := f.take(ctx)
 	if err != nil {
 		return err
 	}
+	defer func() { f.release(p) }()
 	limit := time.Duration(f.Seconds * float64(time.Second))
 	for i := range e.Len() {
-		out, err := p.call(ctx, f.request(params, e, i), limit)
+		r, err := f.request(params, e, i, m)
+		if err == nil && f.Kind == "metric" && r.tensors[0].Undefined() > 0 {
+			e.Put("scores", i, stages.Scalar(math.NaN()))
+			e.Done(1)
+			continue
+		}
+		var out stages.Tensor
+		if err == nil {
+			out, err = p.call(ctx, r, limit)
+		}
 		if err != nil {
-			f.release(p)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			return fmt.Errorf("item %q: %w", e.Calls[i].ID, err)
 		}
-		e.Put(e.Stage.Outputs[0].Name, i, out)
-		e.Done(1)
+		f.put(e, i, out)
 	}
-	f.release(p)
 	return nil
+}
+
+// put puts the result of item i. There are several NaN, and one of a score. The values of a map that are not
+// numbers are reported as those of other methods, and what reads the map is undefined.
+func (f *function) put(e *stages.Env, i int, out stages.Tensor) {
+	payload, port := out.Encode(), &e.Stage.Outputs[0]
+	switch port.Type {
+	case stages.Scores:
+		payload = stages.Scalar(out.Float64s()[0])
+	case stages.Maps:
+		if undefined := out.Undefined(); undefined > 0 {
+			e.WarnItem(i, "%d of %d values of its map are not numbers", undefined, out.Len())
+		}
+	}
+	e.Put(port.Name, i, payload)
+	e.Done(1)
 }
 
 // A request is one call of a function.
@@ -149,10 +158,12 @@ type request struct {
 	Params map[string]any `json:"params"`
 	Arrays []array        `json:"arrays"`
 	Seed   []uint32       `json:"seed,omitempty"`
+	Model  *modelHead     `json:"model,omitempty"` // unless the process has it
 
+	kind    kind
+	of      []int // the shape of what the result is of
 	tensors []stages.Tensor
-	err     error
-	metric  bool
+	model   *classifier // nil if the function reads none
 }
 
 // An array is the head of an array in a message.
@@ -162,17 +173,29 @@ type array struct {
 	Shape []int  `json:"shape"`
 }
 
-func (f *function) request(params map[string]any, e *stages.Env, i int) *request {
-	r := &request{Params: params, Arrays: []array{}, metric: f.Kind == "metric"}
+func (f *function) request(params map[string]any, e *stages.Env, i int, m *classifier) (*request, error) {
+	r := &request{Params: params, Arrays: []array{}, kind: kinds[f.Kind], model: m}
 	for k := range e.Stage.Inputs {
-		port := e.Stage.Inputs[k].Name
-		t, err := stages.DecodeTensor(e.In(port, i))
+		port := &e.Stage.Inputs[k]
+		if !port.Type.Items || !f.reads(argumentOf(port.Name)) {
+			continue
+		}
+		payload := e.In(port.Name, i)
+		if payload == nil {
+			return nil, fmt.Errorf("the port %s has nothing for it", port.Name)
+		}
+		t, err := stages.DecodeTensor(payload)
+		if err == nil && port.Type == stages.Targets && m != nil {
+			t, err = m.target(payload)
+		}
 		if err != nil {
-			r.err = fmt.Errorf("%s: %w", port, err)
-			return r
+			return nil, fmt.Errorf("%s: %w", port.Name, err)
+		}
+		if port.Name == r.kind.of {
+			r.of = t.Shape
 		}
 		r.tensors = append(r.tensors, t)
-		r.Arrays = append(r.Arrays, array{argumentOf(port), dtypes[t.DType], t.Shape})
+		r.Arrays = append(r.Arrays, array{argumentOf(port.Name), dtypes[t.DType], t.Shape})
 	}
 	if e.Stage.Seeded {
 		draw := e.Rand("rng", i)
@@ -180,29 +203,9 @@ func (f *function) request(params map[string]any, e *stages.Env, i int) *request
 			r.Seed = append(r.Seed, draw.Uint32())
 		}
 	}
-	return r
+	return r, nil
 }
 
 // dtypes are the names of NumPy.
 var dtypes = map[stages.DType]string{stages.U8: "uint8", stages.U32: "uint32", stages.I64: "int64",
 	stages.F32: "float32", stages.F64: "float64"}
-
-// fits returns an error unless a result has the type and shape of its kind, before its bytes are read.
-func (r *request) fits(a array) (stages.DType, error) {
-	d := stages.F64
-	if a.DType == dtypes[stages.F32] {
-		d = stages.F32
-	}
-	if r.metric {
-		if !slices.Equal(a.Shape, []int{1}) {
-			return d, fmt.Errorf("the function returned an array of the shape %v for a number", a.Shape)
-		}
-		return d, nil
-	}
-	of := r.tensors[0].Shape
-	if !slices.Equal(a.Shape, of) && !slices.Equal(a.Shape, of[max(len(of)-2, 0):]) {
-		return d, fmt.Errorf("the function returned an array of the shape %v for a map of the shape %v",
-			a.Shape, of)
-	}
-	return d, nil
-}

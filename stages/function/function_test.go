@@ -99,7 +99,7 @@ func TestDeclares(t *testing.T) {
 		t.Error(err)
 	}
 	for _, shape := range [][]int{nil, {2}, {-1}, {1, 1}} {
-		if _, err := (&request{metric: true}).fits(array{DType: "float64", Shape: shape}); err == nil {
+		if _, err := kinds["metric"].fits(array{DType: "float64", Shape: shape}, nil); err == nil {
 			t.Errorf("the shape %v is one of a number", shape)
 		}
 	}
@@ -273,7 +273,7 @@ func TestOverhead(t *testing.T) {
 // loadFrom returns the stage f of a file with this text, beside which there may be other ones.
 func loadFrom(t testing.TB, dir, text string) (stages.Stage, error) {
 	t.Helper()
-	write(t, dir, "f.py", "from runexp_xai.stage import maps, metric\n"+text)
+	write(t, dir, "f.py", "from runexp_xai.stage import *\n"+text)
 	s, err := Load(context.Background(), "f.py:f", filepath.Join(dir, "f.py"))
 	if err != nil {
 		return stages.Stage{}, err

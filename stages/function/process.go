@@ -3,13 +3,13 @@ package function
 import (
 	"bufio"
 	"context"
+	_ "embed" // script
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,11 +30,28 @@ const (
 	startLimit = 2 * time.Minute
 )
 
-// script starts the module of this build, and none that stands in the working folder.
-const script = `import sys
-sys.path[0] = sys.argv.pop(1)
-from runexp_xai.worker import main
-main(*sys.argv[1:])`
+// script starts the module of this build, and none that is installed or stands in the working folder.
+//
+//go:embed start.py
+var script string
+
+// sources are the modules of this build by their names, as JSON.
+var sources = sync.OnceValues(func() ([]byte, error) {
+	modules := map[string]string{}
+	err := fs.WalkDir(python.Module, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := python.Module.ReadFile(path)
+		name := strings.ReplaceAll(strings.TrimSuffix(path, ".py"), "/", ".")
+		modules[strings.TrimSuffix(name, ".__init__")] = string(b)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(modules)
+})
 
 // A process calls one function.
 type process struct {
@@ -42,7 +59,7 @@ type process struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	printed tail
-	modules string // the folder of the module
+	model   string // the id of the one that it has
 	broken  bool   // it can't be called again
 }
 
@@ -62,21 +79,16 @@ func (f *function) start(ctx context.Context) (*process, description, error) {
 	} else if err := g.Close(); err != nil {
 		return nil, d, err
 	}
-	p := &process{}
-	if p.modules, err = os.MkdirTemp("", "runexp-python-"); err != nil {
-		return nil, d, err
-	}
-	if err := os.CopyFS(p.modules, python.Module); err != nil {
-		p.end()
+	modules, err := sources()
+	if err != nil {
 		return nil, d, err
 	}
 	// By -B it writes no __pycache__ beside the file.
-	p.cmd = exec.Command(path, "-B", "-c", script, p.modules, file, f.name)
+	p := &process{cmd: exec.Command(path, "-B", "-c", script, file, f.name)}
 	p.cmd.Dir, p.cmd.Stderr = filepath.Dir(file), &p.printed
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = time.Second // for what it started and left to itself
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		p.end()
 		return nil, d, err
 	}
 	out, err := p.cmd.StdoutPipe()
@@ -84,13 +96,19 @@ func (f *function) start(ctx context.Context) (*process, description, error) {
 		err = p.cmd.Start()
 	}
 	if err != nil {
-		p.cmd = nil
-		p.end()
 		return nil, d, err
 	}
 	p.out = bufio.NewReaderSize(out, 1<<16)
-	err = p.within(ctx, startLimit, func() error { return p.read(&d) })
-	_ = os.RemoveAll(p.modules) // temporary, and imported by now
+	err = p.within(ctx, startLimit, func() error {
+		if err := p.write(modules); err != nil {
+			return err
+		}
+		return p.read(&d)
+	})
+	if ctx.Err() != nil {
+		p.end()
+		return nil, d, context.Cause(ctx)
+	}
 	if err == nil && d.Error != "" {
 		err = errors.New(d.Error)
 	}
@@ -101,13 +119,10 @@ func (f *function) start(ctx context.Context) (*process, description, error) {
 	return p, d, nil
 }
 
-// call sends a request, and returns the payload of its result.
-func (p *process) call(ctx context.Context, r *request, limit time.Duration) (payload []byte, err error) {
-	if r.err != nil {
-		return nil, r.err
-	}
+// call sends a request, and returns its result.
+func (p *process) call(ctx context.Context, r *request, limit time.Duration) (t stages.Tensor, err error) {
 	err = p.within(ctx, limit, func() error {
-		if err := p.write(r); err != nil {
+		if err := p.send(r); err != nil {
 			return err
 		}
 		var head struct {
@@ -120,21 +135,16 @@ func (p *process) call(ctx context.Context, r *request, limit time.Duration) (pa
 		if head.Error != "" {
 			return &raised{head.Error}
 		}
-		dtype, err := r.fits(head.array)
+		dtype, err := r.kind.fits(head.array, r.of)
 		if err != nil {
 			return err
 		}
-		t := stages.Tensor{DType: dtype, Shape: head.Shape}
+		t = stages.Tensor{DType: dtype, Shape: head.Shape}
 		t.Raw = make([]byte, t.Len()*dtype.Size())
-		if _, err := io.ReadFull(p.out, t.Raw); err != nil {
-			return err
-		}
-		if payload = t.Encode(); r.metric {
-			payload = stages.Scalar(t.Float64s()[0]) // there are several NaN, and one of a score
-		}
-		return nil
+		_, err = io.ReadFull(p.out, t.Raw)
+		return err
 	})
-	return payload, err
+	return t, err
 }
 
 // A raised is an exception of the function, after which it can be called again.
@@ -186,18 +196,32 @@ func (p *process) state() string {
 	return err.Error()
 }
 
-func (p *process) write(r *request) error {
+// send sends a request, with the model if the process has another one.
+func (p *process) send(r *request) error {
+	var arrays [][]byte
+	for _, t := range r.tensors {
+		arrays = append(arrays, t.Raw)
+	}
+	if r.model != nil && p.model != r.model.id {
+		r.Model, p.model = &r.model.head, r.model.id
+		arrays = append(arrays, r.model.onnx)
+	}
 	head, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
+	return p.write(head, arrays...)
+}
+
+// write writes a message: its head, after the head's length, and its arrays.
+func (p *process) write(head []byte, arrays ...[]byte) error {
 	w := bufio.NewWriterSize(p.in, 1<<16)
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(head)))
 	w.Write(n[:])
 	w.Write(head)
-	for _, t := range r.tensors {
-		w.Write(t.Raw)
+	for _, a := range arrays {
+		w.Write(a)
 	}
 	return w.Flush()
 }
@@ -221,7 +245,7 @@ func (p *process) read(to any) error {
 
 // kill ends the process and those that it has started.
 func (p *process) kill() {
-	if p.cmd != nil && p.cmd.Process != nil {
+	if p.cmd.Process != nil {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
 	}
 }
@@ -229,11 +253,8 @@ func (p *process) kill() {
 // end ends the process.
 func (p *process) end() {
 	p.kill()
-	if p.cmd != nil {
-		_ = p.in.Close()
-		_ = p.cmd.Wait() // it was killed
-	}
-	_ = os.RemoveAll(p.modules)
+	_ = p.in.Close()
+	_ = p.cmd.Wait() // it was killed
 }
 
 // A pool keeps processes that wait for a call.
