@@ -23,7 +23,10 @@ type (
 // LookInto describes the images in a folder as dataset/folder would see them.
 func LookInto(folder string) (Folder, error) { return dataset.Inspect(folder) }
 
+// Interpreter is the command by which functions in Python run.
+const Interpreter = function.Interpreter
+
 // Function returns the stage that a function in a file of Python is; uses is its name in the experiment.
-func Function(uses, file string) (*stages.Stage, error) {
-	return function.Load(context.Background(), uses, file)
+func Function(ctx context.Context, uses, file string) (*stages.Stage, error) {
+	return function.Load(ctx, uses, file)
 }

@@ -35,6 +35,21 @@ def total(map, power=1):
     return float((map ** power).sum())
 `
 
+// numPy lets the interpreter find the NumPy that make deps installs.
+func (w *world) numPy() {
+	w.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.env = append(w.env, "PYTHONPATH="+filepath.Join(root, "lib", "python"))
+	cmd := exec.Command("python3", "-c", "import numpy")
+	cmd.Env = append(os.Environ(), w.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		stagetest.Lacks(w, "Python has no NumPy, which make deps installs: "+string(out))
+	}
+}
+
 // TestFunctions: nothing of a file in Python is run unless the command line allows it; with its leave results
 // are kept, and an edited file costs its own cells alone.
 func TestFunctions(t *testing.T) {
@@ -51,16 +66,7 @@ func TestFunctions(t *testing.T) {
 	if _, err := os.Stat(w.path("code/imported")); err == nil {
 		t.Fatal("a file was imported without leave")
 	}
-	root, err := stagetest.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.env = append(w.env, "PYTHONPATH="+filepath.Join(root, "lib", "python"))
-	cmd := exec.Command("python3", "-c", "import numpy")
-	cmd.Env = append(os.Environ(), w.env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		stagetest.Lacks(t, "Python has no NumPy, which make deps installs: "+string(out))
-	}
+	w.numPy()
 	w.run(0, "check", "x.yaml", "--allow-python")
 	if _, err := os.Stat(w.path("code/imported")); err != nil {
 		t.Error("with leave, nothing was imported")
@@ -76,4 +82,86 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("why says:\n%s", e.stdout)
 	}
 	wantCells(t, "the run after an edit", run(), scores)
+}
+
+// TestPermission: the user's own configuration allows the functions of experiments in some folders, and
+// nothing that lies in the experiment's own folder or repository does, wherever variables or links lead.
+func TestPermission(t *testing.T) {
+	runtimeOrSkip(t)
+	home := newWorld(t, nil)
+	text := strings.Replace(functionExperiment, "NET", net(t, "vgg"), 1) + "publish: [table]\n"
+	text = strings.Replace(text, "publish", "  table: {uses: report/table, in: {values: first}, over: all, "+
+		"with: {rows: [method]}}\npublish", 1)
+	w := newWorld(t, map[string]string{"study/code/first.py": functionCode, "study/x.yaml": text,
+		"study/code/second.py": functionCode})
+	w.numPy()
+	config := func(in *world, text string) {
+		in.write(configName, []byte(text))
+		w.env = append(w.env, "XDG_CONFIG_HOME="+in.dir)
+	}
+	refused := func(why string) {
+		t.Helper()
+		e := w.run(2, "check", "study/x.yaml")
+		for _, want := range []string{"code/first.py:total wants to run code in Python", why,
+			"read first.py, and allow this command by --allow-python"} {
+			if !strings.Contains(e.stderr, want) {
+				t.Errorf("want %q:\n%s", want, e.stderr)
+			}
+		}
+		if _, err := os.Stat(w.path("study/code/imported")); err == nil {
+			t.Fatal("a file was imported without leave")
+		}
+	}
+	file := home.path(configName)
+	line := ", or all of its folder by a line in " + file + ": allow-python: [" + w.path("study") + "]"
+	config(home, "")
+	refused(line)
+	config(home, "allow-python: [/nowhere, "+w.path("stud")+", "+w.path("study/x")+"]\n")
+	refused(line)
+	config(home, "allow-python: ["+w.path("study/code")+"]\n")
+	refused(line) // an experiment elsewhere may give them parameters that nobody thought of
+	config(home, "allow-python: [study]\n")
+	refused(file + `: allow-python: "study" isn't an absolute path`)
+	config(home, "allow_python: [/]\n")
+	refused("field allow_python not found")
+
+	all := "allow-python: [" + w.dir + "]\n"
+	const own = "doesn't count, since the experiment's own folder "
+	config(&world{TB: t, dir: w.path("study")}, all)
+	refused(own + w.path("study"))
+	w.write(".git/HEAD", nil)
+	config(w, all)
+	refused(own + w.dir)
+	w.env = append(w.env, "XDG_CONFIG_HOME="+home.dir)
+	w.write("theirs.yaml", []byte(all))
+	for _, err := range []error{os.Remove(file), os.Symlink(w.path("theirs.yaml"), file)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(own + w.dir)
+
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.run(0, "run", "study/x.yaml", "--allow-python")
+	w.run(0, "verify", "study/x.yaml", "--allow-python")
+	w.run(2, "verify", "study/x.yaml")
+	config(home, all)
+	w.run(0, "verify", "study/x.yaml")
+	if e := w.run(0, "doctor"); !strings.Contains(e.stdout, "in "+w.dir+" by "+file) {
+		t.Errorf("doctor says:\n%s", e.stdout)
+	}
+	w.env = append(w.env, "HOME="+w.dir)
+	config(home, "allow-python: [~/study]\n")
+	w.run(0, "check", "study/x.yaml")
+	w.write("elsewhere/first.py", []byte(functionCode))
+	for _, err := range []error{os.RemoveAll(w.path("study/code")), os.Mkdir(w.path("study/code"), 0o777),
+		os.Symlink(w.path("elsewhere/first.py"), w.path("study/code/first.py")),
+		os.Symlink(w.path("elsewhere/first.py"), w.path("study/code/second.py"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(", or all of its folder by a line in ")
 }

@@ -15,8 +15,9 @@ import (
 var cacheVerbs = []string{"info", "gc", "verify", "merge"}
 
 func cacheVerb(f flags) *verb {
-	var c collection
+	c := collection{narrow: &plan.Overrides{}}
 	f["--apply"], f["-v"], f["--items"] = &c.apply, &c.each, &c.items
+	f["--allow-python"] = &c.narrow.Python
 	engine := f.engine()
 	return &verb{
 		name: "cache", takes: arity{1, anyNumber, "a subcommand: info, gc, verify or merge"},
@@ -72,7 +73,10 @@ func cacheInfo(w io.Writer, s *store.Store) error {
 
 // A collection says how garbage is collected: whether to remove it, whether single items count, and whether
 // to name the cells whose results go.
-type collection struct{ apply, items, each bool }
+type collection struct {
+	apply, items, each bool
+	narrow             *plan.Overrides // of the experiments in use
+}
 
 // collect removes the results that the experiments in files don't use; without files, the objects to which
 // no result refers.
@@ -86,7 +90,7 @@ func (s *session) collect(ctx context.Context, u *ui, files []string, c collecti
 	if len(files) > 0 {
 		keys := map[stages.Digest]bool{}
 		for _, file := range files {
-			p, err := load(file, &plan.Overrides{})
+			p, err := load(ctx, file, c.narrow)
 			if err != nil {
 				return err
 			}

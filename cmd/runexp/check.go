@@ -35,7 +35,10 @@ func checkVerb(f flags) *verb {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				p, err := plan.Load(file, registry.Builtin(), withRemotes(o))
+				p, err := plan.Load(file, registry.Builtin(), withRemotes(ctx, file, o))
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
 				var diags plan.Diags
 				if err != nil && !errors.As(err, &diags) {
 					return environment(err)

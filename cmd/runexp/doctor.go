@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"text/tabwriter"
 
 	"github.com/runexp/runexp/pipeline/fetch"
+	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/ort"
 )
@@ -40,6 +42,7 @@ func doctorVerb(f flags) *verb {
 					}
 				}
 			}
+			fmt.Fprintf(t, "python\t%s\n", pythonHere())
 			p, err := here()
 			if err != nil {
 				return err
@@ -64,6 +67,19 @@ func doctorVerb(f flags) *verb {
 			return nil
 		},
 	}
+}
+
+// pythonHere says which interpreter runs functions in Python, and where the user allows it.
+func pythonHere() string {
+	text, err := exec.LookPath(registry.Interpreter)
+	if err != nil {
+		text = "no " + registry.Interpreter + " in PATH"
+	}
+	c, err := readConfig()
+	if err != nil {
+		return text + "; the configuration allows nothing: " + err.Error()
+	}
+	return text + ", " + c.allowed()
 }
 
 // devices returns a line for each adapter of a class, or the reason why there is none and a remedy.

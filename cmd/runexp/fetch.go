@@ -11,7 +11,7 @@ func fetchVerb(f flags) *verb {
 		name: "fetch", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			for _, file := range args {
-				p, err := load(file, o)
+				p, err := load(ctx, file, o)
 				if err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ func getVerb(f flags) *verb {
 			if err := table.misused(out); err != nil {
 				return err
 			}
-			p, fitting, err := loadCells(args, narrow)
+			p, fitting, err := loadCells(ctx, args, narrow)
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,8 @@ func graphVerb(f flags) *verb {
 	o := f.narrow()
 	return &verb{
 		name: "graph", takes: arity{1, 1, "an experiment file"},
-		run: func(_ context.Context, u *ui, args []string) error {
-			p, err := load(args[0], o)
+		run: func(ctx context.Context, u *ui, args []string) error {
+			p, err := load(ctx, args[0], o)
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,8 @@
 // for the sample experiment.
 //
 // A verb that needs an experiment and results opens a session (session.go): a place (place.go), a store, an
-// engine that knows this build (build.go), and a plan, with the files at addresses (remote.go). share.go
+// engine that knows this build (build.go), and a plan, with the files at addresses and the functions in
+// Python (remote.go) that the user's configuration allows (config.go). share.go
 // runs a share, wave.go closes a wave of shares, sharelog.go reads their logs, and slurm.go submits them;
 // runlog.go keeps the events of a run. ui.go prints the results, topics.go help on other topics, and exit.go
 // turns the ending into an exit code. garbage.go postpones garbage collection.

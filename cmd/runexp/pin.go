@@ -14,12 +14,14 @@ import (
 	"github.com/runexp/runexp/registry"
 )
 
-func pinVerb(flags) *verb {
+func pinVerb(f flags) *verb {
+	o := &plan.Overrides{}
+	f["--allow-python"] = &o.Python
 	return &verb{
 		name: "pin", takes: arity{1, anyNumber, "an experiment file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
 			for _, file := range args {
-				if err := pin(ctx, u, file); err != nil {
+				if err := pin(ctx, u, file, o); err != nil {
 					return err
 				}
 			}
@@ -36,8 +38,8 @@ type pinning struct {
 
 // pin writes the digests of addresses into an experiment, and into the one that it extends. Addresses that
 // can't be pinned are reported; the others are pinned nevertheless.
-func pin(ctx context.Context, u *ui, file string) error {
-	p, err := load(file, &plan.Overrides{})
+func pin(ctx context.Context, u *ui, file string, o *plan.Overrides) error {
+	p, err := load(ctx, file, o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func pin(ctx context.Context, u *ui, file string) error {
 		fmt.Fprintf(u.out, "%s: nothing to pin\n", file)
 	}
 	for name, list := range byFile {
-		more, err := rewrite(u, p, name, list)
+		more, err := rewrite(ctx, u, p, o, name, list)
 		if err != nil {
 			return err
 		}
@@ -81,7 +83,8 @@ func pin(ctx context.Context, u *ui, file string) error {
 
 // rewrite replaces addresses in a file, and returns diagnostics for addresses that aren't written there
 // literally.
-func rewrite(u *ui, p *plan.Plan, file string, list []pinning) (failed plan.Diags, err error) {
+func rewrite(ctx context.Context, u *ui, p *plan.Plan, o *plan.Overrides, file string,
+	list []pinning) (failed plan.Diags, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, environment(err)
@@ -107,8 +110,7 @@ func rewrite(u *ui, p *plan.Plan, file string, list []pinning) (failed plan.Diag
 		return failed, nil
 	}
 	if file == p.File {
-		o := withRemotes(plan.Overrides{})
-		_, err := plan.Parse(file, text, filepath.Dir(file), registry.Builtin(), o)
+		_, err := plan.Parse(file, text, filepath.Dir(file), registry.Builtin(), withRemotes(ctx, file, *o))
 		if err != nil {
 			return nil, plan.Bug("pinned, %s isn't an experiment any more: %v", file, err)
 		}

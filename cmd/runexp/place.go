@@ -22,12 +22,17 @@ func here() (place, error) {
 	if err != nil {
 		return place{}, environment(err)
 	}
+	return placeAt(dir), nil
+}
+
+// placeAt is [here] for another folder.
+func placeAt(dir string) place {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
-			return place{at}, nil
+			return place{at}
 		}
 		if at == filepath.Dir(at) {
-			return place{dir}, nil
+			return place{dir}
 		}
 	}
 }

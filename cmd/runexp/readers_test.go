@@ -17,6 +17,7 @@ import (
 // writes it, or who reads it within a bound.
 var readers = map[string]string{
 	"cmd/runexp/build.go":           "own: this program's file",
+	"cmd/runexp/config.go":          "maxConfig",
 	"cmd/runexp/pin.go":             "own: the experiment, which was parsed within maxExperimentBytes",
 	"cmd/runexp/quickstart.go":      "own: files of the quickstart, which are compared",
 	"cmd/runexp/sharelog.go":        "own: the log of a share",

@@ -12,12 +12,16 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
 )
 
 // withRemotes plans addresses in an experiment as the local files to which they are fetched, and functions
-// in Python as the stages that they are.
-func withRemotes(o plan.Overrides) plan.Overrides {
-	o.Function = registry.Function
+// in Python as the stages that they are, if the user allows it.
+func withRemotes(ctx context.Context, experiment string, o plan.Overrides) plan.Overrides {
+	o.Allows = permission(experiment)
+	o.Function = func(uses, file string) (*stages.Stage, error) {
+		return registry.Function(ctx, uses, file)
+	}
 	open := sync.OnceValues(fetch.Open)
 	o.Remote = func(address string) (string, error) {
 		a, err := fetch.Parse(address)

@@ -19,9 +19,14 @@ import (
 	"github.com/runexp/runexp/stages/ort"
 )
 
-// load loads an experiment.
-func load(file string, o *plan.Overrides) (*plan.Plan, error) {
-	p, err := plan.Load(file, registry.Builtin(), withRemotes(*o))
+// load loads an experiment. The first signal ends it, also while a file in Python is imported.
+func load(ctx context.Context, file string, o *plan.Overrides) (*plan.Plan, error) {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	p, err := plan.Load(file, registry.Builtin(), withRemotes(ctx, file, *o))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil && !errors.As(err, new(plan.Diags)) {
 		return nil, usage(err, "give the path of an experiment file")
 	}
@@ -40,7 +45,7 @@ type session struct {
 func (e *engineFlags) loadAndOpen(ctx context.Context, u *ui, file string, o *plan.Overrides, reader bool) (
 	*plan.Plan, *session, error,
 ) {
-	p, err := load(file, o)
+	p, err := load(ctx, file, o)
 	if err != nil {
 		return nil, nil, err
 	}

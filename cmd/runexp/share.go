@@ -59,7 +59,7 @@ func (f *runFlags) runShare(ctx context.Context, u *ui, file string) (err error)
 		return misuse("a share publishes nothing and takes what is stored: " +
 			"--accept, --html, --out and --force are for a run, or for --share close")
 	}
-	p, err := load(file, f.narrow)
+	p, err := load(ctx, file, f.narrow)
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,12 @@ import (
 )
 
 func verifyVerb(f flags) *verb {
-	engine := f.engine()
+	engine, o := f.engine(), &plan.Overrides{}
+	f["--allow-python"] = &o.Python
 	return &verb{
 		name: "verify", takes: arity{1, 2, "an experiment file, and perhaps a review folder"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
-			p, s, err := engine.loadAndOpen(ctx, u, args[0], &plan.Overrides{}, false)
+			p, s, err := engine.loadAndOpen(ctx, u, args[0], o, false)
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ func (f *runFlags) closeWave(ctx context.Context, u *ui, file string) error {
 	if len(f.force) > 0 {
 		return misuse("--share close executes no items: --force is for a run")
 	}
-	p, err := load(file, f.narrow)
+	p, err := load(ctx, file, f.narrow)
 	if err != nil {
 		return err
 	}

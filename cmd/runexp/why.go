@@ -16,7 +16,7 @@ func whyVerb(f flags) *verb {
 	return &verb{
 		name: "why", takes: arity{2, 2, "an experiment file and a cell"},
 		run: func(ctx context.Context, u *ui, args []string) error {
-			p, fitting, err := loadCells(args, narrow)
+			p, fitting, err := loadCells(ctx, args, narrow)
 			if err != nil {
 				return err
 			}
@@ -38,8 +38,8 @@ func whyVerb(f flags) *verb {
 }
 
 // loadCells loads an experiment and finds the cells that a name fits.
-func loadCells(args []string, o *plan.Overrides) (*plan.Plan, []*plan.Cell, error) {
-	p, err := load(args[0], o)
+func loadCells(ctx context.Context, args []string, o *plan.Overrides) (*plan.Plan, []*plan.Cell, error) {
+	p, err := load(ctx, args[0], o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -121,10 +121,12 @@ func (x *expander) function(uses *yamlNode, file, name string) (*stages.Stage, b
 	switch {
 	case file == ".py" || name == "":
 		x.report(uses, "write uses: FILE.py:NAME", "%q names no function", uses.text)
-	case !x.o.Python || x.o.Function == nil:
-		x.report(uses, "read the file, and allow it by --allow-python", "%s wants to run code in Python",
-			uses.text)
 	default:
+		allowed, how := x.allowed(path)
+		if !allowed {
+			x.report(uses, how, "%s wants to run code in Python", uses.text)
+			break
+		}
 		var err error
 		if s, err = x.o.Function(uses.text, path); err != nil {
 			x.report(uses, "", "%v", err)
@@ -132,6 +134,20 @@ func (x *expander) function(uses *yamlNode, file, name string) (*stages.Stage, b
 	}
 	x.functions[key] = s
 	return s, s != nil
+}
+
+// allowed reports whether the functions of a file may run, and otherwise how the user can allow it.
+func (x *expander) allowed(file string) (allowed bool, how string) {
+	how = "read the file, and allow it by --allow-python"
+	switch {
+	case x.o.Function == nil:
+		return false, how
+	case x.o.Python:
+		return true, ""
+	case x.o.Allows != nil:
+		return x.o.Allows(file)
+	}
+	return false, how
 }
 
 // assignments returns the assignments to parameters of the implementation, never nil. commonParams reports

@@ -30,8 +30,11 @@ type Overrides struct {
 	// parameter if it wraps a [stages.FieldError].
 	Fits func(*Cell) error
 	// Python lets the experiment run functions in files of Python, which it names as uses: FILE.py:NAME.
-	// Without it, such a stage is an error, and its file isn't read.
+	// Without it, and unless Allows does, such a stage is an error, and its file isn't read.
 	Python bool
+	// Allows, if set, reports whether the functions of a file may run, and otherwise how the user can
+	// allow it.
+	Allows func(file string) (allowed bool, how string)
 	// Function returns the stage that such a function is.
 	Function func(uses, file string) (*stages.Stage, error)
 	// Remote, if set, returns the local file to which an address, https://… or hf://…, is fetched. The

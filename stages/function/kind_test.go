@@ -54,7 +54,8 @@ func TestSegments(t *testing.T) {
 		"    if how == 'bright': return (image[0] > 0.15).astype(np.int16) * 300\n"+
 		"    if how == 'bool': return image[0] > 0.15\n"+
 		"    if how == 'large': return np.full(image.shape[1:], 2**32 - 1, np.uint64)\n"+
-		"    return {'floats': image[0], 'image': (image * 9).astype(int), 'negative': -np.ones((2, 3), int),\n"+
+		"    return {'floats': image[0], 'image': (image * 9).astype(int),\n"+
+		"            'negative': -np.ones((2, 3), int),\n"+
 		"            'larger': np.full((2, 3), 2**32)}[how]\n")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,8 @@ func TestSegments(t *testing.T) {
 		"negative": "segments have numbers from 0 to 2^32 - 1, not -1 to -1",
 		"larger":   "segments have numbers from 0 to 2^32 - 1, not 4294967296 to 4294967296",
 	} {
-		if _, _, err := of(s, with(t, s, "how", how), nil); err == nil || !strings.Contains(err.Error(), want) {
+		_, _, err := of(s, with(t, s, "how", how), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", how, err, want)
 		}
 	}
@@ -89,7 +91,8 @@ func TestSegments(t *testing.T) {
 // TestAttribute: a function is a method, which has the ports of all methods.
 func TestAttribute(t *testing.T) {
 	numPy(t)
-	s, err := loadFrom(t, t.TempDir(), "import numpy as np\n@attribute()\ndef f(image, target, how='flat'):\n"+
+	s, err := loadFrom(t, t.TempDir(), "import numpy as np\n@attribute()\n"+
+		"def f(image, target, how='flat'):\n"+
 		"    if how == 'flat': return image.mean(axis=0, dtype=np.float64) * target\n"+
 		"    if how == 'none': return np.full(image.shape[1:], np.nan, np.float32)\n"+
 		"    return {'one': image[:1], 'three': image, 'two': image[:2], 'small': image[:, 1:]}[how]\n")
@@ -100,8 +103,8 @@ func TestAttribute(t *testing.T) {
 	for _, p := range s.Inputs {
 		names = append(names, fmt.Sprint(p.Name, " ", p.Optional, " ", p.Else))
 	}
-	if want := []string{"images false ", "labels true ", "targets false model/predict", "model true "}; !slices.
-		Equal(names, want) || s.Outputs[0].Type != stages.Maps {
+	want := []string{"images false ", "labels true ", "targets false model/predict", "model true "}
+	if !slices.Equal(names, want) || s.Outputs[0].Type != stages.Maps {
 		t.Errorf("ports: %q, want %q", names, want)
 	}
 	if d := s.Declares(nil, nil); d["target"] != "predicted" {
@@ -175,7 +178,8 @@ func TestModel(t *testing.T) {
 	numPy(t)
 	d := quickstart(t, "")
 	spec := modeltest.Spec(t, d)
-	s, err := loadFrom(t, t.TempDir(), "import numpy as np\n@attribute()\ndef f(image, target, model, how='input'):\n"+
+	s, err := loadFrom(t, t.TempDir(), "import numpy as np\n@attribute()\n"+
+		"def f(image, target, model, how='input'):\n"+
 		"    if how == 'input': return model.normalise(image)\n"+
 		"    facts = [model.classes, model.height, model.batch, len(model.labels), len(model.onnx)]\n"+
 		"    facts += [target] if isinstance(target, int) else target\n"+
@@ -227,7 +231,8 @@ func TestModel(t *testing.T) {
 		got[5] != float64(3*heads.PerHead()+4) {
 		t.Errorf("facts of a grid: %v, %v", got[:min(7, len(got))], err)
 	}
-	if _, err := run("facts", d, 1000); err == nil || !strings.Contains(err.Error(), "class 1000 is not one") {
+	_, err = run("facts", d, 1000)
+	if err == nil || !strings.Contains(err.Error(), "class 1000 is not one") {
 		t.Error(err)
 	}
 }
@@ -239,7 +244,8 @@ func TestLabels(t *testing.T) {
 	d := quickstart(t, "")
 	n := modeltest.Spec(t, d).Classes
 	write(t, dir, "names.txt", strings.Repeat("cat\n", n))
-	s, err := loadFrom(t, dir, "@metric()\ndef f(map, model): return len(set(model.labels)) + 2 * len(model.labels)\n")
+	s, err := loadFrom(t, dir, "@metric()\n"+
+		"def f(map, model): return len(set(model.labels)) + 2 * len(model.labels)\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vgg := model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "vgg.onnx"), Preset: "half"}
+	vgg := model.ONNXParams{Path: filepath.Join(root, "experiments", "quickstart", "vgg.onnx"),
+		Preset: "half"}
 	trained := modeltest.Model(t, vgg)
 	blue := vgg
 	blue.Order = modelfile.BGR

@@ -11,7 +11,8 @@
 // tangent, deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go
 // say which class is explained, text.go runs texts by their lengths, layer.go finds layers by their names,
 // layer_removed.go those that simplification removed, and input_bounds.go has black and white at the input.
-// probe.go runs a model of which nothing is known yet, usage.go measures how programs use a device.
+// probe.go runs a model of which nothing is known yet, usage.go measures how programs use a device. file.go
+// writes a net for other programs.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;
