@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -164,4 +168,107 @@ func TestPermission(t *testing.T) {
 		}
 	}
 	refused(", or all of its folder by a line in ")
+}
+
+// TestInterruptedImport: the first signal ends a command that waits for a file in Python to be imported, and
+// the process that imports it. Nothing stays among the temporary files, even if the command is killed.
+func TestInterruptedImport(t *testing.T) {
+	w := newWorld(t, map[string]string{"x.yaml": strings.Replace(functionExperiment, "NET", net(t, "vgg"), 1),
+		"code/second.py": functionCode, "code/first.py": "import os, time\n" +
+			"open('pid', 'w').write(str(os.getpid()))\nos.rename('pid', 'importing')\ntime.sleep(1000)\n"})
+	if err := os.Mkdir(w.path("tmp"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "TMPDIR="+w.path("tmp"))
+	for _, tt := range []struct {
+		verb string
+		with os.Signal
+	}{{"check", os.Interrupt}, {"run", os.Interrupt}, {"plan", syscall.SIGKILL}} {
+		cmd := w.prepare("runexp", tt.verb, "x.yaml", "--allow-python")
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		eventually(t, 20*time.Second, func() bool {
+			b, err := os.ReadFile(w.path("code/importing"))
+			pid, _ = strconv.Atoi(string(b))
+			return err == nil
+		})
+		start := time.Now()
+		if err := cmd.Process.Signal(tt.with); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // a signal ended it
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%s took %v to end:\n%s", tt.verb, took, &said)
+		}
+		if tt.with == os.Interrupt && (cmd.ProcessState.ExitCode() != 130 || strings.Contains(said.String(),
+			"first.py:total")) {
+			t.Errorf("%s: exit code %d:\n%s", tt.verb, cmd.ProcessState.ExitCode(), &said)
+		}
+		eventually(t, 10*time.Second, func() bool { return syscall.Kill(pid, 0) != nil })
+		if err := os.Remove(w.path("code/importing")); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := filepath.Glob(w.path("tmp/runexp*")); err != nil || len(left) > 0 {
+			t.Errorf("%s left %v, %v", tt.verb, left, err)
+		}
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, limit time.Duration, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v", limit)
+		}
+	}
+}
+
+// TestUndefinedMaps: where a method in Python has no map, scores of it are undefined, whoever computes them;
+// they are counted in the run's messages and in the folder, and are in no mean.
+func TestUndefinedMaps(t *testing.T) {
+	w := newWorld(t, map[string]string{"f.py": `
+import numpy as np
+from runexp_xai.stage import attribute, metric
+
+@attribute()
+def edges(image):
+    grey = image.mean(axis=0)
+    if image[0, 0, 0] * 255 % 2 < 1:
+        return np.full(grey.shape, np.nan)
+    return np.abs(np.gradient(grey)).sum(axis=0)
+
+@metric()
+def above(map, mask):
+    return ((map > 0) & (mask > 0)).sum() / (mask > 0).sum()
+`, "x.yaml": `
+name: undefined
+stages:
+  images: {uses: dataset/shapes, with: {count: 6, seed: 1}}
+  maps: {uses: "f.py:edges", in: {images: images}}
+  mass: {uses: score/mass-accuracy, in: {maps: maps, masks: images.masks}}
+  above: {uses: "f.py:above", in: {maps: maps, masks: images.masks}}
+  table:
+    uses: report/table
+    in: {values: {metric: {mass: mass, above: above}}}
+    over: all
+    with: {rows: [metric]}
+publish: [table]
+`})
+	w.numPy()
+	e := w.run(0, "run", "x.yaml", "--allow-python")
+	page := w.read("artifacts/undefined/README.md")
+	if !strings.Contains(e.stderr,
+		`warning: maps: 5 items, such as "a-000000": 4096 of 4096 values of its map are not numbers`) ||
+		!strings.Contains(page, "Undefined, and in no mean: `mass` 5 of 6, `above` 5 of 6.") {
+		t.Errorf("the run says:\n%s\nand the folder:\n%s", e.stderr, page)
+	}
+	if got := w.read("artifacts/undefined/items/above.csv"); strings.Count(got, "undefined") != 5 ||
+		!strings.Contains(got, ",1,") {
+		t.Errorf("scores:\n%s", got)
+	}
 }

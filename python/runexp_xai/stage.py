@@ -15,8 +15,15 @@ The function is called once an item. It reads what it has parameters for, by the
     model    runexp_xai.model.Model     rng      numpy.random.Generator, seeded by the experiment's seed and
                                                  the item alone
 
-All other parameters need a default, and are the stage's parameters. A result depends on these and on the function's
-code alone: what it reads beside them is named in files and packages, or a change of it goes unnoticed.
+All other parameters need a default, and are the stage's parameters. A result depends on these and on the
+function's code alone: what it reads beside them is named in files and packages, or a change of it goes
+unnoticed. All decorators take, by these names,
+
+    version    to be raised when the same code gives other results
+    files      what the function reads, beside its file
+    packages   what it imports, whose versions count
+    seconds    how long one call may take: 60
+    memory     how many GB its process may allocate once the file is imported, on Linux: 8
 """
 
 import math
@@ -24,36 +31,35 @@ import math
 __all__ = ["attribute", "maps", "metric", "segments"]
 
 
-def metric(version=1, direction="higher", unit="", low=None, high=None, files=(), packages=(), seconds=60):
-    """Makes a function a metric: it returns a number, NaN where the score is undefined.
+def metric(version=1, direction="higher", unit="", low=None, high=None, **options):
+    """Makes a function a metric: it returns a number, NaN where the score is undefined. It isn't asked of a
+    map that has values which are not numbers: that score is undefined.
 
-    version: to be raised when the same code gives other numbers. direction: higher, lower or none, which is better.
-    low, high: the range of the scores, unbounded by default. files: what the function reads, beside its file.
-    packages: what it imports, whose versions count. seconds: how long one call may take.
+    direction: higher, lower or none, which is better. low, high: the range of the scores, unbounded by
+    default.
     """
     low, high = _end(low, -math.inf), _end(high, math.inf)
-    facts = dict(direction=direction, unit=unit, low=low, high=high)
-    return _stage("metric", version, files, packages, seconds, **facts)
+    return _stage("metric", dict(direction=direction, unit=unit, low=low, high=high), version, **options)
 
 
-def maps(version=1, files=(), packages=(), seconds=60):
+def maps(version=1, **options):
     """Makes a function one of maps: it returns a map, [H,W] or of the shape of the map that it reads."""
-    return _stage("maps", version, files, packages, seconds)
+    return _stage("maps", {}, version, **options)
 
 
-def attribute(version=1, files=(), packages=(), seconds=60):
+def attribute(version=1, **options):
     """Makes a function an attribution method: it returns the map of an image, [H,W], or [C,H,W] of 1 or 3
     channels. It stands on an axis of methods: model, images, targets and labels may be wired whether it
     reads them or not, and the predicted class is explained where no targets are.
     """
-    return _stage("attribute", version, files, packages, seconds)
+    return _stage("attribute", {}, version, **options)
 
 
-def segments(version=1, files=(), packages=(), seconds=60):
-    """Makes a function one that divides images into segments: it returns integers [H,W], each pixel's
-    segment.
+def segments(version=1, **options):
+    """Makes a function one that divides images into segments: it returns integers [H,W], the number of each
+    pixel's segment.
     """
-    return _stage("segments", version, files, packages, seconds)
+    return _stage("segments", {}, version, **options)
 
 
 def _end(x, without):
@@ -65,14 +71,16 @@ def _end(x, without):
     return x
 
 
-def _stage(kind, version, files, packages, seconds, **facts):
-    if not 0 < seconds <= 1e9:
-        raise ValueError("seconds is %r, and must be a number above 0, at most 1e9" % seconds)
+def _stage(kind, facts, version, files=(), packages=(), seconds=60, memory=8):
+    for name, value in ("seconds", seconds), ("memory", memory):
+        if not 0 < value <= 1e9:
+            raise ValueError("%s is %r, and must be a number above 0, at most 1e9" % (name, value))
 
     def mark(function):
         function.runexp_stage = dict(
             kind=kind, version=version, files=list(files), packages=list(packages), seconds=seconds, **facts
         )
+        function.runexp_memory = memory  # apart: a limit decides no result
         return function
 
     return mark

@@ -25,7 +25,7 @@ ARRAYS = ("map", "image", "mask", "segments", "label", "target")
 INPUTS = ARRAYS + ("model", "rng")
 
 # To be raised when a function is called with other values than before, or its result is taken otherwise.
-CALLS = 1
+CALLS = 2  # 2: a metric isn't asked of a map that isn't defined
 
 
 def main(path, name):
@@ -39,6 +39,7 @@ def main(path, name):
     try:
         function = _function(path, name, code)
         stage = _described(function, path, code)
+        limit = _limit(function.runexp_memory)
     except BaseException as e:
         return _send(replies, {"error": _reason(e, folder)})
     _send(replies, stage)
@@ -55,7 +56,8 @@ def main(path, name):
             x = result(stage["kind"], value, arrays[OF[stage["kind"]]])
             message, data = {"dtype": x.dtype.name, "shape": list(x.shape)}, x.data if x.size else b""
         except Exception as e:
-            message, data = {"error": _reason(e, folder)}, b""
+            why = limit if isinstance(e, MemoryError) else ""
+            message, data = {"error": _reason(e, folder) + why}, b""
         _send(replies, message, data)
 
 
@@ -64,6 +66,18 @@ def _end_with(parent):
     while os.getppid() == parent:
         time.sleep(1)
     os.killpg(0, signal.SIGKILL)
+
+
+def _limit(memory):
+    """Limits how much the process may allocate, in GB. Returns what there is to say where it wants more."""
+    if not sys.platform.startswith("linux"):
+        return ""  # elsewhere this limit isn't one of what libraries allocate
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = min([int(memory * 1e9)] + [limit for limit in limits if limit != resource.RLIM_INFINITY])
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, limits[1]))
+    return "; the process may allocate %g GB: memory of the decorator sets how many" % (allowed / 1e9)
 
 
 class _Code:

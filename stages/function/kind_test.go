@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -270,5 +271,32 @@ func TestCheckCallsNothing(t *testing.T) {
 		program.Subject{Spec: modeltest.Spec(t, d), Model: d}, wired)
 	if !errors.Is(err, program.ErrNoPart) {
 		t.Error(err)
+	}
+}
+
+// TestMemory: a function that wants more memory than it may have costs its cell, and can be called again.
+func TestMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit holds on Linux alone")
+	}
+	numPy(t)
+	s, err := loadFrom(t, t.TempDir(), "import numpy as np\n"+
+		"@metric(memory=2)\ndef f(map, millions=1.0): return len(np.empty(int(millions * 1e6)))\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string][]stages.Data{"maps": {stagetest.Items(nil, row)}}
+	for _, millions := range []string{"1", "500", "1"} {
+		_, err := stagetest.Try(s, with(t, s, "millions", millions), in)
+		switch {
+		case millions == "1":
+			if err != nil {
+				t.Error(err)
+			}
+		case err == nil || !strings.Contains(err.Error(), "f.py:4: ") || !strings.Contains(err.Error(),
+			"MemoryError: ") || !strings.Contains(err.Error(), "; the process may allocate 2 GB: memory of "+
+			"the decorator sets how many"):
+			t.Error(err)
+		}
 	}
 }
