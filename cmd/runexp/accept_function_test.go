@@ -228,8 +228,8 @@ func eventually(t *testing.T, limit time.Duration, is func() bool) {
 	}
 }
 
-// TestUndefinedMaps: where a method in Python has no map, scores of it are undefined, whoever computes them;
-// they are counted in the run's messages and in the folder, and are in no mean.
+// TestUndefinedMaps: where a method in Python has no map, scores of it are undefined, of metrics in Go and in
+// Python; they are counted in the run's messages and in the folder, and are in no mean.
 func TestUndefinedMaps(t *testing.T) {
 	w := newWorld(t, map[string]string{"f.py": `
 import numpy as np

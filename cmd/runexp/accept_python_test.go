@@ -67,11 +67,59 @@ func TestPythonExamples(t *testing.T) {
 			t.Errorf("%d and %d methods", len(theirs), len(ours))
 		}
 	})
+	t.Run("documented", func(t *testing.T) { w.documentedMethod(t, root) })
 	t.Run("captum", func(t *testing.T) {
 		if means := run("captum_lime")("agreement"); means[""] < 0.5 {
 			t.Errorf("captum's maps agree with ours by %v", means)
 		}
 	})
+}
+
+// occlusionExperiment has a method in Python beside ours, on a trained and on a random net.
+const occlusionExperiment = `
+name: occlusion
+axes:
+  method:
+    python: {uses: "occlusion.py:occlusion"}
+    ours: {uses: attribute/occlusion, with: {window: 8, stride: 8, output: probability}}
+stages:
+  images: {uses: dataset/shapes, with: {count: 4, seed: 3}}
+  net: {uses: model/onnx, with: {path: NET, preset: half}}
+  other: {uses: model/randomise, in: {model: net}}
+  trained: {uses: "${method}", matrix: [method], in: {model: net, images: images}}
+  random: {uses: "${method}", matrix: [method], in: {model: other, images: images}}
+  table: {uses: report/table, in: {values: {net: {trained: one, random: two}}}, over: all, with: {rows: [net]}}
+  one: {uses: score/mass-accuracy, in: {maps: trained, masks: images.masks}}
+  two: {uses: score/mass-accuracy, in: {maps: random, masks: images.masks}}
+publish: [table]
+`
+
+// documentedMethod compares the method of language.md with ours.
+func (w *world) documentedMethod(t *testing.T, root string) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "language.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(page), "```python\nfrom runexp_xai.stage import attribute\n")
+	code, _, found := strings.Cut(code, "```")
+	if !found {
+		t.Fatal("language.md has no method")
+	}
+	w.write("occlusion.py", []byte("import numpy as np\nfrom runexp_xai.stage import attribute\n"+code))
+	w.write("occlusion.yaml", []byte(strings.Replace(occlusionExperiment, "NET", net(t, "vgg"), 1)))
+	for _, model := range []string{"trained", "random"} {
+		for _, method := range []string{"python", "ours"} {
+			w.run(0, "get", "occlusion.yaml", model+"[method="+method+"]", "--allow-python", "-o",
+				model+"-"+method)
+		}
+		const deviation = "import numpy as np, sys\n" +
+			"a, b = (np.load(sys.argv[1] + name + '/maps.npy') for name in ('-python', '-ours'))\n" +
+			"print(abs(a - b).max() / abs(b).max(), a.shape == b.shape)"
+		got := strings.Fields(w.command("python3", "-c", deviation, model).stdout)
+		if d, err := strconv.ParseFloat(got[0], 64); err != nil || !(d <= 1e-5) || got[1] != "True" {
+			t.Errorf("%s: maps in Python deviate from ours by %v", model, got)
+		}
+	}
 }
 
 // means returns the mean over items of each cell in a file of scores, by the id in its name.
