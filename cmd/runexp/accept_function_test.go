@@ -153,6 +153,15 @@ func TestPermission(t *testing.T) {
 	w.run(2, "verify", "study/x.yaml")
 	config(home, all)
 	w.run(0, "verify", "study/x.yaml")
+	page := w.read("artifacts/functions/README.md")
+	if err := os.RemoveAll(w.path("artifacts")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(0, "run", "study/x.yaml")
+	if now := w.read("artifacts/functions/README.md"); now != page || !strings.Contains(page,
+		"runexp run study/x.yaml --allow-python") {
+		t.Errorf("by the configuration, the folder says:\n%s", now)
+	}
 	if e := w.run(0, "doctor"); !strings.Contains(e.stdout, "in "+w.dir+" by "+file) {
 		t.Errorf("doctor says:\n%s", e.stdout)
 	}

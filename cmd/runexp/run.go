@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -210,8 +211,12 @@ func (f *runFlags) update(ctx context.Context, u *ui, out io.Writer, p place, r 
 	return differs(other)
 }
 
-// command returns the command line by which a reader repeats the run; it doesn't depend on the working
-// folder.
+// command returns the command line by which a reader repeats the run; it depends neither on the working
+// folder nor on who allowed functions in Python.
 func (f *runFlags) command(p place, x *plan.Plan) string {
-	return quoted(append([]string{"runexp", "run", p.within(x.File)}, narrowing(f.narrow)...))
+	o := *f.narrow
+	o.Python = slices.ContainsFunc(x.Cells, func(c *plan.Cell) bool {
+		return strings.Contains(c.Stage.Name, ".py:")
+	})
+	return quoted(append([]string{"runexp", "run", p.within(x.File)}, narrowing(&o)...))
 }
