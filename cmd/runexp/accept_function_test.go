@@ -60,6 +60,7 @@ func TestFunctions(t *testing.T) {
 	runtimeOrSkip(t)
 	w := newWorld(t, map[string]string{"code/first.py": functionCode, "code/second.py": functionCode,
 		"x.yaml": strings.Replace(functionExperiment, "NET", net(t, "vgg"), 1)})
+	w.env = append(w.env, "XDG_CONFIG_HOME="+w.path("none"))
 	const wants = "x.yaml:11:17: stages.first.uses: code/first.py:total wants to run code in Python"
 	for _, verb := range []string{"check", "plan", "run"} {
 		if e := w.run(2, verb, "x.yaml"); !strings.Contains(e.stderr, wants) ||
