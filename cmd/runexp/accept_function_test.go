@@ -108,7 +108,7 @@ func TestPermission(t *testing.T) {
 		t.Helper()
 		e := w.run(2, "check", "study/x.yaml")
 		for _, want := range []string{"code/first.py:total wants to run code in Python", why,
-			"read first.py, and allow this command by --allow-python"} {
+			"hint: read first.py, and allow it for this command by --allow-python"} {
 			if !strings.Contains(e.stderr, want) {
 				t.Errorf("want %q:\n%s", want, e.stderr)
 			}
@@ -118,7 +118,7 @@ func TestPermission(t *testing.T) {
 		}
 	}
 	file := home.path(configName)
-	line := ", or all of its folder by a line in " + file + ": allow-python: [" + w.path("study") + "]"
+	line := `, or for good by the line "allow-python: [` + w.path("study") + `]" in ` + file
 	config(home, "")
 	refused(line)
 	config(home, "allow-python: [/nowhere, "+w.path("stud")+", "+w.path("study/x")+"]\n")
@@ -129,6 +129,8 @@ func TestPermission(t *testing.T) {
 	refused(file + `: allow-python: "study" isn't an absolute path`)
 	config(home, "allow_python: [/]\n")
 	refused("field allow_python not found")
+	config(home, "allow-python: "+w.dir+"\n")
+	refused(`it may have the line "allow-python: [FOLDER, FOLDER]"`)
 
 	all := "allow-python: [" + w.dir + "]\n"
 	const own = "doesn't count, since the experiment's own folder "
@@ -177,7 +179,7 @@ func TestPermission(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused(", or all of its folder by a line in ")
+	refused(`, or for good by the line "allow-python: [` + w.dir + `]" in ` + file)
 }
 
 // TestInterruptedImport: the first signal ends a command that waits for a file in Python to be imported, and

@@ -46,7 +46,8 @@ func readConfig() (c config, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("%s: %w", c.file, err)
+		return c, fmt.Errorf("%s: %s; it may have the line \"allow-python: [FOLDER, FOLDER]\"", c.file,
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	for i, folder := range c.AllowPython {
 		if rest, ok := strings.CutPrefix(folder, "~/"); ok {
@@ -67,19 +68,27 @@ func readConfig() (c config, err error) {
 // python reports whether the configuration lets an experiment run the functions of a file. The second result
 // is how the user can allow it.
 func (c config) python(experiment, file string) (allowed bool, how string) {
-	experiment, file = resolved(experiment), resolved(file)
-	how = "read " + filepath.Base(file) + ", and allow this command by --allow-python"
-	own := placeAt(filepath.Dir(experiment))
-	for _, p := range []place{own, placeAt(filepath.Dir(file))} {
+	allowed = true
+	var lacks config // what the line would allow
+	for _, of := range []string{resolved(experiment), resolved(file)} {
+		p := placeAt(filepath.Dir(of))
 		for _, at := range []string{c.file, resolved(c.file)} {
 			if _, inside := p.relative(at); inside {
 				return false, fmt.Sprintf("%s; what %s allows doesn't count, since the experiment's own "+
-					"folder %s has it", how, c.file, p.root)
+					"folder %s has it", thisCommand(file), c.file, p.root)
 			}
 		}
+		if allowed = allowed && c.allows(of); !c.allows(of) && !lacks.allows(of) {
+			lacks.AllowPython = append(lacks.AllowPython, p.root)
+		}
 	}
-	how += fmt.Sprintf(", or all of its folder by a line in %s: allow-python: [%s]", c.file, own.root)
-	return c.allows(experiment) && c.allows(file), how
+	return allowed, fmt.Sprintf("%s, or for good by the line \"allow-python: [%s]\" in %s", thisCommand(file),
+		strings.Join(lacks.AllowPython, ", "), c.file)
+}
+
+// thisCommand is how the user can always allow the functions of a file.
+func thisCommand(file string) string {
+	return "read " + filepath.Base(file) + ", and allow it for this command by --allow-python"
 }
 
 // allows reports whether a file, without links in its path, is in one of the allowed folders.
@@ -96,8 +105,7 @@ func permission(experiment string) func(file string) (allowed bool, how string) 
 	return func(file string) (bool, string) {
 		c, err := readConfig()
 		if err != nil {
-			return false, fmt.Sprintf("read %s, and allow this command by --allow-python; the configuration "+
-				"allows nothing: %v", filepath.Base(file), err)
+			return false, fmt.Sprintf("%s; the configuration allows nothing: %v", thisCommand(file), err)
 		}
 		return c.python(experiment, file)
 	}
