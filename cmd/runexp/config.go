@@ -100,7 +100,7 @@ func (c config) allows(file string) bool {
 }
 
 // permission returns the function that says whether an experiment may run the functions of a file, by the
-// user's configuration, which is read when the first one is asked for.
+// user's configuration. It is read only where a function is named.
 func permission(experiment string) func(file string) (allowed bool, how string) {
 	return func(file string) (bool, string) {
 		c, err := readConfig()
