@@ -6,6 +6,7 @@ package function
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -100,12 +101,18 @@ func bound(x *float64, sign int) float64 {
 
 // run calls the function once an item.
 func (f *function) run(ctx context.Context, params map[string]any, e *stages.Env) (err error) {
+	var net *program.Net
+	var m *classifier
+	if f.reads("model") {
+		if net, err = netOf(e); err != nil {
+			return err
+		}
+	}
 	if _, ok := e.Slot.(*program.Rehearsal); ok {
 		return program.ErrNoPart // a check calls no function
 	}
-	var m *classifier
-	if f.reads("model") {
-		if m, err = modelOf(ctx, e); err != nil {
+	if net != nil {
+		if m, err = classifierOf(ctx, e, net); err != nil {
 			return err
 		}
 	}
@@ -185,8 +192,12 @@ func (f *function) request(params map[string]any, e *stages.Env, i int, m *class
 			return nil, fmt.Errorf("the port %s has nothing for it", port.Name)
 		}
 		t, err := stages.DecodeTensor(payload)
-		if err == nil && port.Type == stages.Targets && m != nil {
+		switch {
+		case err != nil || port.Type != stages.Targets:
+		case m != nil:
 			t, err = m.target(payload)
+		case t.DType != stages.I64:
+			err = errors.New("an expression is explained, and functions in Python take classes")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", port.Name, err)

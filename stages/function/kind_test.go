@@ -300,3 +300,38 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressions: a function takes no model whose answer is an expression, nor what one freezes; a check
+// already says the first.
+func TestExpressions(t *testing.T) {
+	numPy(t)
+	s, err := loadFrom(t, t.TempDir(), "@attribute()\ndef f(image, model): return image\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := quickstart(t, "")
+	p := model.Target.NewParams().(*model.TargetParams)
+	p.Target = "sum(output)"
+	r := stagetest.Run(t, model.Target, p, map[string][]stages.Data{"model": {base}})
+	d := stagetest.Value(r.Facts["model"], r.Payloads["model"][0])
+	d.Base = &base
+	const want = "the answer of this one is the expression sum(output)"
+	_, _, err = of(s, nil, map[string][]stages.Data{"model": {d}})
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	wired := func(port string) bool { return port == "images" || port == "model" }
+	err = new(program.Rehearsal).Rehearse(context.Background(), &s, s.NewParams(),
+		program.Subject{Spec: modeltest.Spec(t, d), Model: d}, wired)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	if s, err = loadFrom(t, t.TempDir(), "@attribute()\ndef f(image, target): return image\n"); err != nil {
+		t.Fatal(err)
+	}
+	frozen := stages.NewTensor([]float32{0.5}, 1).Encode()
+	_, _, err = of(s, nil, map[string][]stages.Data{"targets": {stagetest.Items(nil, frozen, frozen)}})
+	if err == nil || !strings.Contains(err.Error(), "targets: an expression is explained") {
+		t.Error(err)
+	}
+}

@@ -3,6 +3,7 @@ package function
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -36,15 +37,25 @@ type modelHead struct {
 	Disabled      []string  `json:"disabled"`
 }
 
-// modelOf returns the model on the port model.
-func modelOf(ctx context.Context, e *stages.Env) (*classifier, error) {
-	net, err := program.Load(e)
-	if err == nil && net.Text != nil {
-		err = errors.New("functions in Python take no models of texts")
-	}
-	if err != nil {
+// netOf returns the net on the port model, which classifies images.
+func netOf(e *stages.Env) (*program.Net, error) {
+	net, err := program.LoadAny(e)
+	switch {
+	case err != nil:
 		return nil, err
+	case net.Text != nil:
+		return nil, errors.New("functions in Python take no models of texts")
+	case net.Head != nil:
+		return nil, fmt.Errorf("functions in Python take models of classes, and the answer of this one is the "+
+			"expression %s", net.Head.Text)
+	case net.Classes == 0:
+		return nil, errors.New("functions in Python take models of classes, and this one has none")
 	}
+	return net, nil
+}
+
+// classifierOf returns what processes get of the net on the port model.
+func classifierOf(ctx context.Context, e *stages.Env, net *program.Net) (*classifier, error) {
 	kept, err := e.Slot.Share("ONNX file of "+net.Digest().String(), 0, func() (io.Closer, error) {
 		f, err := net.File(ctx)
 		return file{f}, err
