@@ -46,8 +46,8 @@ func netOf(e *stages.Env) (*program.Net, error) {
 	case net.Text != nil:
 		return nil, errors.New("functions in Python take no models of texts")
 	case net.Head != nil:
-		return nil, fmt.Errorf("functions in Python take models of classes, and the answer of this one is the "+
-			"expression %s", net.Head.Text)
+		return nil, fmt.Errorf("functions in Python take models of classes, and the answer of this one is "+
+			"the expression %s", net.Head.Text)
 	case net.Classes == 0:
 		return nil, errors.New("functions in Python take models of classes, and this one has none")
 	}
