@@ -168,6 +168,10 @@ type Hooks struct {
 	// adds follows from them and isn't stored.
 	Present func(text string, tables map[string]Table) string
 
+	// Replaces says what the points of the stage's curves replace in the order of the ranks that it reads, so
+	// that a page can show it; nil for other curves.
+	Replaces *Replacement
+
 	// Remarks returns remarks for the user, in sentences: files from which Sources lists that aren't used,
 	// and files that are interpreted otherwise than written. Checks, runs and review folders repeat them.
 	Remarks func() []string

@@ -4,8 +4,10 @@ package browser
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -878,4 +881,88 @@ func TestLarge(t *testing.T) {
 		t.Errorf("the page is ready after %.0f ms, more than 2 s", ready)
 	}
 	p.clean()
+}
+
+// TestRemoved: at a point of a curve stands an image without the pixels that were replaced there: by the map
+// itself those that have the largest magnitudes, or in the order lerf the smallest.
+func TestRemoved(t *testing.T) {
+	dir := t.TempDir()
+	runexp(t, root, "get", "experiments/quickstart.yaml", "maps[method=lrp,model=vgg]", "-o", dir)
+	file, err := os.ReadFile(filepath.Join(dir, "maps.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float64, 64*64) // of the first image's map, behind the head of the file
+	for i := range values {
+		bits := binary.LittleEndian.Uint32(file[128+4*i:])
+		values[i] = math.Abs(float64(math.Float32frombits(bits)))
+	}
+	p := open(t, quickstart(t), 1280, 900)
+	p.run(chromedp.ScrollIntoView("#curves", chromedp.ByQuery), chromedp.Focus("#curves .chart"))
+	caption := `document.querySelector("#curves .removed figcaption").textContent`
+	grey := `(() => {
+		const c = document.querySelector("#curves .removed canvas");
+		const g = Object.assign(document.createElement("canvas"), {width: 64, height: 64})
+			.getContext("2d", {willReadFrequently: true});
+		g.imageSmoothingEnabled = false;
+		g.drawImage(c, 0, 0, 64, 64);
+		const {data} = g.getImageData(0, 0, 64, 64);
+		return [...Array(4096).keys()].filter((i) => [0, 1, 2].every((k) => data[4 * i + k] === 140));
+	})()`
+	for _, order := range []string{"morf", "lerf"} {
+		p.choose("#curves", "order", order)
+		p.run(chromedp.Focus("#curves .chart"))
+		for range 10 {
+			p.run(chromedp.KeyEvent(kb.ArrowLeft))
+		}
+		p.until(grey + ".length === 0")
+		for k, n := range []int{410, 819, 1229, 1638, 2048} {
+			p.run(chromedp.KeyEvent(kb.ArrowRight))
+			p.until(fmt.Sprintf("%s.length === %d", grey, n))
+			p.ordered(values, js[[]int](p, grey), order == "morf")
+			got := js[string](p, caption)
+			first := map[string]string{"morf": "most", "lerf": "least"}[order]
+			want := fmt.Sprintf("without the %s relevant %d0 %% of the pixels (%d of 4096); grey: these, where "+
+				"the net saw zero after normalisation", first, k+1, n)
+			if !strings.HasPrefix(got, "lrp, a-000000: probability 0.") || !strings.HasSuffix(got, want) {
+				t.Errorf("%d grey pixels are called %q, not %q", n, got, want)
+			}
+		}
+	}
+	p.run(chromedp.KeyEvent(kb.ArrowUp))
+	if got := js[string](p, caption); strings.HasPrefix(got, "lrp,") {
+		t.Errorf("the line above is called %q", got)
+	}
+	p.choose("#curves", "order", "morf")
+	at := js[[]float64](p, `(() => {
+		const box = document.querySelector("#curves .chart").getBoundingClientRect();
+		return [box.left + 0.3 * box.width, box.top + 0.2 * box.height];
+	})()`)
+	p.run(chromedp.MouseEvent(input.MouseMoved, at[0], at[1]))
+	if got := js[string](p, caption); !strings.HasPrefix(got, "constant,") && !strings.HasPrefix(got, "random,") {
+		t.Errorf("the line under the pointer is called %q", got)
+	}
+	p.shot("removed", "#curves")
+	p.clean()
+}
+
+// ordered fails unless the chosen values are the largest, or the smallest: those equal to a value that isn't
+// chosen may be.
+func (p *tab) ordered(values []float64, chosen []int, largest bool) {
+	p.Helper()
+	in := map[int]bool{}
+	for _, i := range chosen {
+		in[i] = true
+	}
+	low, high := math.Inf(1), math.Inf(-1) // of those at the wrong end
+	for i, v := range values {
+		if in[i] == largest {
+			low = min(low, v)
+		} else {
+			high = max(high, v)
+		}
+	}
+	if low < high {
+		p.Errorf("of %d pixels one of %g is taken before one of %g", len(chosen), low, high)
+	}
 }

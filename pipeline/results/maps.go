@@ -27,7 +27,7 @@ type CellMaps struct {
 	Wire       string      // the experiment's name for the maps, if it keeps neither them nor thumbnails
 
 	Words  *Payloads // of maps of texts, nil for images
-	Curves []Curve   // of maps of texts
+	Curves []Curve   // in the order of the maps
 }
 
 // A Small is the thumbnails of a cell's maps: levels of grey, and the values of the lowest and the highest.
@@ -81,24 +81,13 @@ func FindMaps(s *store.Store, v *publish.Version) (list []*CellMaps, known bool)
 		if c.Truth != nil {
 			p.Truth = of(*c.Truth)
 		}
-		p.setText(c, of)
+		if c.Words != nil {
+			p.Words = of(*c.Words)
+		}
+		p.setCurves(c, of)
 		list = append(list, p)
 	}
 	return list, true
-}
-
-// setText adds the words and the curves of maps of texts.
-func (p *CellMaps) setText(c indexedCell, of func(i int) *Payloads) {
-	if c.Words == nil {
-		return
-	}
-	p.Words = of(*c.Words)
-	for _, curve := range c.Curves {
-		if of(curve.Curves) != nil && of(curve.Ranks) != nil {
-			p.Curves = append(p.Curves, Curve{Cell: curve.Cell, Order: curve.Order,
-				Responses: curve.Responses, Ranks: of(curve.Ranks), Values: of(curve.Curves)})
-		}
-	}
 }
 
 // A Prediction is the classes that the explained net predicts for the images. Maps may explain other classes.

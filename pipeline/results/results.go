@@ -6,8 +6,8 @@
 //   - gather.go: [Of] collects the results to publish, cell by cell.
 //   - lines.go: cells that nothing published distinguishes have one line together.
 //   - maps.go: [FindMaps] finds the maps of a published folder in the store, with their images and classes.
-//   - map_index.go: the index by which it does so, which publishing leaves in the store; text_index.go adds
-//     words and curves to the maps of texts.
+//   - map_index.go: the index by which it does so, which publishing leaves in the store; curve_index.go adds
+//     the curves in the order of maps, text_index.go the words of texts.
 package results
 
 import (

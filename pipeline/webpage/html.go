@@ -17,8 +17,8 @@ var assets embed.FS
 
 // scripts are the files of the page's script, in their order. A page of texts has texts.js
 // behind them, and ready.js comes last.
-var scripts = []string{"dom", "state", "address", "scores", "images", "maps", "compare", "curves", "tables",
-	"answer", "changes", "main"}
+var scripts = []string{"dom", "state", "address", "scores", "images", "maps", "compare", "removed", "curves",
+	"tables", "answer", "changes", "main"}
 
 // head begins the page. Its policy lets a browser run only the script whose digest it names, and load
 // nothing but images that are in the page.

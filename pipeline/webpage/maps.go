@@ -146,7 +146,7 @@ func (m *model) addMaps(maps []*results.CellMaps) error {
 		}
 	}
 	m.Left = append(m.Left, lost(missing)...)
-	return nil
+	return m.addRemovals(maps, most, images)
 }
 
 // lost returns a sentence for each stage with cells without maps, with the number of these cells and how to

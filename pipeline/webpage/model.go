@@ -51,7 +51,9 @@ type model struct {
 	Images  []imageList `json:"images"`
 	Classes []classList `json:"classes"`
 	Texts   *textPart   `json:"texts,omitempty"`
-	Changes *changes    `json:"changes,omitempty"`
+
+	Removals []*removal `json:"removals,omitempty"`
+	Changes  *changes   `json:"changes,omitempty"`
 
 	blobs [][]byte       // compressed levels, to which Maps refer
 	itemN map[string]int // positions in Items, by the joined ids
@@ -77,6 +79,9 @@ type table struct {
 	Len     int        `json:"len"`
 	Legend  string     `json:"legend,omitempty"` // what an asterisk means
 	Bare    string     `json:"bare,omitempty"`   // where none is drawn
+
+	Curves   []string `json:"curves,omitempty"`   // the stages whose curves the table's stage reads
+	Response string   `json:"response,omitempty"` // of the net, which it is made of
 }
 
 type column struct {
@@ -133,6 +138,7 @@ func newModel(now Source, before *Source) (*model, error) {
 		s.Reads = of[publish.StageOf(s.Cells[0].Cell)]
 	}
 	m.addTables(f)
+	m.setCurves(f)
 	m.setWinners()
 	m.addFigures(f)
 	maps := now.Maps

@@ -5,6 +5,7 @@
 //   - model.go: what the page shows, as JSON, made from the folder (package publish).
 //   - maps.go, thumbnail.go: the maps of the folder that the store still has, with their images, made
 //     small.
+//   - removals.go: what curves replace in images, point by point.
 //   - texts.go: the maps of texts, with their words and the curves over them.
 //   - scores.go: the leaderboard's means with their intervals.
 //   - winners.go: who is best in each case.

@@ -28,6 +28,10 @@ func blending[P preset](d stages.Def[P]) stages.Stage {
 		common, direction := p.curve()
 		return common.facts(direction, in)
 	}
+	d.Hooks = func(p P) stages.Hooks {
+		common, _ := p.curve()
+		return stages.Hooks{Replaces: common.replacement()}
+	}
 	return program.Stage(d)
 }
 

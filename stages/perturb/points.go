@@ -1,8 +1,8 @@
 package perturb
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/runexp/runexp/stages"
@@ -11,48 +11,32 @@ import (
 
 // points returns the number of replaced units at each point of a curve over n units; longest is the image's
 // longer side.
-func (p Params) points(n, longest int) []int {
-	if len(p.Shares) > 0 {
-		return pointsAt(p.Shares, n)
+func (p Params) points(n, longest int) []int { return p.replacement().Points(n, longest) }
+
+// replacement says what the points of the curves replace, and by what.
+func (p Params) replacement() *stages.Replacement {
+	r := &stages.Replacement{By: substrates[p.Substrate], Step: p.Step, Steps: p.Steps, Limit: p.Limit,
+		Shares: p.Shares}
+	if p.Unit != "pixel" && p.Step == 0 && p.Steps == 0 {
+		r.Step = 1
 	}
-	if p.Limit > 0 {
-		n = min(n, p.Limit)
-	}
-	var out []int
-	if p.byShare() {
-		for k := range p.Steps + 1 {
-			out = append(out, int(math.RoundToEven(float64(n)*float64(k)/float64(p.Steps))))
-		}
-		return out
-	}
-	step := p.step(longest)
-	for k := 0; k < n; k += step {
-		out = append(out, k)
-	}
-	return append(out, n)
+	return r
 }
 
-// pointsAt returns 0 and the shares of n, rounded down.
-func pointsAt(shares []float64, n int) []int {
-	out := []int{0}
-	for _, s := range shares {
-		out = append(out, int(float64(n)*s))
-	}
-	return out
+// substrates are what replaces the units of an image, in words.
+var substrates = map[string]string{
+	"blur":         "the blurred image",
+	"zero":         "zero after normalisation",
+	"black":        "black",
+	"mean":         "the mean of the model's means",
+	"random":       "uniform noise",
+	"channel-mean": "the mean of each channel",
+	"segment-mean": "the mean of the region or segment",
+	"images":       "the image on the port substrates",
 }
 
 // byShare reports whether steps are equal shares of the units.
 func (p Params) byShare() bool { return p.Step == 0 && p.Steps > 0 }
-
-func (p Params) step(longest int) int {
-	switch {
-	case p.Step > 0:
-		return p.Step
-	case p.Unit != "pixel":
-		return 1
-	}
-	return longest
-}
 
 // units returns how many units an image has, 0 if that differs from image to image.
 func (p Params) units(height, width int) int {
@@ -97,7 +81,7 @@ func (p Params) facts(d direction, in map[string]stages.Facts) (map[string]stage
 	case p.Unit != "pixel":
 	// Steps of unequal size have no common number of pixels.
 	case !p.byShare():
-		f["step_pixels"] = strconv.Itoa(p.step(max(height, width)))
+		f["step_pixels"] = strconv.Itoa(cmp.Or(p.Step, max(height, width)))
 	case n%p.Steps == 0:
 		f["step_pixels"] = strconv.Itoa(n / p.Steps)
 	}

@@ -93,15 +93,25 @@ The noise of a pixel depends on the experiment's seed and the image alone. Rong 
 		}
 		return map[string]stages.Facts{"curves": f}, nil
 	},
+	Hooks: func(p RoadParams) stages.Hooks {
+		if p.keeps() {
+			return stages.Hooks{} // it removes the other pixels
+		}
+		return stages.Hooks{Replaces: p.replacement()}
+	},
 	Run: func(ctx context.Context, p RoadParams, e *stages.Env) error { return p.run(ctx, e) },
 })
 
 // keeps reports whether shares are of the pixels that are kept.
 func (p RoadParams) keeps() bool { return p.Order == "lerf" && p.Variant == "official" }
 
+func (p RoadParams) replacement() *stages.Replacement {
+	return &stages.Replacement{By: "values imputed from their neighbours", Shares: p.Shares}
+}
+
 // points returns how many of n pixels are removed at each point.
 func (p RoadParams) points(n int) []int {
-	points := pointsAt(p.Shares, n)
+	points := p.replacement().Points(n, 0)
 	for k := range points[1:] {
 		if p.keeps() {
 			points[1+k] = n - points[1+k]

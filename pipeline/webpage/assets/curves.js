@@ -62,12 +62,25 @@ function curveChart(t) {
     line: keys.find((k) => names[k] === model.rank) ?? keys[keys.length - 1],
     fixed: {},
     at: -1,
-    near: "",
+    near: "", // the line that the pointer or the arrow keys chose
+    item: "", // the image of which it is shown what was replaced
   };
   for (const k of keys) state.fixed[k] = ids(k)[0];
   const controls = h("div", {class: "controls"});
   const place = h("div", {});
+  const figure = removedFigure(t);
+  const axes = keys.map((k) => names[k]);
+  // What is known of the lines: of each the cell that it is of.
+  const removals = () =>
+    ids(state.line).map((id) => removalOf(t, axes, keys.map((k) => (k === state.line ? id : state.fixed[k]))));
+  const items = () => {
+    const r = removals().find(Boolean);
+    return r ? model.items[r.items] : [];
+  };
   function draw() {
+    if (!items().includes(state.item)) state.item = items()[0] || "";
+    if (items().length && !ids(state.line).includes(state.near))
+      state.near = bestOf(names[state.line], ids(state.line))[0];
     fill(
       controls,
       keys.length > 1 &&
@@ -92,6 +105,16 @@ function curveChart(t) {
               drawChart();
             },
           ),
+        ),
+      items().length > 0 &&
+        choice(
+          "image",
+          items().map((id) => [id, id]),
+          state.item,
+          (v) => {
+            state.item = v;
+            drawChart();
+          },
         ),
     );
     drawChart();
@@ -123,7 +146,7 @@ function curveChart(t) {
       class: "chart",
       tabindex: "0",
       role: "application",
-      "aria-label": `${t.title}: ${lines.length} curves; the arrow keys read the values at a point`,
+      "aria-label": `${t.title}: ${lines.length} curves; the arrow keys read the values at a point of a line`,
     });
     const written = (x) => String(x).replace("-", "−");
     for (const y of ticks(y0, y1))
@@ -157,6 +180,7 @@ function curveChart(t) {
     const cursor = svg("line", {y1: 14, y2: 290, class: "cursor"});
     chart.append(cursor);
     const read = h("div", {class: "read"});
+    const shown = items().length > 0;
     function at(i, y) {
       state.at = Math.min(Math.max(i, 0), xs.length - 1);
       const x = xs[state.at];
@@ -166,12 +190,16 @@ function curveChart(t) {
         .map((l) => ({l, p: l.points.find((p) => p.x === x)}))
         .filter(({p}) => p)
         .sort((a, b) => b.p.y - a.p.y);
-      const near =
-        y === undefined
-          ? null
-          : values.slice().sort((a, b) => Math.abs(Y(a.p.y) - y) - Math.abs(Y(b.p.y) - y))[0];
-      for (const {l} of values)
+      if (y !== undefined)
+        state.near = values.slice().sort((a, b) => Math.abs(Y(a.p.y) - y) - Math.abs(Y(b.p.y) - y))[0].l.id;
+      const near = values.find(({l}) => l.id === state.near);
+      for (const l of lines)
         for (const e of [l.band, l.path]) e.classList.toggle("near", Boolean(near) && near.l === l);
+      if (near) {
+        const points = near.l.points;
+        const of = removals()[ids(state.line).indexOf(near.l.id)];
+        figure.show(of, near.l.id, state.item, x, points.indexOf(near.p), points.length);
+      }
       fill(
         read,
         h("p", {}, `${names[mean - 1]} ${brief(x, 3)}`),
@@ -221,14 +249,26 @@ function curveChart(t) {
       );
     });
     chart.addEventListener("keydown", (event) => {
-      const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
-      if (!by) return;
+      const by = {ArrowLeft: -1, ArrowRight: 1}[event.key] || 0;
+      const along = {ArrowUp: -1, ArrowDown: 1}[event.key] || 0;
+      if (!by && !along) return;
       event.preventDefault();
+      step(along);
       at(state.at + by);
-      say(read.textContent);
+      say([read.textContent, figure.textContent].filter(Boolean).join("; "));
     });
+    // The line that is above or below the chosen one at the point.
+    function step(along) {
+      const values = lines
+        .map((l) => ({l, p: l.points.find((p) => p.x === xs[state.at])}))
+        .filter(({p}) => p)
+        .sort((a, b) => b.p.y - a.p.y);
+      const now = values.findIndex(({l}) => l.id === state.near);
+      const next = values[Math.min(Math.max(now + along, 0), values.length - 1)];
+      if (along && next) state.near = next.l.id;
+    }
+    fill(place, h("div", {class: shown ? "curves with-image" : "curves"}, chart, read, shown && figure));
     at(state.at < 0 ? Math.floor(xs.length / 4) : state.at);
-    fill(place, h("div", {class: "curves"}, chart, read));
   }
   draw();
   const nameOf = (k) => (k < 0 ? "" : names[k]);
@@ -237,6 +277,8 @@ function curveChart(t) {
     () => ({
       lines: nameOf(state.line),
       at: state.at,
+      near: state.near,
+      item: state.item,
       fixed: keys.filter((k) => k !== state.line).map((k) => [names[k], state.fixed[k]]),
     }),
     (f) => {
@@ -247,6 +289,8 @@ function curveChart(t) {
         if (k !== undefined && ids(k).includes(id)) state.fixed[k] = id;
       }
       if (Number.isInteger(f.at)) state.at = f.at;
+      if (ids(state.line).includes(f.near)) state.near = f.near;
+      if (items().includes(f.item)) state.item = f.item;
       draw();
     },
   );
