@@ -14,6 +14,7 @@
 //     (classes.go).
 //   - [Deviation] compares the results of two devices (deviation.go), a [Definition] describes a metric
 //     (definition.go), and a [Variant] documents where paper and official code differ (variant.go).
+//   - A [Replacement] says what the points of a curve replace (replacement.go).
 //   - Files are opened safely (file.go), recognised when they are the wrong ones (mistaken.go), and stamped,
 //     so that an unchanged file isn't read again (stamp.go, stamp_*.go). nearest.go suggests a name for a
 //     mistyped one.

@@ -922,8 +922,8 @@ func TestRemoved(t *testing.T) {
 			p.ordered(values, js[[]int](p, grey), order == "morf")
 			got := js[string](p, caption)
 			first := map[string]string{"morf": "most", "lerf": "least"}[order]
-			want := fmt.Sprintf("without the %s relevant %d0 %% of the pixels (%d of 4096); grey: these, where "+
-				"the net saw zero after normalisation", first, k+1, n)
+			want := fmt.Sprintf("without the %s relevant %d0 %% of the pixels (%d of 4096); grey: these, "+
+				"where the net saw zero after normalisation", first, k+1, n)
 			if !strings.HasPrefix(got, "lrp, a-000000: probability 0.") || !strings.HasSuffix(got, want) {
 				t.Errorf("%d grey pixels are called %q, not %q", n, got, want)
 			}
@@ -939,7 +939,8 @@ func TestRemoved(t *testing.T) {
 		return [box.left + 0.3 * box.width, box.top + 0.2 * box.height];
 	})()`)
 	p.run(chromedp.MouseEvent(input.MouseMoved, at[0], at[1]))
-	if got := js[string](p, caption); !strings.HasPrefix(got, "constant,") && !strings.HasPrefix(got, "random,") {
+	got := js[string](p, caption)
+	if !strings.HasPrefix(got, "constant,") && !strings.HasPrefix(got, "random,") {
 		t.Errorf("the line under the pointer is called %q", got)
 	}
 	p.shot("removed", "#curves")

@@ -15,17 +15,20 @@ import (
 const head = "HEAD"
 
 func diffVerb(f flags) *verb {
-	var md bool
-	f["--md"] = &md
+	var o diffPrinter
+	f["--md"], f["--json"] = &o.md, &o.json
 	return &verb{
 		name:  "diff",
 		takes: arity{0, 2, "two review folders, a review folder and a git revision, or one of these"},
 		run: func(ctx context.Context, u *ui, args []string) error {
+			o.ui = u
 			switch {
+			case o.md && o.json:
+				return misuse("--md and --json exclude each other")
 			case len(args) == 0:
-				return diffAll(ctx, u, head, md)
+				return diffAll(ctx, &o, head)
 			case len(args) == 1 && !isFolder(args[0]):
-				return diffAll(ctx, u, args[0], md)
+				return diffAll(ctx, &o, args[0])
 			case len(args) == 1:
 				args = []string{head, args[0]}
 			}
@@ -33,18 +36,60 @@ func diffVerb(f flags) *verb {
 			if err != nil {
 				return environment(err)
 			}
-			printDiff(u, d, md)
-			return differs(!d.Within())
+			o.print(d)
+			return o.end(d.Within())
 		},
 	}
 }
 
-func printDiff(u *ui, d *publish.Difference, md bool) {
+// A diffPrinter writes differences as text or Markdown, one by one, or all of them as one object.
+type diffPrinter struct {
+	ui       *ui
+	md, json bool
+	all      diffObject
+}
+
+// A diffObject is the output of diff --json, which docs/stability.md promises.
+type diffObject struct {
+	Within  bool                `json:"within"`
+	Folders []*publish.DiffData `json:"folders"` // that differ, or the two that were named
+	Same    []string            `json:"same"`    // folders without differences
+	Added   []string            `json:"added"`   // folders that the revision hasn't got
+	Removed []string            `json:"removed"` // folders that only the revision has
+}
+
+func (o *diffPrinter) print(d *publish.Difference) {
 	text := d.String()
-	if md {
+	switch {
+	case o.json:
+		o.all.Folders = append(o.all.Folders, d.Data())
+		return
+	case o.md:
 		text = d.Markdown()
 	}
-	fmt.Fprintln(u.out, strings.TrimSuffix(text, "\n"))
+	fmt.Fprintln(o.ui.out, strings.TrimSuffix(text, "\n"))
+}
+
+// say writes a line that stands beside the differences.
+func (o *diffPrinter) say(format string, args ...any) {
+	if !o.json {
+		fmt.Fprintf(o.ui.out, format+"\n", args...)
+	}
+}
+
+// end writes the object, and returns the error that says whether all is within its tolerances.
+func (o *diffPrinter) end(within bool) error {
+	if o.json {
+		o.all.Within = within
+		for _, list := range []*[]string{&o.all.Same, &o.all.Added, &o.all.Removed} {
+			*list = append([]string{}, *list...) // not null
+		}
+		o.all.Folders = append([]*publish.DiffData{}, o.all.Folders...)
+		if err := o.ui.json().Encode(o.all); err != nil {
+			return err
+		}
+	}
+	return differs(!within)
 }
 
 // diffOf compares two review folders. An argument that isn't a folder is a git revision of the other one.
@@ -66,7 +111,7 @@ func isFolder(name string) bool {
 }
 
 // diffAll compares all review folders in artifacts/ with those of a git revision.
-func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
+func diffAll(ctx context.Context, o *diffPrinter, revision string) error {
 	p, err := here()
 	if err != nil {
 		return err
@@ -81,17 +126,17 @@ func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
 	if err != nil {
 		return environment(err)
 	}
-	within, same := true, 0
-	only := func(of, other []string, verb string) {
+	only := func(of, other []string, verb string) (names []string) {
 		for _, name := range of {
 			if !slices.Contains(other, name) {
-				within = false
-				fmt.Fprintf(u.out, "%s: %s since %s\n", name, verb, revision)
+				names = append(names, name)
+				o.say("%s: %s since %s", name, verb, revision)
 			}
 		}
+		return names
 	}
-	only(before, now, "removed")
-	only(now, before, "added")
+	o.all.Removed, o.all.Added = only(before, now, "removed"), only(now, before, "added")
+	within := len(o.all.Removed)+len(o.all.Added) == 0
 	for _, name := range now {
 		if !slices.Contains(before, name) {
 			continue
@@ -101,17 +146,17 @@ func diffAll(ctx context.Context, u *ui, revision string, md bool) error {
 			return environment(err)
 		}
 		if within = within && d.Within(); d.Empty() {
-			same++
+			o.all.Same = append(o.all.Same, name)
 			continue
 		}
-		if !md {
-			fmt.Fprintf(u.out, "%s since %s\n", name, revision)
+		if !o.md {
+			o.say("%s since %s", name, revision)
 		}
-		printDiff(u, d, md)
-		fmt.Fprintln(u.out)
+		o.print(d)
+		o.say("")
 	}
-	if same > 0 {
-		fmt.Fprintf(u.out, "%d of %d review folders are as in %s\n", same, len(now), revision)
+	if n := len(o.all.Same); n > 0 {
+		o.say("%d of %d review folders are as in %s", n, len(now), revision)
 	}
-	return differs(!within)
+	return o.end(within)
 }

@@ -22,14 +22,23 @@ type Difference struct {
 	Added     []string       // cells of B only
 	Removed   []string       // cells of A only
 	Redefined map[string]int // cells whose parameters, inputs or code changed, by stage
-	Params    [][]string     // changes of parameters: the parameter, its two values as JSON, and the cells
+	Params    []ParamChange
 	Scores    []ScoreChange
-	Items     string     // what they are of, in the plural: "images"
-	Compared  int        // scores that both have
-	Ranks     [][]string // changes of ranks: the tables, the keys of a row, and its two ranks
+	Items     string // what they are of, in the plural: "images"
+	Compared  int    // scores that both have
+	Ranks     []RankChange
+	OnlyA     []TableKey // rows of A's tables with ranks that B hasn't got, in tables that both have
+	OnlyB     []TableKey // those of B
 
 	scored  map[string]int // Compared by cell
 	leading *ranking       // the ranks that the summary speaks of, nil for none
+}
+
+// A ParamChange is a parameter with another value in some cells.
+type ParamChange struct {
+	Name        string // with the stage's: "maps.steps", or "seed"
+	Before, Now string // the values as JSON, or "(not set)"
+	Cells       []string
 }
 
 // A ScoreChange compares the means of a score in one cell.
@@ -126,7 +135,7 @@ const unset = "(not set)"
 // cells compares cells, definitions and parameters.
 func (d *Difference) cells(x, y *publishedFolder) {
 	if x.seed != y.seed {
-		d.Params = append(d.Params, []string{"seed", cmp.Or(x.seed, unset), cmp.Or(y.seed, unset), ""})
+		d.Params = append(d.Params, ParamChange{"seed", cmp.Or(x.seed, unset), cmp.Or(y.seed, unset), nil})
 	}
 	changes := map[[3]string][]string{} // cells by parameter and values
 	for _, cell := range slices.Sorted(maps.Keys(x.cells)) {
@@ -158,12 +167,23 @@ func (d *Difference) cells(x, y *publishedFolder) {
 	}
 	compare := func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }
 	for _, key := range slices.SortedFunc(maps.Keys(changes), compare) {
-		where := changes[key][0]
-		if n := len(changes[key]); n > 1 {
-			where = strings.TrimSuffix(count(n, "cell")+" of "+sharedPlace(changes[key]), " of ")
-		}
-		d.Params = append(d.Params, append(key[:], where))
+		d.Params = append(d.Params, ParamChange{key[0], key[1], key[2], changes[key]})
 	}
+}
+
+// ParamRows returns the changes of parameters as texts: the parameter, its two values, and where.
+func (d *Difference) ParamRows() (rows [][]string) {
+	for _, p := range d.Params {
+		where := ""
+		switch n := len(p.Cells); {
+		case n == 1:
+			where = p.Cells[0]
+		case n > 1:
+			where = strings.TrimSuffix(count(n, "cell")+" of "+sharedPlace(p.Cells), " of ")
+		}
+		rows = append(rows, []string{p.Name, p.Before, p.Now, where})
+	}
+	return rows
 }
 
 // sharedPlace returns the coordinates that all cells have, "" for none.

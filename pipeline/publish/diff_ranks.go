@@ -15,11 +15,25 @@ import (
 // rankColumns are the columns that rank rows: by itself, or by the order of its numbers.
 var rankColumns = []string{"rank", "mean rank"}
 
+// A RankChange is a row of tables with another rank.
+type RankChange struct {
+	Tables      []string // that have the same change
+	Row         TableKey // of the first of them
+	Before, Now float64
+}
+
+// A TableKey names a row of a table by the texts of its first columns.
+type TableKey struct {
+	Table   string
+	Columns []string
+	Texts   []string
+}
+
 // A ranking has the ranks of a table's rows in two folders.
 type ranking struct {
 	table string
 	stage string
-	keys  int // columns that name a row
+	keys  []string // columns that name a row
 	a, b  map[string]place
 }
 
@@ -28,6 +42,7 @@ type place struct {
 	rank  string
 	value float64
 	among string
+	texts []string // of the row's keys
 }
 
 // ranks compares the ranks of rows in tables that have them. Tables with the same change of the same row say
@@ -47,7 +62,7 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 		return len(x.stages)
 	}
 	slices.SortFunc(all, func(p, q *ranking) int {
-		return cmp.Or(cmp.Compare(p.keys, q.keys), cmp.Compare(published(p), published(q)),
+		return cmp.Or(cmp.Compare(len(p.keys), len(q.keys)), cmp.Compare(published(p), published(q)),
 			cmp.Compare(p.table, q.table))
 	})
 	if len(all) > 0 {
@@ -57,19 +72,40 @@ func (d *Difference) ranks(x, y *publishedFolder) {
 	for _, r := range all {
 		for _, row := range r.rows() {
 			was, is := r.a[row].rank, r.b[row].rank
+			if is == "" {
+				d.OnlyA = append(d.OnlyA, r.key(r.a[row]))
+			}
 			if was == is || is == "" {
 				continue
 			}
 			change := [3]string{row, was, is}
 			if at, ok := said[change]; ok {
-				d.Ranks[at][0] += ", " + r.table
+				d.Ranks[at].Tables = append(d.Ranks[at].Tables, r.table)
 				continue
 			}
 			said[change] = len(d.Ranks)
-			d.Ranks = append(d.Ranks, []string{r.table, row, was, is})
+			d.Ranks = append(d.Ranks, RankChange{[]string{r.table}, r.key(r.a[row]), r.a[row].value,
+				r.b[row].value})
+		}
+		back := &ranking{a: r.b}
+		for _, row := range back.rows() {
+			if r.a[row].rank == "" {
+				d.OnlyB = append(d.OnlyB, r.key(r.b[row]))
+			}
 		}
 	}
 }
+
+// RankRows returns the changes of ranks as texts: the tables, the row, and its two ranks.
+func (d *Difference) RankRows() (rows [][]string) {
+	for _, r := range d.Ranks {
+		rows = append(rows, []string{strings.Join(r.Tables, ", "), strings.Join(r.Row.Texts, ", "),
+			typeset.Brief(r.Before, 4), typeset.Brief(r.Now, 4)})
+	}
+	return rows
+}
+
+func (r *ranking) key(p place) TableKey { return TableKey{r.table, r.keys, p.texts} }
 
 // rows returns the rows of the first folder, by their ranks in it.
 func (r *ranking) rows() []string {
@@ -95,7 +131,7 @@ func rankingOf(a, b []*TableRow) *ranking {
 	for n := 1; n <= min(slices.Index(columns, rankColumns[column]), mostKeys); n++ {
 		key := func(r *TableRow) string { return r.texts(columns[:n]) }
 		if len(groupBy(a, key)) == len(a) && len(groupBy(b, key)) == len(b) {
-			return &ranking{keys: n, a: places(a, columns[:n], rankColumns[column]),
+			return &ranking{keys: columns[:n], a: places(a, columns[:n], rankColumns[column]),
 				b: places(b, columns[:n], rankColumns[column])}
 		}
 	}
@@ -110,6 +146,9 @@ func places(rows []*TableRow, keys []string, column string) map[string]place {
 	for _, r := range rows {
 		if value, ok := r.number(column); ok && !math.IsNaN(value) {
 			p := place{value: value, among: r.texts(keys[:len(keys)-1])}
+			for _, k := range keys {
+				p.texts = append(p.texts, r.get(k))
+			}
 			of[r.texts(keys)], among[p.among] = p, append(among[p.among], value)
 		}
 	}

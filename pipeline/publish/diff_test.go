@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"encoding/json"
 	"flag"
 	"math"
 	"os"
@@ -129,6 +130,11 @@ func TestDiffInWords(t *testing.T) {
 	d := diff(t, a, b)
 	golden(t, "diff.txt", d.String()+"\n")
 	golden(t, "diff.md", d.Markdown())
+	data, err := json.MarshalIndent(d.Data(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "diff.json", string(data)+"\n")
 }
 
 func TestReadme(t *testing.T) {
@@ -202,10 +208,15 @@ func TestRankings(t *testing.T) {
 
 // A difference is written any number of times in any order: its lists, which may have room for more, stay.
 func TestDiffIsWrittenAgain(t *testing.T) {
-	room := func(rows ...[]string) [][]string { return append(make([][]string, 0, 8), rows...) }
+	row := func(text string, before, now float64) RankChange {
+		key := TableKey{"board", []string{"method"}, []string{text}}
+		return RankChange{[]string{"board"}, key, before, now}
+	}
+	maps := []string{"maps"}
 	d := &Difference{Redefined: map[string]int{}, Compared: 1,
-		Params: room([]string{"maps.steps", "1", "2", "maps"}, []string{"maps.ends", "1", "3", "maps"}),
-		Ranks:  room([]string{"board", "p", "1", "2"}, []string{"board", "q", "2", "1"})}
+		Params: append(make([]ParamChange, 0, 8), ParamChange{"maps.steps", "1", "2", maps},
+			ParamChange{"maps.ends", "1", "3", maps}),
+		Ranks: append(make([]RankChange, 0, 8), row("p", 1, 2), row("q", 2, 1))}
 	text, md := d.String(), d.Markdown()
 	for range 2 {
 		if d.Markdown() != md || d.String() != text {

@@ -80,7 +80,7 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		add("other definitions: " + some(counted(d.Redefined), namedCells))
 	}
 	if len(d.Params) > 0 {
-		add("parameters", under(d.Params, "parameter", "before", "now", "where")...)
+		add("parameters", under(d.ParamRows(), "parameter", "before", "now", "where")...)
 	}
 	if len(d.Scores) > 0 {
 		rows := d.scoreRows()
@@ -101,7 +101,7 @@ func (d *Difference) paragraphs() (list []paragraph) {
 		add(count(same, "score") + " " + is + " the same")
 	}
 	if len(d.Ranks) > 0 {
-		add("ranks", under(d.Ranks, "table", "row", "before", "now")...)
+		add("ranks", under(d.RankRows(), "table", "row", "before", "now")...)
 	}
 	return list
 }

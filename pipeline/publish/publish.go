@@ -15,7 +15,7 @@
 //
 // A folder is also read for other readers than a run: revision.go reads one from a git revision, content.go
 // returns its content for pages and appendices, and [Diff] compares two (diff.go; their ranks,
-// diff_ranks.go) and writes the differences as text that begins with a sentence (diff_text.go).
+// diff_ranks.go), as text that begins with a sentence (diff_text.go) and as data (diff_json.go).
 //
 // A folder is rewritten by definition and compared by value. Only the lines in cells/ have definitions, one
 // a cell, so that rows of other files change only when their values do.

@@ -48,7 +48,7 @@ func (m *model) compare(now, before Source, f, old *publish.Folder) (*changes, e
 	}
 	c := &changes{Before: before.Version.Name, Summary: d.Summary(), Answers: d.Answers,
 		Added: d.Added, Removed: d.Removed,
-		Redefined: d.Redefined, Params: d.Params, Compared: d.Compared, Ranks: d.Ranks,
+		Redefined: d.Redefined, Params: d.ParamRows(), Compared: d.Compared, Ranks: d.RankRows(),
 		Missing: before.Missing}
 	for _, s := range d.Scores {
 		one := scoreChange{Cell: s.Cell, Direction: s.B.Direction, Was: number(s.A.Value),

@@ -88,7 +88,8 @@ func (m *model) addRemovals(list []*results.CellMaps, most int, images map[strin
 	}
 	for _, stage := range slices.Sorted(maps.Keys(left)) {
 		m.Left = append(m.Left, fmt.Sprintf("The pixels that %s replaces aren't shown: the store lost their "+
-			"order, or its curves have more than %d points, or points that don't ascend.", stage, mostSteps+1))
+			"order, or its curves have more than %d points, or points that don't ascend.", stage,
+			mostSteps+1))
 	}
 	return nil
 }
