@@ -53,6 +53,7 @@ type model struct {
 	Texts   *textPart   `json:"texts,omitempty"`
 
 	Removals []*removal `json:"removals,omitempty"`
+	Unshown  []string   `json:"unshown,omitempty"` // sentences on the removals that the page leaves out
 	Changes  *changes   `json:"changes,omitempty"`
 
 	blobs [][]byte       // compressed levels, to which Maps refer

@@ -87,7 +87,7 @@ func (m *model) addRemovals(list []*results.CellMaps, most int, images map[strin
 		}
 	}
 	for _, stage := range slices.Sorted(maps.Keys(left)) {
-		m.Left = append(m.Left, fmt.Sprintf("The pixels that %s replaces aren't shown: the store lost their "+
+		m.Unshown = append(m.Unshown, fmt.Sprintf("The pixels that %s replaces aren't shown: the store lost their "+
 			"order, or its curves have more than %d points, or points that don't ascend.", stage,
 			mostSteps+1))
 	}
@@ -115,8 +115,8 @@ func (m *model) mostRemoved(list []*results.CellMaps, shown func(*results.CellMa
 	}
 	fit := min(total, mostRemovedBytes/max(each, 1))
 	if fit < total {
-		m.Left = append(m.Left, fmt.Sprintf("The pixels that curves replace are shown of the first %d of %d "+
-			"images: the page would be too large.", fit, total))
+		m.Unshown = append(m.Unshown, fmt.Sprintf("What is replaced is shown in the first %d of %d images: the "+
+			"page would be too large.", fit, total))
 	}
 	return fit
 }

@@ -163,6 +163,10 @@ function scoreChanges(list) {
   const place = h("div", {});
   const known = list.some((s) => s.within); // tolerances are of the same definition alone
   const excludes = (s) => s.verdict !== "";
+  const order = ["worse", "better", "changed", ""];
+  const numbers = ["before", "now", "change", "interval, paired", "n"];
+  // The score's name has the stage: of a cell its ids are left.
+  const idsIn = (cell) => (/\[(.*)\]$/.exec(cell) || ["", ""])[1].replaceAll(",", ", ");
   const most = Math.max(
     ...list.flatMap((s) => [s.low, s.high, s.change].map((x) => Math.abs(x ?? 0))),
     1e-12,
@@ -180,7 +184,11 @@ function scoreChanges(list) {
   function draw() {
     const rows = (state.certain ? list.filter(excludes) : list)
       .slice()
-      .sort((a, b) => Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0));
+      .sort(
+        (a, b) =>
+          order.indexOf(a.verdict) - order.indexOf(b.verdict) ||
+          Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0),
+      );
     fill(
       place,
       scrolling(
@@ -191,7 +199,7 @@ function scoreChanges(list) {
           h(
             "caption",
             {},
-            `${rows.length} changed ${rows.length === 1 ? "score" : "scores"}, the largest change first`,
+            `${rows.length} changed ${rows.length === 1 ? "score" : "scores"}, those with a verdict first`,
           ),
           h(
             "thead",
@@ -201,7 +209,7 @@ function scoreChanges(list) {
               {},
               [
                 "score",
-                "cell",
+                "where",
                 "before",
                 "now",
                 "change",
@@ -209,7 +217,7 @@ function scoreChanges(list) {
                 "",
                 "n",
                 ...(known ? ["within tolerance"] : []),
-              ].map((t) => h("th", {scope: "col"}, t || "verdict")),
+              ].map((t) => h("th", {scope: "col", class: numbers.includes(t) && "number"}, t || "verdict")),
             ),
           ),
           h(
@@ -222,7 +230,7 @@ function scoreChanges(list) {
                   "tr",
                   {},
                   h("td", {}, s.name + (arrows[s.direction] || "")),
-                  h("td", {}, s.cell),
+                  h("td", {title: s.cell}, idsIn(s.cell)),
                   h("td", {class: "number"}, brief(s.was)),
                   h("td", {class: "number"}, brief(s.is)),
                   h("td", {class: "number"}, s.change === null ? "–" : signed(s.change)),

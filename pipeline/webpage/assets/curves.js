@@ -46,7 +46,8 @@ function ticks(least, most) {
 function curves() {
   const tables = curveTables();
   if (!tables.length) return null;
-  return section("curves", "Curves", tables.map(curveChart));
+  const notes = (model.unshown || []).map((t) => h("p", {class: "note"}, t));
+  return section("curves", "Curves", tables.map(curveChart), notes);
 }
 
 function curveChart(t) {

@@ -167,6 +167,13 @@ function tables() {
   );
 }
 
+// The stage of a figure and the ids of its cell, as the file is named after them.
+const placeInFile = (f) => {
+  const name = f.file.replace(/^figures\//, "").replace(/\.[a-z]+$/, "");
+  const ids = name.startsWith(f.stage + ".") ? ", " + name.slice(f.stage.length + 1) : "";
+  return f.stage + ids;
+};
+
 function figures() {
   if (!model.figures.length) return null;
   return section(
@@ -177,7 +184,7 @@ function figures() {
         "figure",
         {class: "wide"},
         sideways(f.file, h("img", {src: f.src, alt: f.caption || f.file})),
-        h("figcaption", {}, f.caption, " ", h("span", {class: "id"}, f.file)),
+        h("figcaption", {}, h("strong", {}, placeInFile(f)), f.caption, " ", h("span", {class: "id"}, f.file)),
       ),
     ),
   );
