@@ -929,11 +929,18 @@ func TestRemoved(t *testing.T) {
 			}
 		}
 	}
-	p.run(chromedp.KeyEvent(kb.ArrowUp))
+	p.choose("#curves", "order", "morf")
+	p.run(chromedp.Focus("#curves .chart"))
+	for range 3 {
+		p.run(chromedp.KeyEvent(kb.ArrowLeft))
+	}
+	p.until(grey + ".length === 819")
+	p.run(chromedp.Evaluate(`document.activeElement.blur()`, nil))
+	p.picture("removed", "#curves")
+	p.run(chromedp.Focus("#curves .chart"), chromedp.KeyEvent(kb.ArrowUp))
 	if got := js[string](p, caption); strings.HasPrefix(got, "lrp,") {
 		t.Errorf("the line above is called %q", got)
 	}
-	p.choose("#curves", "order", "morf")
 	at := js[[]float64](p, `(() => {
 		const box = document.querySelector("#curves .chart").getBoundingClientRect();
 		return [box.left + 0.3 * box.width, box.top + 0.2 * box.height];
@@ -943,7 +950,6 @@ func TestRemoved(t *testing.T) {
 	if !strings.HasPrefix(got, "constant,") && !strings.HasPrefix(got, "random,") {
 		t.Errorf("the line under the pointer is called %q", got)
 	}
-	p.shot("removed", "#curves")
 	p.clean()
 }
 

@@ -87,9 +87,9 @@ func (m *model) addRemovals(list []*results.CellMaps, most int, images map[strin
 		}
 	}
 	for _, stage := range slices.Sorted(maps.Keys(left)) {
-		m.Unshown = append(m.Unshown, fmt.Sprintf("The pixels that %s replaces aren't shown: the store lost their "+
-			"order, or its curves have more than %d points, or points that don't ascend.", stage,
-			mostSteps+1))
+		m.Unshown = append(m.Unshown, fmt.Sprintf("The pixels that %s replaces aren't shown: the store "+
+			"lost their order, or its curves have more than %d points, or points that don't ascend.",
+			stage, mostSteps+1))
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (m *model) mostRemoved(list []*results.CellMaps, shown func(*results.CellMa
 	}
 	fit := min(total, mostRemovedBytes/max(each, 1))
 	if fit < total {
-		m.Unshown = append(m.Unshown, fmt.Sprintf("What is replaced is shown in the first %d of %d images: the "+
-			"page would be too large.", fit, total))
+		m.Unshown = append(m.Unshown, fmt.Sprintf("What is replaced is shown in the first %d of %d "+
+			"images: the page would be too large.", fit, total))
 	}
 	return fit
 }

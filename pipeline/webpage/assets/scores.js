@@ -531,8 +531,10 @@ function leaderboard() {
       "Equal means share a rank. Below a mean rank stand the ranks in each case, the first on the left; the number " +
         `opens them. Below the mean of a case stands its ${model.interval}; the number opens its ` +
         `${model.itemNoun}, best to worst. Bold is the best of its case; the asterisks of the tables below say who ` +
-        "doesn't differ significantly from the best. Colours, if chosen, go from the worst mean of a case, which has none, to the best. " +
-        "† some items are undefined, and in no mean.",
+        "doesn't differ significantly from the best. Colours, if chosen, go from the worst mean of a case, which has none, to the best." +
+        (model.scores.some((s) => s.cells.some((c) => c.undefined))
+          ? ` † some ${model.itemNoun} are undefined, and in no mean.`
+          : ""),
       h("span", {id: "reads"}, readsText()),
     ),
     itemsPlace,
