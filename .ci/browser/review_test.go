@@ -883,6 +883,17 @@ func TestLarge(t *testing.T) {
 	p.clean()
 }
 
+// greyPixels are the positions of the pixels that are grey in what a curve replaced, of an image of 64×64 pixels.
+const greyPixels = `(() => {
+	const c = document.querySelector("#curves .removed canvas");
+	const g = Object.assign(document.createElement("canvas"), {width: 64, height: 64})
+		.getContext("2d", {willReadFrequently: true});
+	g.imageSmoothingEnabled = false;
+	g.drawImage(c, 0, 0, 64, 64);
+	const {data} = g.getImageData(0, 0, 64, 64);
+	return [...Array(4096).keys()].filter((i) => [0, 1, 2].every((k) => data[4 * i + k] === 140));
+})()`
+
 // TestRemoved: at a point of a curve stands an image without the pixels that were replaced there: by the map
 // itself those that have the largest magnitudes, or in the order lerf the smallest.
 func TestRemoved(t *testing.T) {
@@ -900,26 +911,17 @@ func TestRemoved(t *testing.T) {
 	p := open(t, quickstart(t), 1280, 900)
 	p.run(chromedp.ScrollIntoView("#curves", chromedp.ByQuery), chromedp.Focus("#curves .chart"))
 	caption := `document.querySelector("#curves .removed figcaption").textContent`
-	grey := `(() => {
-		const c = document.querySelector("#curves .removed canvas");
-		const g = Object.assign(document.createElement("canvas"), {width: 64, height: 64})
-			.getContext("2d", {willReadFrequently: true});
-		g.imageSmoothingEnabled = false;
-		g.drawImage(c, 0, 0, 64, 64);
-		const {data} = g.getImageData(0, 0, 64, 64);
-		return [...Array(4096).keys()].filter((i) => [0, 1, 2].every((k) => data[4 * i + k] === 140));
-	})()`
 	for _, order := range []string{"morf", "lerf"} {
 		p.choose("#curves", "order", order)
 		p.run(chromedp.Focus("#curves .chart"))
 		for range 10 {
 			p.run(chromedp.KeyEvent(kb.ArrowLeft))
 		}
-		p.until(grey + ".length === 0")
+		p.until(greyPixels + ".length === 0")
 		for k, n := range []int{410, 819, 1229, 1638, 2048} {
 			p.run(chromedp.KeyEvent(kb.ArrowRight))
-			p.until(fmt.Sprintf("%s.length === %d", grey, n))
-			p.ordered(values, js[[]int](p, grey), order == "morf")
+			p.until(fmt.Sprintf("%s.length === %d", greyPixels, n))
+			p.ordered(values, js[[]int](p, greyPixels), order == "morf")
 			got := js[string](p, caption)
 			first := map[string]string{"morf": "most", "lerf": "least"}[order]
 			want := fmt.Sprintf("without the %s relevant %d0 %% of the pixels (%d of 4096); grey: these, "+
@@ -934,7 +936,7 @@ func TestRemoved(t *testing.T) {
 	for range 3 {
 		p.run(chromedp.KeyEvent(kb.ArrowLeft))
 	}
-	p.until(grey + ".length === 819")
+	p.until(greyPixels + ".length === 819")
 	p.run(chromedp.Evaluate(`document.activeElement.blur()`, nil))
 	p.picture("removed", "#curves")
 	p.run(chromedp.Focus("#curves .chart"), chromedp.KeyEvent(kb.ArrowUp))
@@ -949,6 +951,62 @@ func TestRemoved(t *testing.T) {
 	got := js[string](p, caption)
 	if !strings.HasPrefix(got, "constant,") && !strings.HasPrefix(got, "random,") {
 		t.Errorf("the line under the pointer is called %q", got)
+	}
+	p.clean()
+}
+
+// TestRemovedUnits: what isn't inserted yet is grey, and regions and segments are replaced as a whole. The
+// stages of two curves are ids of an axis.
+func TestRemovedUnits(t *testing.T) {
+	dir := t.TempDir()
+	nets, err := filepath.Abs(filepath.Join(root, "experiments", "quickstart"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "name: x\nstages:\n" +
+		"  images: {uses: dataset/shapes, with: {count: 2, seed: 1000007}}\n" +
+		"  segments: {uses: perturb/segments, in: {images: images}, with: {cell: 16}}\n" +
+		"  model: {uses: model/onnx, with: {path: " + filepath.Join(nets, "vgg.onnx") + ", preset: half}}\n" +
+		"  maps: {uses: attribute/saliency, in: {model: model, images: images}}\n" +
+		"  in: {uses: perturb/insertion, in: {model: model, images: images, maps: maps}, " +
+		"with: {unit: region, region: 8, steps: 4}}\n" +
+		"  out: {uses: perturb/deletion, in: {model: model, images: images, maps: maps, segments: segments}, " +
+		"with: {unit: segment, substrate: channel-mean, steps: 4}}\n" +
+		"  plot: {uses: report/curves, in: {curves: {way: {in: in, out: out}}}, over: all, " +
+		"with: {line: way}}\npublish: [plot]\n"
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	runexp(t, dir, "run", "x.yaml", "--quiet", "--store", "store", "--out", "folder")
+	runexp(t, dir, "review", "folder", "--store", "store", "-o", "review.html")
+	p := open(t, filepath.Join(dir, "review.html"), 1280, 900)
+	p.run(chromedp.ScrollIntoView("#curves", chromedp.ByQuery), chromedp.Focus("#curves .chart"))
+	caption := `document.querySelector("#curves .removed figcaption").textContent`
+	for range 9 {
+		p.run(chromedp.KeyEvent(kb.ArrowLeft))
+	}
+	line := func(name string) { // the upper or the lower one
+		for _, key := range []string{kb.ArrowUp, kb.ArrowDown} {
+			if !strings.HasPrefix(js[string](p, caption), name+",") {
+				p.run(chromedp.KeyEvent(key))
+			}
+		}
+	}
+	line("in")
+	for k := range 5 {
+		p.until(fmt.Sprintf("%s.length === %d", greyPixels, 4096-1024*k))
+		got, want := js[string](p, caption), fmt.Sprintf("with the most relevant %d %% of the regions (%d of 64) "+
+			"inserted; grey: the others, where the net saw the blurred image", 25*k, 16*k)
+		if !strings.HasPrefix(got, "in, a-000000: probability ") || !strings.HasSuffix(got, want) {
+			t.Errorf("the image is called %q, not %q", got, want)
+		}
+		p.run(chromedp.KeyEvent(kb.ArrowRight))
+	}
+	line("out")
+	p.until(greyPixels + ".length === 4096")
+	if got := js[string](p, caption); !strings.Contains(got, "without the most relevant 100 % of the segments (") ||
+		!strings.HasSuffix(got, "grey: these, where the net saw the mean of each channel") {
+		t.Errorf("the image without segments is called %q", got)
 	}
 	p.clean()
 }

@@ -81,8 +81,8 @@ type table struct {
 	Legend  string     `json:"legend,omitempty"` // what an asterisk means
 	Bare    string     `json:"bare,omitempty"`   // where none is drawn
 
-	Curves   []string `json:"curves,omitempty"`   // the stages whose curves the table's stage reads
-	Response string   `json:"response,omitempty"` // of the net, which it is made of
+	Curves   []curveSource `json:"curves,omitempty"`   // what the table's stage reads
+	Response string        `json:"response,omitempty"` // of the net, which it is made of
 }
 
 type column struct {

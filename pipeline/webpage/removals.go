@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/runexp/runexp/pipeline/publish"
 	"github.com/runexp/runexp/pipeline/results"
 	"github.com/runexp/runexp/stages"
@@ -53,8 +55,10 @@ type stepsKey struct{ ranks, bounds string }
 func (m *model) addRemovals(list []*results.CellMaps, most int, images map[string]int) error {
 	drawn := map[string][]string{} // responses by stage
 	for _, t := range m.Tables {
-		for _, name := range t.Curves {
-			drawn[name] = append(drawn[name], t.Response)
+		for _, c := range t.Curves {
+			if !slices.Contains(drawn[c.Stage], t.Response) {
+				drawn[c.Stage] = append(drawn[c.Stage], t.Response)
+			}
 		}
 	}
 	shown := func(p *results.CellMaps, c results.Curve) bool {
@@ -273,7 +277,15 @@ func sharesOf(fact string, points [][]int) []number {
 	return shares
 }
 
-// setCurves says of each table which stages' curves its stage reads, and which response of theirs.
+// A curveSource is a stage whose curves another one reads, with the ids that these have there on axes that the
+// input adds.
+type curveSource struct {
+	Stage string   `json:"stage"`
+	Axes  []string `json:"axes"`
+	IDs   []string `json:"ids"`
+}
+
+// setCurves says of each table which curves its stage may read, and which response of theirs.
 func (m *model) setCurves(f *publish.Folder) {
 	response := map[string]string{}
 	for _, l := range f.Lines {
@@ -284,14 +296,41 @@ func (m *model) setCurves(f *publish.Folder) {
 	}
 	for i := range m.Tables {
 		t := &m.Tables[i]
-		if response[t.Stage] == "" {
-			continue
-		}
-		t.Response = response[t.Stage]
-		for _, name := range inputsOf(f.Experiment, t.Stage) {
-			stage, _, _ := strings.Cut(name, ".")
-			stage, _, _ = strings.Cut(stage, "[")
-			t.Curves = append(t.Curves, stage)
+		if t.Response = response[t.Stage]; t.Response != "" {
+			t.Curves = sourcesOf(f.Experiment, t.Stage)
 		}
 	}
+}
+
+// sourcesOf lists the stages that the inputs of a stage read.
+func sourcesOf(experiment []byte, stage string) (list []curveSource) {
+	var e struct {
+		Stages map[string]struct{ In map[string]yaml.Node }
+	}
+	if yaml.Unmarshal(experiment, &e) != nil {
+		return nil
+	}
+	var walk func(n *yaml.Node, axes, ids []string)
+	walk = func(n *yaml.Node, axes, ids []string) {
+		switch n.Kind {
+		case yaml.ScalarNode:
+			name, _, _ := strings.Cut(n.Value, ".")
+			name, _, _ = strings.Cut(name, "[")
+			list = append(list, curveSource{name, listOf(axes), listOf(ids)})
+		case yaml.MappingNode: // an axis, and below it its ids
+			for i := 1; i < len(n.Content); i += 2 {
+				axis, of := n.Content[i-1], n.Content[i]
+				for k := 1; of.Kind == yaml.MappingNode && k < len(of.Content); k += 2 {
+					id := of.Content[k-1].Value
+					walk(of.Content[k], append(slices.Clone(axes), axis.Value), append(slices.Clone(ids), id))
+				}
+			}
+		}
+	}
+	in := e.Stages[stage].In
+	for _, port := range slices.Sorted(maps.Keys(in)) {
+		n := in[port]
+		walk(&n, nil, nil)
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package webpage
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -56,5 +57,20 @@ func TestPoints(t *testing.T) {
 		if got := c.rule.Points(10, 3); !slices.Equal(got, c.want) {
 			t.Errorf("%+v has the points %v, want %v", c.rule, got, c.want)
 		}
+	}
+}
+
+// TestSourcesOf: an input may be a stage, or have stages on the ids of an axis.
+func TestSourcesOf(t *testing.T) {
+	const experiment = "stages:\n  decay:\n    in:\n      curves: {order: {morf: first, lerf: last.curves}}\n" +
+		"      scores: auc[order=morf]\n"
+	got, err := json.Marshal(sourcesOf([]byte(experiment), "decay"))
+	want := `[{"stage":"first","axes":["order"],"ids":["morf"]},{"stage":"last","axes":["order"],"ids":["lerf"]},` +
+		`{"stage":"auc","axes":[],"ids":[]}]`
+	if err != nil || string(got) != want {
+		t.Errorf("the sources are %s, want %s: %v", got, want, err)
+	}
+	if sourcesOf([]byte("stages: 3"), "decay") != nil || sourcesOf([]byte(experiment), "other") != nil {
+		t.Error("there are sources of a stage that isn't there")
 	}
 }

@@ -141,7 +141,11 @@ function forestPlot() {
 function winnerMatrix() {
   const w = model.winners;
   if (!w) return null;
-  const columns = w.columns.length > 1 || w.columns[0] ? w.columns : ["best"];
+  // Of many columns and few rows it is turned: it has half the page.
+  const turned = w.columns.length > Math.max(w.rows.length, 5);
+  const rows = turned ? w.columns : w.rows;
+  const columns = turned ? w.rows : w.columns.length > 1 || w.columns[0] ? w.columns : ["best"];
+  const cellAt = (i, k) => (turned ? w.cells[k][i] : w.cells[i][k]);
   const field = (c) =>
     h(
       "td",
@@ -170,14 +174,21 @@ function winnerMatrix() {
           h(
             "tr",
             {},
-            h("th", {scope: "col"}, w.axes[0]),
+            h("th", {scope: "col"}, turned ? w.axes.slice(1).join(", ") : w.axes[0]),
             columns.map((c) => h("th", {scope: "col"}, c)),
           ),
         ),
         h(
           "tbody",
           {},
-          w.rows.map((r, i) => h("tr", {}, h("th", {scope: "row"}, r), w.cells[i].map(field))),
+          rows.map((r, i) =>
+            h(
+              "tr",
+              {},
+              h("th", {scope: "row"}, r),
+              columns.map((_, k) => field(cellAt(i, k))),
+            ),
+          ),
         ),
       ),
     ),

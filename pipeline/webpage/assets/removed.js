@@ -4,8 +4,9 @@ const grey = [140, 140, 140];
 
 // The removal that the line of a table is of: the one cell of the curves that the table's stage reads at a place.
 function removalOf(table, axes, ids) {
+  const sources = (table.curves || []).filter((c) => agree(c.axes, c.ids, axes, ids)).map((c) => c.stage);
   const found = (model.removals || []).filter(
-    (r) => (table.curves || []).includes(r.stage) && agree(r.axes, r.ids, axes, ids),
+    (r) => sources.includes(r.stage) && agree(r.axes, r.ids, axes, ids),
   );
   return found.length === 1 ? found[0] : null;
 }
