@@ -995,8 +995,9 @@ func TestRemovedUnits(t *testing.T) {
 	line("in")
 	for k := range 5 {
 		p.until(fmt.Sprintf("%s.length === %d", greyPixels, 4096-1024*k))
-		got, want := js[string](p, caption), fmt.Sprintf("with the most relevant %d %% of the regions (%d of 64) "+
-			"inserted; grey: the others, where the net saw the blurred image", 25*k, 16*k)
+		got := js[string](p, caption)
+		want := fmt.Sprintf("with the most relevant %d %% of the regions (%d of 64) inserted; grey: the "+
+			"others, where the net saw the blurred image", 25*k, 16*k)
 		if !strings.HasPrefix(got, "in, a-000000: probability ") || !strings.HasSuffix(got, want) {
 			t.Errorf("the image is called %q, not %q", got, want)
 		}
@@ -1004,7 +1005,8 @@ func TestRemovedUnits(t *testing.T) {
 	}
 	line("out")
 	p.until(greyPixels + ".length === 4096")
-	if got := js[string](p, caption); !strings.Contains(got, "without the most relevant 100 % of the segments (") ||
+	got := js[string](p, caption)
+	if !strings.Contains(got, "without the most relevant 100 % of the segments (") ||
 		!strings.HasSuffix(got, "grey: these, where the net saw the mean of each channel") {
 		t.Errorf("the image without segments is called %q", got)
 	}

@@ -320,9 +320,9 @@ func sourcesOf(experiment []byte, stage string) (list []curveSource) {
 		case yaml.MappingNode: // an axis, and below it its ids
 			for i := 1; i < len(n.Content); i += 2 {
 				axis, of := n.Content[i-1], n.Content[i]
+				below := append(slices.Clone(axes), axis.Value)
 				for k := 1; of.Kind == yaml.MappingNode && k < len(of.Content); k += 2 {
-					id := of.Content[k-1].Value
-					walk(of.Content[k], append(slices.Clone(axes), axis.Value), append(slices.Clone(ids), id))
+					walk(of.Content[k], below, append(slices.Clone(ids), of.Content[k-1].Value))
 				}
 			}
 		}

@@ -65,8 +65,8 @@ func TestSourcesOf(t *testing.T) {
 	const experiment = "stages:\n  decay:\n    in:\n      curves: {order: {morf: first, lerf: last.curves}}\n" +
 		"      scores: auc[order=morf]\n"
 	got, err := json.Marshal(sourcesOf([]byte(experiment), "decay"))
-	want := `[{"stage":"first","axes":["order"],"ids":["morf"]},{"stage":"last","axes":["order"],"ids":["lerf"]},` +
-		`{"stage":"auc","axes":[],"ids":[]}]`
+	want := `[{"stage":"first","axes":["order"],"ids":["morf"]},` +
+		`{"stage":"last","axes":["order"],"ids":["lerf"]},{"stage":"auc","axes":[],"ids":[]}]`
 	if err != nil || string(got) != want {
 		t.Errorf("the sources are %s, want %s: %v", got, want, err)
 	}

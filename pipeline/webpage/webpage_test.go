@@ -190,3 +190,23 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestMainTables: the main table of a stage comes first, whatever its port is called.
+func TestMainTables(t *testing.T) {
+	v, err := publish.ReadVersion("../../artifacts/curves")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(Source{Version: v}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, table := range m.Tables {
+		files = append(files, strings.TrimPrefix(table.File, "tables/"))
+	}
+	const want = "leaderboard.csv leaderboard.details.csv others.leaderboard.csv others.details.csv decay.points.csv"
+	if got := strings.Join(files, " "); got != want {
+		t.Errorf("the tables are %s, want %s", got, want)
+	}
+}
