@@ -883,7 +883,7 @@ func TestLarge(t *testing.T) {
 	p.clean()
 }
 
-// greyPixels are the positions of the pixels that are grey in what a curve replaced, of an image of 64×64 pixels.
+// greyPixels are the positions of the pixels that are grey in what a curve replaced, of an image of 64×64.
 const greyPixels = `(() => {
 	const c = document.querySelector("#curves .removed canvas");
 	const g = Object.assign(document.createElement("canvas"), {width: 64, height: 64})
@@ -970,8 +970,8 @@ func TestRemovedUnits(t *testing.T) {
 		"  maps: {uses: attribute/saliency, in: {model: model, images: images}}\n" +
 		"  in: {uses: perturb/insertion, in: {model: model, images: images, maps: maps}, " +
 		"with: {unit: region, region: 8, steps: 4}}\n" +
-		"  out: {uses: perturb/deletion, in: {model: model, images: images, maps: maps, segments: segments}, " +
-		"with: {unit: segment, substrate: channel-mean, steps: 4}}\n" +
+		"  out: {uses: perturb/deletion, " +
+		"in: {model: model, images: images, maps: maps, segments: segments}, with: {unit: segment, substrate: channel-mean, steps: 4}}\n" +
 		"  plot: {uses: report/curves, in: {curves: {way: {in: in, out: out}}}, over: all, " +
 		"with: {line: way}}\npublish: [plot]\n"
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(text), 0o666); err != nil {

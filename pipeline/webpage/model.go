@@ -235,7 +235,8 @@ func (m *model) addTables(f *publish.Folder) {
 	words := func(s *publish.Sheet) int { return strings.Count(s.File, ".") }
 	texts := func(s *publish.Sheet) int { return len(s.Axes) + len(s.Keys) }
 	slices.SortStableFunc(f.Sheets, func(a, b *publish.Sheet) int {
-		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Stage, b.Stage), words(a)-words(b), texts(a)-texts(b))
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Stage, b.Stage), words(a)-words(b),
+			texts(a)-texts(b))
 	})
 	for _, s := range f.Sheets {
 		t := table{File: s.File, Title: s.Titles[0], Stage: s.Stage, Len: len(s.Rows),

@@ -277,8 +277,8 @@ func sharesOf(fact string, points [][]int) []number {
 	return shares
 }
 
-// A curveSource is a stage whose curves another one reads, with the ids that these have there on axes that the
-// input adds.
+// A curveSource is a stage whose curves another one reads, with the ids that these have there on axes that
+// the input adds.
 type curveSource struct {
 	Stage string   `json:"stage"`
 	Axes  []string `json:"axes"`

@@ -62,7 +62,8 @@ func TestPoints(t *testing.T) {
 
 // TestSourcesOf: an input may be a stage, or have stages on the ids of an axis.
 func TestSourcesOf(t *testing.T) {
-	const experiment = "stages:\n  decay:\n    in:\n      curves: {order: {morf: first, lerf: last.curves}}\n" +
+	const experiment = "stages:\n  decay:\n    in:\n" +
+		"      curves: {order: {morf: first, lerf: last.curves}}\n" +
 		"      scores: auc[order=morf]\n"
 	got, err := json.Marshal(sourcesOf([]byte(experiment), "decay"))
 	want := `[{"stage":"first","axes":["order"],"ids":["morf"]},` +

@@ -205,7 +205,8 @@ func TestMainTables(t *testing.T) {
 	for _, table := range m.Tables {
 		files = append(files, strings.TrimPrefix(table.File, "tables/"))
 	}
-	const want = "leaderboard.csv leaderboard.details.csv others.leaderboard.csv others.details.csv decay.points.csv"
+	const want = "leaderboard.csv leaderboard.details.csv others.leaderboard.csv others.details.csv " +
+		"decay.points.csv"
 	if got := strings.Join(files, " "); got != want {
 		t.Errorf("the tables are %s, want %s", got, want)
 	}

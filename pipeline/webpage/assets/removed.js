@@ -1,6 +1,6 @@
 // What a curve replaced in an image at one of its points: the image with these pixels grey.
 
-const grey = [140, 140, 140];
+const grey = [140, 140, 140, 255];
 
 // The removal that the line of a table is of: the one cell of the curves that the table's stage reads at a place.
 function removalOf(table, axes, ids) {
@@ -18,30 +18,32 @@ function pointAt(r, share, place, length) {
   return r.shares.reduce((best, _, k) => (far(k) < far(best) ? k : best), 0);
 }
 
-// Which pixels show the substrate at a point: those replaced or, of an insertion, those not inserted yet.
-async function replacedAt(r, i, k) {
-  const steps = await levelsOf(r);
-  const n = r.size[0] * r.size[1];
+// Whether a pixel of a step shows the substrate at a point: it is replaced or, of an insertion, not inserted yet.
+function replacedAt(r, i, k) {
   const last = ofItem(r.points, i).length - 1;
-  return Array.from(steps.subarray(i * n, (i + 1) * n), (step) =>
-    r.order === "lerf" ? step > last - k : step <= k === (r.order !== "insertion"),
-  );
+  if (r.order === "lerf") return (step) => step > last - k;
+  return r.order === "insertion" ? (step) => step > k : (step) => step <= k;
 }
 
 async function drawRemoved(canvas, r, i, item, k) {
-  const [replaced, photo] = await Promise.all([replacedAt(r, i, k), photoOf(r, item)]);
-  if (canvas.wanted !== k) return; // the pointer went on
+  const asked = (canvas.asked = (canvas.asked || 0) + 1);
+  const [steps, photo] = await Promise.all([levelsOf(r), photoOf(r, item)]);
+  if (canvas.asked !== asked) return; // the pointer went on
   const [w, hgt] = r.size;
+  const small = h("canvas", {width: w, height: hgt});
+  const pixels = new ImageData(w, hgt);
+  const replaced = replacedAt(r, i, k);
+  for (let p = 0; p < w * hgt; p++)
+    if (replaced(steps[i * w * hgt + p])) pixels.data.set(grey, 4 * p);
+  small.getContext("2d").putImageData(pixels, 0, 0);
   const by = Math.max(1, Math.round(256 / Math.max(w, hgt)));
   canvas.width = w * by;
   canvas.height = hgt * by;
   const g = canvas.getContext("2d");
   g.imageSmoothingEnabled = Boolean(photo) && photo.width >= 96;
   if (photo) g.drawImage(photo, 0, 0, canvas.width, canvas.height);
-  g.fillStyle = `rgb(${grey.join(",")})`;
-  replaced.forEach((gone, p) => {
-    if (gone) g.fillRect((p % w) * by, Math.floor(p / w) * by, by, by);
-  });
+  g.imageSmoothingEnabled = false;
+  g.drawImage(small, 0, 0, canvas.width, canvas.height);
 }
 
 // Says exactly what is drawn.
@@ -71,7 +73,6 @@ function removedFigure(table) {
       return;
     }
     canvas.hidden = false;
-    canvas.wanted = k;
     const row = r.values[i][r.responses.indexOf(table.response)];
     const own = row && typeof row[k] === "number" ? `: ${table.response} ${brief(row[k])}` : "";
     fill(text, h("strong", {}, `${line}, ${item}${own}`), removedText(r, i, k));
