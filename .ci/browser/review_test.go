@@ -971,7 +971,8 @@ func TestRemovedUnits(t *testing.T) {
 		"  in: {uses: perturb/insertion, in: {model: model, images: images, maps: maps}, " +
 		"with: {unit: region, region: 8, steps: 4}}\n" +
 		"  out: {uses: perturb/deletion, " +
-		"in: {model: model, images: images, maps: maps, segments: segments}, with: {unit: segment, substrate: channel-mean, steps: 4}}\n" +
+		"in: {model: model, images: images, maps: maps, segments: segments}, " +
+		"with: {unit: segment, substrate: channel-mean, steps: 4}}\n" +
 		"  plot: {uses: report/curves, in: {curves: {way: {in: in, out: out}}}, over: all, " +
 		"with: {line: way}}\npublish: [plot]\n"
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(text), 0o666); err != nil {
