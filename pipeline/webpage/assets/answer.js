@@ -73,7 +73,7 @@ function rankForest() {
   return {
     name: "mean rank",
     direction: "lower",
-    note: `the line spans its ranks in ${cases.length} cases, and is no interval of the mean`,
+    note: `the line spans its ranks in ${casesText(cases.length)}, and is no interval of the mean`,
     rows,
   };
 }
@@ -90,14 +90,15 @@ function forestPlot() {
   const all = rows.flatMap((r) => [r.mean, r.low, r.high]).filter((x) => x !== null);
   if (!all.length) return null;
   const [least, most] = [Math.min(...all), Math.max(...all)];
-  const [left, right, line] = [170, 500, 20];
+  const short = (id) => (id.length > 22 ? id.slice(0, 21) + "…" : id);
+  const letters = Math.max(...rows.map((r) => short(r.id).length));
+  const [left, right, line] = [Math.max(90, 20 + 9 * letters), 500, 20]; // 9: wide enough for phones' letters
   const X = (x) => (left + ((right - left) * (x - least)) / (most - least || 1)).toFixed(1);
   const text = aligned(rows.map((r) => r.mean));
   const bottom = rows.length * line;
   const spoken = rows.map(
     (r) => `${r.id} ${text(r.mean)}` + (r.low === null ? "" : ` (${brief(r.low, 3)} to ${brief(r.high, 3)})`),
   );
-  const short = (id) => (id.length > 23 ? id.slice(0, 22) + "…" : id);
   const marks = ticks(least, most);
   return h(
     "figure",

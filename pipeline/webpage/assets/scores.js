@@ -108,7 +108,7 @@ function rankCell(cases, id, of) {
   if (mean === null) return h("td", {}, "");
   const ranks = ranksOf(cases, id);
   const label =
-    `${id}, ${of}: mean rank ${mean.toFixed(2)} in ${ranks.length} cases, ` +
+    `${id}, ${of}: mean rank ${mean.toFixed(2)} in ${casesText(ranks.length)}, ` +
     `${brief(Math.min(...ranks), 3)} to ${brief(Math.max(...ranks), 3)}; show them`;
   const cell = h(
     "td",
@@ -262,7 +262,7 @@ function drawBoard() {
   const table = h(
     "table",
     {id: "board", class: "board"},
-    h("caption", {}, `${board.axis} by score; ${all.length} cases`),
+    h("caption", {}, `${board.axis} by score; ${casesText(all.length)}`),
     h(
       "thead",
       {},

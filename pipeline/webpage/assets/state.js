@@ -29,6 +29,8 @@ function aligned(numbers, digits = 4) {
   };
 }
 
+const casesText = (n) => (n === 1 ? "1 case" : `${n} cases`);
+
 const signed = (x) => (x > 0 ? "+" : "") + brief(x, 3);
 
 const idsOf = (axis) => (model.axes.find((a) => a.name === axis) || {ids: []}).ids;
