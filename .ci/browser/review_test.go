@@ -656,6 +656,9 @@ func TestAgainst(t *testing.T) {
 		t.Errorf("%d of %d changes exclude 0", m, n)
 	}
 	p.picture("changes", "#changed")
+	if text := js[string](p, `document.querySelector("#curves .removed").textContent`); text == "" {
+		t.Error("next to another version's maps nothing is shown of what curves replaced")
+	}
 	p.click("#changes", "all")
 	js[bool](p, `[...document.querySelectorAll("#changes details")].every((d) => d.open = true)`)
 	p.click("#changes .viewer", "slider")

@@ -61,9 +61,11 @@ func (m *model) addRemovals(list []*results.CellMaps, most int, images map[strin
 			}
 		}
 	}
+	before := func(at stages.Coord) bool { return at.Axis == versionAxis } // whose curves no table is of
 	shown := func(p *results.CellMaps, c results.Curve) bool {
 		return drawn[publish.StageOf(c.Cell)] != nil && slices.Contains(ordered, c.Order) &&
-			p.Images != nil && c.Replaces != nil && len(c.Ranks.IDs) > 0
+			!slices.ContainsFunc(p.Coord, before) && p.Images != nil && c.Replaces != nil &&
+			len(c.Ranks.IDs) > 0
 	}
 	most = m.mostRemoved(list, shown, most)
 	if most == 0 {
