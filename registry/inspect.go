@@ -34,8 +34,8 @@ func (l Look) params(path string) *model.ONNXParams {
 
 // check returns an error for an unknown layout.
 func (l Look) check() error {
-	if names := []string{"nchw", "nhwc"}; l.Layout != "" && !slices.Contains(names, l.Layout) {
-		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc", l.Layout)
+	if names := []string{"nchw", "nhwc", "nct", "ntc"}; l.Layout != "" && !slices.Contains(names, l.Layout) {
+		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc, of signals nct or ntc", l.Layout)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func noImages(inputs []onnx.Value, requested string) error {
 // try runs the model and examines the graph from which gradients are compiled.
 func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err error) {
 	defer onnx.Sound(&err)
-	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil && len(in.Shape) == 4 {
+	if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil && takesImages(in) == nil {
 		x.Range = rangeOf(m, in)
 		x.OpenHeight, x.OpenWidth = openSize(in, p)
 		x.OpenSize = x.OpenHeight || x.OpenWidth
@@ -184,8 +184,8 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
 		x.Cut = cutOf(out.head.Through)
 	}
-	if other := out.Spec.Height * 2; !x.OpenSize && x.Texts == nil && recurrentNode(m) == nil &&
-		runsAt(ctx, out.Model, other, out.Spec.Width*2) {
+	if other := out.Spec.Height * 2; !x.OpenSize && x.Texts == nil && !out.Spec.Signal() &&
+		out.Spec.Classes > 0 && recurrentNode(m) == nil && runsAt(ctx, out.Model, other, out.Spec.Width*2) {
 		x.OtherSize = other
 	}
 	t, err := trialOf(out.Model, "")
@@ -211,7 +211,11 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 		if !requested.IsZero() {
 			sizes = append(sizes, requested)
 		}
-		for _, side := range []int{224, 32, 64, 28, 96, 299, 384, 512} { // common sizes
+		common := []int{224, 32, 64, 28, 96, 299, 384, 512}
+		if in, err := pick(m.Inputs(), p.Input, "input", false); err == nil && len(in.Shape) < 4 {
+			common = []int{1000, 1024, 16000, 4096, 128}
+		}
+		for _, side := range common {
 			sizes = append(sizes, picture.Size{H: side, W: side})
 		}
 	}

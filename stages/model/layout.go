@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -24,9 +25,9 @@ type way struct {
 // parameters state, or where a dimension is a number of channels, then where one is open; with three
 // channels, then with one.
 func waysOf(in onnx.Value, p ONNXParams) (out []way) {
-	layouts := []string{modelfile.NCHW, modelfile.NHWC}
-	if p.Layout != "auto" {
-		layouts = []string{p.Layout}
+	layouts := layoutsOf(in)
+	if p.Layout != "auto" && p.Layout != "" {
+		layouts = slices.DeleteFunc(slices.Clone(layouts), func(l string) bool { return l != p.Layout })
 	}
 	var open []way
 	for _, layout := range layouts {
@@ -44,15 +45,38 @@ func waysOf(in onnx.Value, p ONNXParams) (out []way) {
 	return out
 }
 
+// layoutsOf returns the layouts of an input of as many axes.
+func layoutsOf(in onnx.Value) []string {
+	switch len(in.Shape) {
+	case 2:
+		return []string{modelfile.NT}
+	case 3:
+		return []string{modelfile.NCT, modelfile.NTC}
+	}
+	return []string{modelfile.NCHW, modelfile.NHWC}
+}
+
 // channelsOf returns the dimension that has an input's channels in a layout.
 func channelsOf(in onnx.Value, layout string) int {
 	ch, _, _ := axes(layout)
-	return in.Shape[ch]
+	return along(in, ch)
+}
+
+// along returns a dimension of an input, 1 for an axis that it lacks.
+func along(in onnx.Value, axis int) int {
+	if axis < 0 {
+		return 1
+	}
+	return in.Shape[axis]
 }
 
 // ambiguous reports whether the shape of an input fits both layouts equally well.
 func ambiguous(in onnx.Value, p ONNXParams) bool {
-	first, last := channelsOf(in, modelfile.NCHW), channelsOf(in, modelfile.NHWC)
+	layouts := layoutsOf(in)
+	if len(layouts) < 2 {
+		return false
+	}
+	first, last := channelsOf(in, layouts[0]), channelsOf(in, layouts[1])
 	count := func(d int) bool { return d == 1 || d == 3 }
 	return p.Layout == "auto" && (first == onnx.Free && last == onnx.Free || count(first) && count(last))
 }
@@ -92,9 +116,7 @@ func readOneWay(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, 
 	}
 	ways := waysOf(in, p)
 	if len(ways) == 0 {
-		return out, stages.BadField("layout",
-			"input %q of shape %v has no dimension of 1 or 3 channels where the layout expects it", in.Name,
-			in.Shape)
+		return out, p.noWay(in)
 	}
 	var failed error
 	for i, w := range ways {
@@ -120,6 +142,22 @@ func readOneWay(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, 
 			"the parameters size and layout", failed)
 	}
 	return out, failed
+}
+
+// noWay returns the error of an input that has no channels as the parameters state them.
+func (p ONNXParams) noWay(in onnx.Value) error {
+	layouts := layoutsOf(in)
+	switch {
+	case p.Layout != "auto" && !slices.Contains(layouts, p.Layout):
+		return stages.BadField("layout", "layout is %s, and input %q of shape %v has another: %s", p.Layout,
+			in.Name, in.Shape, strings.Join(layouts, " or "))
+	case len(in.Shape) == 3:
+		return stages.BadField("layout", "input %q of shape %v takes signals with neither 1 nor 3 channels: "+
+			"wrap the model so that it takes images [N, 1, channels, time], a row for each channel", in.Name,
+			in.Shape)
+	}
+	return stages.BadField("layout", "input %q of shape %v has no dimension of 1 or 3 channels where the "+
+		"layout expects it", in.Name, in.Shape)
 }
 
 // alternative returns a note if a model that was read one way can also be read in the other layout.
@@ -148,10 +186,8 @@ func inOurWords(err error, w way) error {
 	if found == nil || errors.Is(err, stages.ErrOutOfMemory) {
 		return err
 	}
-	other := modelfile.NCHW
-	if w.layout == other {
-		other = modelfile.NHWC
-	}
+	other := map[string]string{modelfile.NCHW: modelfile.NHWC, modelfile.NHWC: modelfile.NCHW,
+		modelfile.NCT: modelfile.NTC, modelfile.NTC: modelfile.NCT}[w.layout]
 	return fmt.Errorf("the model fails on images as %s with %d channels: a Conv gets %s channels and takes "+
 		"%s; the layout may be %s", w.layout, w.channels, found[1], found[2], other)
 }
@@ -197,13 +233,20 @@ func openSize(in onnx.Value, p ONNXParams) (height, width bool) {
 		return false, false
 	}
 	_, h, w := axes(ways[0].layout)
-	return in.Shape[h] == onnx.Free, in.Shape[w] == onnx.Free
+	return along(in, h) == onnx.Free, along(in, w) == onnx.Free
 }
 
-// axes returns the dimensions of an input that are its channels, height and width.
+// axes returns the axes of an input that are its channels, height and width, −1 for one that it lacks.
 func axes(layout string) (channels, height, width int) {
-	if layout == modelfile.NHWC {
+	switch layout {
+	case modelfile.NHWC:
 		return 3, 1, 2
+	case modelfile.NCT:
+		return 1, -1, 2
+	case modelfile.NTC:
+		return 2, -1, 1
+	case modelfile.NT:
+		return -1, -1, 1
 	}
 	return 1, 2, 3
 }
@@ -212,7 +255,7 @@ func axes(layout string) (channels, height, width int) {
 // weights of a recurrent layer fix the length of its vectors, and ONNX Runtime doesn't check it.
 func checkResizable(m *onnx.Model, s modelfile.Spec, in onnx.Value) error {
 	_, h, w := axes(s.Layout)
-	fixed := picture.Size{H: in.Shape[h], W: in.Shape[w]}
+	fixed := picture.Size{H: along(in, h), W: along(in, w)}
 	requested := picture.Size{H: s.Height, W: s.Width}
 	if fixed.H == onnx.Free || fixed.W == onnx.Free || fixed == requested {
 		return nil

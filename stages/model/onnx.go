@@ -36,7 +36,7 @@ import (
 type ONNXParams struct {
 	Path   string       `yaml:"path" doc:"the .onnx file; external weights are read from the files that it names" file:"read"`
 	Preset string       `yaml:"preset" doc:"normalisation and channel order of pixels; the parameters below override it" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
-	Layout string       `yaml:"layout" doc:"axes of the input; auto: by the axis of size 1 or 3, and where the file leaves it open the one of both that the model runs in" choices:"auto|nchw|nhwc"`
+	Layout string       `yaml:"layout" doc:"axes of the input; auto: by the axis of size 1 or 3, and where the file leaves it open the one of both that the model runs in. nct and ntc are those of signals, [N, channels, time] or [N, time, channels]" choices:"auto|nchw|nhwc|nct|ntc"`
 	Order  string       `yaml:"order" doc:"channel order; auto: the preset's" choices:"auto|rgb|bgr"`
 	Scale  float64      `yaml:"scale" doc:"value of a white pixel before mean and std; 0: the preset's" min:"0" max:"65535"`
 	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
@@ -395,9 +395,10 @@ func takesImages(in onnx.Value) error {
 				in.Name, in.Elem)
 		}
 	}
-	if !in.Known || len(in.Shape) != 4 {
-		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions%s", in.Name, in.Elem,
-			in.Shape, oneFrame(in))
+	if signal := len(in.Shape) == 2 || len(in.Shape) == 3; !in.Known || len(in.Shape) != 4 && !signal ||
+		signal && !floating(in.Elem) {
+		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions, and signals 3 or 2, of "+
+			"floating point%s", in.Name, in.Elem, in.Shape, oneFrame(in))
 	}
 	return nil
 }
@@ -416,7 +417,13 @@ func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way
 	s.Batch, s.Layout, s.Channels = max(0, in.Shape[0]), read.layout, read.channels
 	s.Text = read.text
 	_, y, x := axes(s.Layout)
-	h, w, err := inputSize(in.Shape[y], in.Shape[x], size)
+	if s.Signal() {
+		if !size.IsZero() && size.H != 1 && size.H != size.W {
+			return stages.BadField("size", "size is %v, and the model takes signals, which have one row", size)
+		}
+		size.H = min(1, size.H)
+	}
+	h, w, err := inputSize(along(in, y), along(in, x), size)
 	if err != nil {
 		return err
 	}

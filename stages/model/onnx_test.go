@@ -329,7 +329,7 @@ func TestONNXRefuses(t *testing.T) {
 			"size is 64, but the model only takes images of [3 32 32]"},
 		{"two channels", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 2, 32, 32))},
 			"1 or 3 channels"},
-		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1, 3))}, "4 dimensions"},
+		{"no image", model.ONNXParams{Path: altered(t, "smallcnn", input(1))}, "4 dimensions"},
 		{"a size that doesn't run",
 			model.ONNXParams{Path: altered(t, "smallcnn", input(onnx.Free, 3, 40, 40))},
 			"fails on a batch of 1"},

@@ -309,12 +309,7 @@ func (u *unit) lowered() *Lowered {
 }
 
 // inputShape returns the shape of the model's own input.
-func (u *unit) inputShape() []int {
-	if u.Layout == modelfile.NHWC {
-		return []int{u.batch, u.Height, u.Width, u.Channels}
-	}
-	return []int{u.batch, u.Channels, u.Height, u.Width}
-}
+func (u *unit) inputShape() []int { return u.InputShape(u.batch) }
 
 // rows returns the shape of the answer.
 func (u *unit) rows() []int64 { return []int64{int64(u.batch), int64(u.Classes)} }

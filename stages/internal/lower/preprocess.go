@@ -26,8 +26,11 @@ func (u *unit) enter(f *onnx.Fragment, images string, elem onnxpb.TensorProto_Da
 	if u.Order == modelfile.BGR {
 		images = bgr(f, images)
 	}
-	if u.Layout == modelfile.NHWC {
+	if u.ChannelsLast() {
 		images = f.Op("Transpose", []string{images}, onnx.Attr{Name: "perm", Value: []int64{0, 2, 3, 1}})
+	}
+	if u.Signal() {
+		images = reshaped(f, images, u.inputShape())
 	}
 	f.OpTo(u.Input, "Cast", []string{images}, onnx.Attr{Name: "to", Value: int(elem)})
 }
@@ -35,13 +38,23 @@ func (u *unit) enter(f *onnx.Fragment, images string, elem onnxpb.TensorProto_Da
 // leave is the inverse of enter: it emits a value of the form of the model's input in the form of
 // normalised images.
 func (u *unit) leave(f *onnx.Fragment, x string) string {
-	if u.Layout == modelfile.NHWC {
+	switch {
+	case u.Signal() && u.ChannelsLast():
+		x = reshaped(f, x, []int{u.batch, u.Height, u.Width, u.Channels})
+	case u.Signal():
+		x = reshaped(f, x, []int{u.batch, u.Channels, u.Height, u.Width})
+	}
+	if u.ChannelsLast() {
 		x = f.Op("Transpose", []string{x}, onnx.Attr{Name: "perm", Value: []int64{0, 3, 1, 2}})
 	}
 	if u.Order == modelfile.BGR {
 		x = bgr(f, x)
 	}
 	return x
+}
+
+func reshaped(f *onnx.Fragment, x string, shape []int) string {
+	return f.Op("Reshape", []string{x, f.Ints("signal", int64s(shape), int64(len(shape)))})
 }
 
 // bgr emits the exchange of the first channel with the third.

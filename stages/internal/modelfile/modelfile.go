@@ -50,7 +50,8 @@ type Spec struct {
 	// Batch is the only batch size that the model accepts, 0 if it accepts any.
 	Batch int `json:"batch"`
 
-	// Layout is NCHW or NHWC, Order RGB or BGR, as the ONNX input expects them.
+	// Layout is that of the ONNX input: NCHW or NHWC, or of signals, which are images of one row, NCT, NTC or
+	// NT. Order is RGB or BGR, as the input expects it.
 	Layout string `json:"layout"`
 	Order  string `json:"order"`
 
@@ -114,6 +115,42 @@ func (s Spec) Answers() []string {
 	return names
 }
 
+// InputShape returns the shape of the model's input for a batch.
+func (s Spec) InputShape(batch int) []int {
+	switch s.Layout {
+	case NHWC:
+		return []int{batch, s.Height, s.Width, s.Channels}
+	case NCT:
+		return []int{batch, s.Channels, s.Width}
+	case NTC:
+		return []int{batch, s.Width, s.Channels}
+	case NT:
+		return []int{batch, s.Width}
+	}
+	return []int{batch, s.Channels, s.Height, s.Width}
+}
+
+// Signal reports whether the model takes signals, [channels, time].
+func (s Spec) Signal() bool { return s.Layout == NCT || s.Layout == NTC || s.Layout == NT }
+
+// ChannelsLast reports whether the model's input has the channels last.
+func (s Spec) ChannelsLast() bool { return s.Layout == NHWC || s.Layout == NTC }
+
+// Broadcast returns the shape in which a number for each channel broadcasts to the model's input.
+func (s Spec) Broadcast() []int {
+	switch s.Layout {
+	case NHWC:
+		return []int{1, 1, 1, s.Channels}
+	case NCT:
+		return []int{1, s.Channels, 1}
+	case NTC:
+		return []int{1, 1, s.Channels}
+	case NT:
+		return []int{1, 1}
+	}
+	return []int{1, s.Channels, 1, 1}
+}
+
 // PerHead returns the number of classes of a head: all classes, unless the model has several heads.
 func (s Spec) PerHead() int { return s.Classes / max(1, s.Heads) }
 
@@ -121,6 +158,9 @@ func (s Spec) PerHead() int { return s.Classes / max(1, s.Heads) }
 const (
 	NCHW = "nchw"
 	NHWC = "nhwc"
+	NCT  = "nct"
+	NTC  = "ntc"
+	NT   = "nt"
 	RGB  = "rgb"
 	BGR  = "bgr"
 )
@@ -190,6 +230,8 @@ func (s Spec) check() error {
 			s.Classes)
 	case s.Heads < 0 || s.Heads > 0 && s.Classes%s.Heads != 0:
 		return fmt.Errorf("a model of %d classes in %d heads is impossible", s.Classes, s.Heads)
+	case s.Signal() && s.Height != 1 || s.Layout == NT && s.Channels != 1:
+		return fmt.Errorf("a model of signals of %d rows and %d channels is impossible", s.Height, s.Channels)
 	case s.Channels != 1 && s.Channels != 3:
 		return fmt.Errorf("a model of %d channels takes no images", s.Channels)
 	case len(s.Mean) != s.Channels || len(s.Std) != s.Channels:

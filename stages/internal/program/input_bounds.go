@@ -18,8 +18,5 @@ func (n *Net) InputBounds(stabiliser float32) (low, high []float32, shape []int,
 		slices.Reverse(low)
 		slices.Reverse(high)
 	}
-	if n.Layout == modelfile.NHWC {
-		return low, high, []int{1, 1, 1, n.Channels}, stabiliser
-	}
-	return low, high, []int{1, n.Channels, 1, 1}, stabiliser
+	return low, high, n.Broadcast(), stabiliser
 }

@@ -99,7 +99,7 @@ func (n *Net) checkTokens(g *onnx.Graph, layer, name string) error {
 // checkPlaces returns an error if a layer's value has tokens whose places in the image are unknown, or none.
 func checkPlaces(g *onnx.Graph, layer, name string) error {
 	s := g.Shape(name)
-	if len(s) == 3 {
+	if len(s) == 3 && !relevance.Signal(g) {
 		tokens := s[3-relevance.ChannelAxis(g, name)]
 		if side, others := relevance.TokenGrid(tokens); side > 0 && !relevance.SureGrid(g, tokens) {
 			return stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d "+

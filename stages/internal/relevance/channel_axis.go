@@ -23,6 +23,12 @@ func TokenGrid(tokens int) (side, others int) {
 	return side, others
 }
 
+// Signal reports whether a graph takes signals, [B,C,T] or [B,T], which have no grid.
+func Signal(g *onnx.Graph) bool {
+	in := g.Inputs()
+	return g.Root == "" && len(in) > 0 && len(g.Shape(in[0].Name)) < 4
+}
+
 // SurePlaces is up to how many tokens before a square number of others are taken for class and distillation
 // tokens without a further sign.
 const SurePlaces = 2
@@ -31,6 +37,9 @@ const SurePlaces = 2
 // [TokenGrid] says: another number, such as the 32 words of a text, is a square and a rest too. More than
 // two others, such as registers, are believed where a value of the graph has the grid's two axes.
 func SureGrid(g *onnx.Graph, tokens int) bool {
+	if Signal(g) {
+		return false
+	}
 	side, others := TokenGrid(tokens)
 	if side == 0 || others <= SurePlaces {
 		return side > 0

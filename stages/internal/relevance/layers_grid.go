@@ -54,7 +54,7 @@ func (p *path) keepsAxes(n onnx.Node) bool {
 
 // places reports whether a value has spatial positions: if its axes are the image's, if it has tokens in a
 // square grid, or if its aspect ratio is that of the image or of the layer before. Blocks of tokens are no
-// grid.
+// grid. A signal's value has them along its only axis besides the channels.
 func (s *grids) places(v Value) bool {
 	shape := s.g.Shape(v)
 	if s.g.Root != "" {
@@ -64,6 +64,10 @@ func (s *grids) places(v Value) bool {
 		return false
 	}
 	axis := s.near.channelAxis(v)
+	if Signal(s.g) {
+		last := len(shape) - 1
+		return last == 2 && shape[3-axis] > 1 || last == 3 && axis == 1 && shape[2] == 1 && shape[3] > 1
+	}
 	if len(shape) == 3 {
 		return SureGrid(s.g, shape[3-axis])
 	}

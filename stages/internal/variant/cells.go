@@ -34,6 +34,9 @@ func (c Cells) fits(base lower.Source) error {
 	if base.Spec.Text != nil {
 		return &OtherItemsError{"the model takes texts, and the cells of a grid are images"}
 	}
+	if base.Spec.Signal() {
+		return &OtherItemsError{"the model takes signals, and the cells of a grid are images"}
+	}
 	if base.Spec.Classes == 0 {
 		return fmt.Errorf("the model has no classes, and each cell of a grid shows one")
 	}

@@ -38,11 +38,8 @@ func (p Shift) Graph(_ context.Context, base lower.Source, batch int) (*onnx.Gra
 	for c := range by {
 		by[c] = float32(p.By * s.Scale / s.Std[c])
 	}
-	shape := []int{1, s.Channels, 1, 1}
-	if s.Layout == modelfile.NHWC {
-		shape = []int{1, 1, 1, s.Channels}
-	}
-	shifted, weight := e.Fresh(s.Input+"/shifted"), onnx.FloatTensor(e.Fresh(s.Input+"/shift"), by, shape...)
+	shifted, weight := e.Fresh(s.Input+"/shifted"), onnx.FloatTensor(e.Fresh(s.Input+"/shift"), by,
+		s.Broadcast()...)
 	e.AddWeight(weight)
 	e.reread(s.Input, shifted)
 	e.insert(0, e.node("Sub", []string{s.Input, weight.Name}, shifted, e.Shape(s.Input)))

@@ -20,8 +20,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// An OtherItemsError is the reason why a rewriter for models of images doesn't rewrite one of texts, or the
-// reverse.
+// An OtherItemsError is the reason why a rewriter for models of images doesn't rewrite one of texts or of
+// signals, or the reverse.
 type OtherItemsError struct{ Why string }
 
 func (e *OtherItemsError) Error() string { return e.Why }
