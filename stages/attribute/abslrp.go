@@ -8,6 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // AbsLRPParams are the parameters of [AbsLRP].
@@ -165,4 +166,20 @@ func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []pa
 	}
 	p.putPlane(e, i, n, p.flat(at.values, at.pixels()), at, "nearest")
 	return nil
+}
+
+func (p AbsLRPParams) emit(m *emission) (out standalone.Numbers, err error) {
+	results, err := m.backward(p)
+	if err != nil {
+		return out, err
+	}
+	values := m.summed(results)
+	if p.Ablation != "patch" {
+		return m.put(p.Tapped, values)
+	}
+	at, err := m.planes(p.Tapped, values)
+	if err != nil {
+		return out, fmt.Errorf("ablation patch: %w", err)
+	}
+	return m.putPlane(p.Tapped, reduction(p.Reduce, at), "nearest"), nil
 }

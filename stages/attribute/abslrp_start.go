@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -61,16 +60,7 @@ func (s absLRPStart) pass(sign float64, toOne bool) passStart {
 	return passStart{
 		name:   fmt.Sprintf("%g, others %g, shared %t", s.target, s.others, s.shared),
 		counts: s.counts,
-		factor: func(result []float32) float64 {
-			if !toOne {
-				return sign
-			}
-			total := 1e-9
-			for _, v := range result {
-				total += math.Abs(float64(v))
-			}
-			return sign / total
-		},
+		factor: passFactor{sign, toOne},
 	}
 }
 

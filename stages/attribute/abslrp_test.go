@@ -58,7 +58,7 @@ func TestAbsLRPContrast(t *testing.T) {
 			if err := p.counts(row, program.Target{Class: 1, Minus: tt.minus}); err != nil {
 				t.Fatal(err)
 			}
-			starts, signs = append(starts, row), append(signs, math.Copysign(1, p.factor([]float32{1})))
+			starts, signs = append(starts, row), append(signs, math.Copysign(1, p.factor.of([]float32{1})))
 		}
 		for _, row := range starts {
 			for i := range row {

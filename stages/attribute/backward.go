@@ -1,7 +1,9 @@
 package attribute
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -22,8 +24,32 @@ type backwardPass struct {
 type passStart struct {
 	name   string                                          // equal for equal counts
 	counts func(classes []float32, t program.Target) error // writes the weight of each class, given a target
-	factor func(result []float32) float64                  // of the result in the sum of passes; nil for 1
+	factor passFactor                                      // of the result in the sum of passes
 }
+
+// A passFactor is the factor of a pass's result; the zero value is 1.
+type passFactor struct {
+	times float64 // 0 stands for 1
+	toOne bool    // the result is scaled so that its magnitudes sum to 1
+}
+
+// vanishing is added to a sum of magnitudes by which a result is divided.
+const vanishing = 1e-9
+
+// of returns the factor, given the result.
+func (f passFactor) of(result []float32) float64 {
+	if !f.toOne {
+		return f.sign()
+	}
+	total := vanishing
+	for _, v := range result {
+		total += math.Abs(float64(v))
+	}
+	return f.sign() / total
+}
+
+// sign returns the factor of a result that isn't scaled.
+func (f passFactor) sign() float64 { return cmp.Or(f.times, 1) }
 
 // from returns the pass from each of the starts.
 func (b backwardPass) from(starts []passStart) []backwardPass {
@@ -38,17 +64,14 @@ func (b backwardPass) from(starts []passStart) []backwardPass {
 type passResult struct {
 	program.Result
 	response float64 // the explained output
-	factor   func(result []float32) float64
+	factor   passFactor
 }
 
 // summed returns the sum of the results times their factors.
 func summed(results []passResult) []float64 {
 	values := make([]float64, len(results[0].Gradient))
 	for _, r := range results {
-		factor := 1.0
-		if r.factor != nil {
-			factor = r.factor(r.Gradient)
-		}
+		factor := r.factor.of(r.Gradient)
 		for i, v := range r.Gradient {
 			values[i] += float64(factor * float64(v))
 		}

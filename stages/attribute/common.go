@@ -31,6 +31,9 @@ func (c Common) Validate() error {
 	return program.CheckTarget(c.Target)
 }
 
+// explains returns the expression of the explained class.
+func (c Common) explains() string { return c.Target }
+
 // unit returns the unit of the explained output.
 func (c Common) unit() string { return c.Output }
 

@@ -47,7 +47,7 @@ func (p CRAPParams) propagation(n *program.Net) propagation {
 		// The result has the magnitude of the first pass here, and so float32 the same digits.
 		name:   "others",
 		counts: against(0, 1),
-		factor: func([]float32) float64 { return -1 / float64(n.PerHead()-1) },
+		factor: passFactor{times: -1 / float64(n.PerHead()-1)},
 	}}
 	if p.Contrast == "single-pass" {
 		starts = []passStart{{name: "target against others", counts: against(1, -1/float64(n.PerHead()))}}

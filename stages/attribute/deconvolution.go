@@ -7,6 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // DeconvolutionParams are the parameters of [Deconvolution].
@@ -39,3 +40,11 @@ Fergus, "Visualizing and Understanding Convolutional Networks", ECCV 2014.`,
 	},
 	Defaults: DeconvolutionParams{tapped()},
 })
+
+func (p DeconvolutionParams) emit(m *emission) (out standalone.Numbers, err error) {
+	result, err := m.one(p)
+	if err != nil {
+		return out, err
+	}
+	return m.putGradient(p.Tapped, result, false)
+}

@@ -3,6 +3,7 @@ package attribute
 import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // GradCAMParams are the parameters of [GradCAM].
@@ -30,4 +31,8 @@ equations 1 and 2.`,
 
 func (p GradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
 	return p.putCAM(e, i, n, results[0], meanGradient)
+}
+
+func (p GradCAMParams) emit(m *emission) (standalone.Numbers, error) {
+	return p.emitCAM(m, p, meanGradientNodes)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // GradCAMPlusPlusParams are the parameters of [GradCAMPlusPlus].
@@ -63,4 +64,29 @@ func (p GradCAMPlusPlusParams) weigh(value, gradient, weights []float64, respons
 		}
 	}
 	fill(weights, weight)
+}
+
+func (p GradCAMPlusPlusParams) emit(m *emission) (standalone.Numbers, error) {
+	return p.emitCAM(m, p, p.weighNodes)
+}
+
+// weighNodes are [GradCAMPlusPlusParams.weigh].
+func (p GradCAMPlusPlusParams) weighNodes(m *emission, value, gradient standalone.Numbers) (
+	out standalone.Numbers, err error,
+) {
+	square := gradient.Times(gradient)
+	below := square.Times(m.Number(2)).Plus(square.Times(gradient).Times(value.KeepSum(2, 3)))
+	if p.Variant == "official-gildenblat" {
+		below = below.Plus(m.Number(1e-6))
+	}
+	undefined := below.IsZero()
+	terms := square.Over(below.Plus(undefined)).Times(gradient.Relu())
+	if p.Variant != "official-rao" { // which puts 1 in the place of 0
+		return terms.Times(m.Number(1).Minus(undefined)).KeepSum(2, 3), nil
+	}
+	factor, err := m.response(p.Common)
+	if err != nil {
+		return out, err
+	}
+	return terms.Times(factor.Exp()).KeepSum(2, 3), nil
 }

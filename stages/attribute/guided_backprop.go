@@ -7,6 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // GuidedBackpropParams are the parameters of [GuidedBackprop].
@@ -74,3 +75,11 @@ workshop.`,
 	},
 	Defaults: GuidedBackpropParams{Tapped: tapped()},
 })
+
+func (p GuidedBackpropParams) emit(m *emission) (out standalone.Numbers, err error) {
+	result, err := m.one(p)
+	if err != nil {
+		return out, err
+	}
+	return m.putGradient(p.Tapped, result, p.Abs)
+}

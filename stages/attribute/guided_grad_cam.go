@@ -7,6 +7,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // GuidedGradCAMParams are the parameters of [GuidedGradCAM].
@@ -85,4 +86,17 @@ func (p GuidedGradCAMParams) combine(e *stages.Env, i int, n *program.Net, resul
 		values[k] *= large[k%len(large)]
 	}
 	return p.atInput().put(e, i, n, values, results[1].Shape)
+}
+
+func (p GuidedGradCAMParams) emit(m *emission) (out standalone.Numbers, err error) {
+	results, err := m.backward(p)
+	if err != nil {
+		return out, err
+	}
+	cam, err := m.cam(p.Tapped, results[0], meanGradientNodes, true)
+	if err != nil {
+		return out, err
+	}
+	cam = m.resized(cam, p.Upsample).Reshape(m.Batch, 1, m.net.Height, m.net.Width)
+	return m.put(p.atInput(), results[1].gradient.Times(cam))
 }

@@ -3,6 +3,7 @@ package attribute
 import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // HiResCAMParams are the parameters of [HiResCAM].
@@ -35,3 +36,7 @@ func (p HiResCAMParams) combine(e *stages.Env, i int, n *program.Net, results []
 
 // byPlace weights each place of a channel by its derivative.
 func byPlace(_, gradient, weights []float64, _ float64) { copy(weights, gradient) }
+
+func (p HiResCAMParams) emit(m *emission) (standalone.Numbers, error) {
+	return p.emitCAM(m, p, byPlaceNodes)
+}

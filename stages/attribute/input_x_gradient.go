@@ -3,6 +3,7 @@ package attribute
 import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // InputXGradientParams are the parameters of [InputXGradient].
@@ -36,4 +37,12 @@ func (p Tapped) putProduct(e *stages.Env, i int, n *program.Net, result passResu
 		values[k] *= float64(v)
 	}
 	return p.put(e, i, n, values, result.Shape)
+}
+
+func (p InputXGradientParams) emit(m *emission) (out standalone.Numbers, err error) {
+	result, err := m.one(p)
+	if err != nil {
+		return out, err
+	}
+	return m.put(p.Tapped, result.gradient.Times(result.value))
 }

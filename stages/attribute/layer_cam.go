@@ -3,6 +3,7 @@ package attribute
 import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // LayerCAMParams are the parameters of [LayerCAM].
@@ -36,4 +37,8 @@ func byPositive(_, gradient, weights []float64, _ float64) {
 	for k, g := range gradient {
 		weights[k] = max(g, 0)
 	}
+}
+
+func (p LayerCAMParams) emit(m *emission) (standalone.Numbers, error) {
+	return p.emitCAM(m, p, byPositiveNodes)
 }

@@ -44,13 +44,9 @@ func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.N
 	if err != nil {
 		return err
 	}
-	block := p.Block
-	if block < 0 {
-		block += len(a.Blocks)
-	}
-	if block < 0 || block >= len(a.Blocks) {
-		return stages.BadField("block", "block %d: the model has %d blocks, the first of which is 0", p.Block,
-			len(a.Blocks))
+	block, err := p.blockOf(len(a.Blocks))
+	if err != nil {
+		return err
 	}
 	square := a.Tokens * a.Tokens
 	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
@@ -61,4 +57,17 @@ func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.N
 		}
 		return p.patches(n, a, readRows(a, matrices[max(p.Head, 0)*square:])), nil
 	})
+}
+
+// blockOf returns the index of the block among so many.
+func (p RawAttentionParams) blockOf(blocks int) (int, error) {
+	block := p.Block
+	if block < 0 {
+		block += blocks
+	}
+	if block < 0 || block >= blocks {
+		return 0, stages.BadField("block", "block %d: the model has %d blocks, the first of which is 0",
+			p.Block, blocks)
+	}
+	return block, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // SaliencyParams are the parameters of [Saliency].
@@ -51,4 +52,12 @@ func (p Tapped) putGradient(e *stages.Env, i int, n *program.Net, result passRes
 		}
 	}
 	return p.put(e, i, n, values, result.Shape)
+}
+
+func (p SaliencyParams) emit(m *emission) (out standalone.Numbers, err error) {
+	result, err := m.one(p)
+	if err != nil {
+		return out, err
+	}
+	return m.putGradient(p.Tapped, result, p.Abs)
 }

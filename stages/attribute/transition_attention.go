@@ -103,15 +103,12 @@ func (p TransitionAttentionParams) scaled(ctx context.Context, e *stages.Env, n 
 func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Attention, t program.Target,
 	read []int, set func(row int, alpha float32)) (tokens, error) {
 	var sum []float64 // [heads, T, T]
+	alphas := p.alphas()
 	for from := 0; from < p.Steps; from += d.Batch {
 		to := min(from+d.Batch, p.Steps)
 		for k := from; k < to; k++ {
-			alpha := float32(1)
-			if p.Steps > 1 {
-				alpha = float32(float64(k) / float64(p.Steps-1))
-			}
 			d.Explain(k-from, t)
-			set(k-from, alpha)
+			set(k-from, float32(alphas[k]))
 		}
 		if err := d.Run(ctx); err != nil {
 			return nil, err
@@ -138,4 +135,15 @@ func (p TransitionAttentionParams) integrated(ctx context.Context, d program.Att
 		}
 	}
 	return out, nil
+}
+
+// alphas returns the factors of the scaled images.
+func (p TransitionAttentionParams) alphas() []float64 {
+	out := make([]float64, p.Steps)
+	for k := range out {
+		if out[k] = 1; p.Steps > 1 {
+			out[k] = float64(k) / float64(p.Steps-1)
+		}
+	}
+	return out
 }

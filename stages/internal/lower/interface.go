@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
@@ -9,13 +11,18 @@ import (
 // features.
 const newestIR = 10
 
-// modelInterface fixes the shape of the model's input to that of the batch, and removes the nodes that its
-// outputs don't need.
+// modelInterface fixes the shape of the model's input to that of the batch, and removes the nodes that no
+// output needs: the explained ones, or all.
 func (u *unit) modelInterface() error {
 	in := onnx.Value{Name: u.Input, Elem: onnxpb.TensorProto_FLOAT, Shape: u.inputShape(), Known: true}
 	var outputs []onnx.Value
 	for _, name := range u.Answers() {
 		outputs = append(outputs, onnx.Value{Name: name, Elem: onnxpb.TensorProto_FLOAT})
+	}
+	for _, v := range u.model.Outputs() {
+		if u.all && !slices.Contains(u.Answers(), v.Name) {
+			outputs = append(outputs, onnx.Value{Name: v.Name, Elem: v.Elem})
+		}
 	}
 	u.restrict([]onnx.Value{in}, outputs)
 	u.opset = u.model.Opset()

@@ -55,6 +55,8 @@ type Source struct {
 	Graph func(batch int) (*onnx.Graph, error)
 	// Head is the expression that is explained, nil if classes are.
 	Head *target.Head
+	// AllOutputs has [Graph] keep the file's other outputs too; no program is made of such a graph.
+	AllOutputs bool
 }
 
 // An IO is an input or an output of a program.
@@ -237,13 +239,14 @@ type unit struct {
 	counts    string              // then, its derivative with respect to the answer
 	hidden    []*onnxpb.NodeProto // that compute it
 	reference *unit               // of a comparison
+	all       bool                // the prepared graph keeps all outputs of the file
 	paired    map[string]string   // by value of the graph: the name of the reference's value in it
 	signature Signature
 }
 
 // newUnit returns the unit with which a request begins.
 func newUnit(ctx context.Context, s Source, batch int, r Request) (*unit, error) {
-	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch, head: s.Head}
+	u := &unit{Spec: s.Spec, Request: r, ctx: ctx, batch: batch, head: s.Head, all: s.AllOutputs}
 	var err error
 	if r.Kind&(prepared|Verbatim) != 0 {
 		u.model, err = read(s.File)

@@ -135,6 +135,17 @@ func (f *Fragment) Floats(hint string, v []float32, shape ...int64) string {
 	return t.Name
 }
 
+// Doubles adds a weight in double precision and returns its name.
+func (f *Fragment) Doubles(hint string, v []float64, shape ...int64) string {
+	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape,
+		DataType: int32(onnxpb.TensorProto_DOUBLE), RawData: []byte{}}
+	for _, x := range v {
+		t.RawData = binary.LittleEndian.AppendUint64(t.RawData, math.Float64bits(x))
+	}
+	f.m.Proto.Graph.Initializer = append(f.m.Proto.Graph.Initializer, t)
+	return t.Name
+}
+
 // Ints adds a weight of integers and returns its name.
 func (f *Fragment) Ints(hint string, v []int64, shape ...int64) string {
 	t := &onnxpb.TensorProto{Name: f.m.Fresh("runexp_" + hint), Dims: shape,

@@ -34,15 +34,19 @@ func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, 
 	key := fmt.Sprintf("deeplift of %q, official %t, probability %t, once %t", q.Layer, official,
 		q.Probability, once)
 	// The weights twice, and transposed for the backward pass, and twice for the reference.
-	p, err := n.cached(ctx, slot, key, batch, 6*n.size, lower.Request{
+	p, err := n.cached(ctx, slot, key, batch, 6*n.size, n.comparison(q, official, once))
+	return DeepLIFT{p}, err
+}
+
+func (n *Net) comparison(q lower.Question, official, once bool) lower.Request {
+	return lower.Request{
 		Kind:     lower.Comparison,
 		Question: q,
 		Inputs:   n.targetsAndImages,
 		Images:   lower.Images,
 		Official: official,
 		Once:     once,
-	})
-	return DeepLIFT{p}, err
+	}
 }
 
 // Reference takes the normalised image that the others are compared with.
