@@ -35,7 +35,7 @@ type arity struct {
 // verbs lists the verbs in the order of the help text.
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
-		newVerb, inspectVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb, checkVerb, fetchVerb,
+		newVerb, inspectVerb, compileVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb, checkVerb, fetchVerb,
 		pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, appendixVerb, verifyVerb,
 		cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
 	} {

@@ -26,6 +26,8 @@ type Compilation struct {
 	TargetInput bool   // the class is an input
 	NoiseInput  bool   // the noise of methods that draw some is an input
 	Seed        uint64 // of noise that is in the file
+
+	Notes map[string]string // metadata of the file
 }
 
 // A Compiled model, and its inputs and outputs.
@@ -46,7 +48,6 @@ type CompiledValue struct {
 	Name  string
 	Type  string // as ONNX spells it, such as float
 	Shape []int  // −1 for the batch
-	Doc   string
 }
 
 // An emitter is a method whose map is made by nodes of the model's graph alone.
@@ -92,8 +93,7 @@ type emission struct {
 func Compile(ctx context.Context, c Compilation) (out Compiled, err error) {
 	defer onnx.Sound(&err)
 	e := &stages.Env{Stage: c.Stage, Slot: c.Slot, Batch: 2, Seed: c.Seed,
-		Ports: map[string][]stages.Data{"model": {c.Model}}, Calls: make([]stages.Call, 1)}
-	e.Calls[0].ID = "noise"
+		Ports: map[string][]stages.Data{"model": {c.Model}}}
 	e.OnWarn = func(w stages.Warning) {
 		if text := w.String(); !slices.Contains(out.Remarks, text) {
 			out.Remarks = append(out.Remarks, text)
@@ -133,7 +133,7 @@ func Compile(ctx context.Context, c Compilation) (out Compiled, err error) {
 			"name the preset", c.Stage.Name)
 	}
 	standalone.Enclose(model)
-	return out, out.describe(model)
+	return out, out.describe(model, c.Notes)
 }
 
 // checkNoInput refuses inputs that the method doesn't have.

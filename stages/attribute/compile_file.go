@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -259,7 +260,7 @@ func readsPixels(m *onnx.Model) bool {
 }
 
 // describe fills in what the file is, and its bytes.
-func (out *Compiled) describe(m *onnx.Model) (err error) {
+func (out *Compiled) describe(m *onnx.Model, notes map[string]string) (err error) {
 	list := func(values []onnx.Value) (all []CompiledValue) {
 		for _, v := range values {
 			all = append(all, CompiledValue{Name: v.Name, Shape: v.Shape,
@@ -273,6 +274,10 @@ func (out *Compiled) describe(m *onnx.Model) (err error) {
 		for _, body := range onnx.Bodies(n) {
 			out.Nodes += len(body.Node)
 		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(notes)) {
+		m.Proto.MetadataProps = append(m.Proto.MetadataProps,
+			&onnxpb.StringStringEntryProto{Key: key, Value: notes[key]})
 	}
 	out.ONNX, err = m.Encode()
 	return err

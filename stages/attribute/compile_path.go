@@ -150,7 +150,7 @@ func (m *emission) noises(p Copies) (standalone.Single, error) {
 
 // standardNormal returns draws by the seed of e.
 func standardNormal(e *stages.Env, n int) []float32 {
-	r := e.Rand("noise", 0)
+	r := e.SharedRand("noise")
 	v := make([]float32, n)
 	for k := range v {
 		v[k] = float32(r.NormFloat64())

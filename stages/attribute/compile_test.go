@@ -133,22 +133,6 @@ func tensorOf[T ort.Element](t *testing.T, v []T, shape ...int) ort.Value {
 	return x
 }
 
-// deviates returns the largest deviation of values, as a share of the largest magnitude in want.
-func deviates(got, want []float32) float64 {
-	largest, most := 0.0, 0.0
-	if len(got) != len(want) {
-		return math.Inf(1)
-	}
-	for i := range want {
-		largest = max(largest, math.Abs(float64(want[i])))
-		most = max(most, math.Abs(float64(got[i])-float64(want[i])))
-	}
-	if most == 0 {
-		return 0
-	}
-	return most / largest
-}
-
 // compiledAs compiles a method with a net and holds the file's maps of some images against those of the
 // method.
 func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows, fixed int) {

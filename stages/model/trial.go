@@ -142,6 +142,9 @@ func (t *Trial) Usages(ctx context.Context, d stages.Device, s *stages.Stage, pa
 	return r.Usages, err
 }
 
+// Model returns the model as a port has it.
+func (t *Trial) Model() stages.Data { return t.model }
+
 // batch returns the batch in the shapes of [Trial.graph].
 func (t *Trial) batch() int { return t.net.Fit(2, 2) }
 

@@ -321,6 +321,14 @@ func Fetch[T Element](ctx context.Context, s *Session, in []Value) ([]Result[T],
 	return results, nil
 }
 
+// Discard runs a session of this process on a processor, whatever the types of its outputs, and returns none
+// of them: to measure the time.
+func (s *Session) Discard(ctx context.Context, in []Value) error {
+	out := make([]onnxruntime.Value, len(s.outputs))
+	defer destroy(out)
+	return s.run(ctx, in, out)
+}
+
 func shapeOf(s onnxruntime.Shape) (dims []int) {
 	for _, d := range s {
 		dims = append(dims, int(d))
