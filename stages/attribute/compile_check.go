@@ -181,7 +181,7 @@ func (k *checking) bare() (seconds float64, err error) {
 	if err != nil || names.fed.Elem != onnxpb.TensorProto_FLOAT {
 		return 0, err
 	}
-	file, err := k.net.File()
+	file, err := k.net.Original()
 	if err != nil {
 		return 0, err
 	}

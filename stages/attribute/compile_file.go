@@ -24,7 +24,7 @@ type fileNames struct {
 
 // namesIn returns names that the model's own outputs don't have.
 func namesIn(n *program.Net, c Compilation) (names fileNames, err error) {
-	file, err := n.File()
+	file, err := n.Original()
 	if err != nil {
 		return names, err
 	}

@@ -65,8 +65,8 @@ func (n *Net) LowerFile(ctx context.Context, batch int) (*onnx.Graph, error) {
 	return g, err
 }
 
-// File returns the net's ONNX file, or that of the model that it is a rewrite of.
-func (n *Net) File() (*onnx.Model, error) {
+// Original returns the net's ONNX file, or that of the model that it is a rewrite of.
+func (n *Net) Original() (*onnx.Model, error) {
 	b, err := n.onnx()
 	if err != nil {
 		return nil, err
