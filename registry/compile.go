@@ -261,7 +261,8 @@ func written(params any) (list []string) {
 func (f *CompiledFile) Check(ctx context.Context, dir string) (out attribute.CheckedFile, err error) {
 	var images [][]byte
 	if dir != "" {
-		if images, err = imagesOf(ctx, dir, f.trial.Spec.Height, f.trial.Spec.Width); err != nil {
+		if images, err = imagesOf(ctx, f.compilation.Slot, dir, f.trial.Spec.Height,
+			f.trial.Spec.Width); err != nil {
 			return out, err
 		}
 	}
@@ -278,14 +279,15 @@ func (f *CompiledFile) Close() error { return f.trial.Close() }
 const checkedImages = 16
 
 // imagesOf reads the first images of a folder at a size.
-func imagesOf(ctx context.Context, dir string, height, width int) (images [][]byte, err error) {
+func imagesOf(ctx context.Context, slot stages.Slot, dir string, height, width int) (images [][]byte,
+	err error) {
 	p := dataset.Folder.NewParams().(*dataset.FolderParams)
 	p.Path, p.Size.H, p.Size.W = filepath.Clean(dir), height, width
 	sources, err := dataset.Folder.Sources(p, nil)
 	if err != nil {
 		return nil, err
 	}
-	e := &stages.Env{Stage: &dataset.Folder, OnWarn: func(stages.Warning) {}}
+	e := &stages.Env{Stage: &dataset.Folder, Slot: slot, OnWarn: func(stages.Warning) {}}
 	for i := range sources[:min(len(sources), checkedImages)] {
 		id := sources[i].ID
 		e.Calls = append(e.Calls, stages.Call{Item: stages.Item{ID: id, Origin: id}, Source: &sources[i]})

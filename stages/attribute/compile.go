@@ -132,6 +132,10 @@ func Compile(ctx context.Context, c Compilation) (out Compiled, err error) {
 		return out, fmt.Errorf("%s needs to know the values of black and white pixels at the model's input: "+
 			"name the preset", c.Stage.Name)
 	}
+	if n := foreign(model.Proto.Graph); n != "" {
+		return out, fmt.Errorf("the model has %s, which isn't one of ONNX's own operators, and which only "+
+			"some runtimes know", n)
+	}
 	standalone.Enclose(model)
 	return out, out.describe(model, c.Notes)
 }

@@ -259,6 +259,21 @@ func readsPixels(m *onnx.Model) bool {
 	})
 }
 
+// foreign returns the first operator of a graph that isn't ONNX's own, "" if there is none.
+func foreign(g *onnxpb.GraphProto) string {
+	for _, n := range g.Node {
+		if n.Domain != "" && n.Domain != "ai.onnx" {
+			return n.Domain + "." + n.OpType
+		}
+		for _, body := range onnx.Bodies(n) {
+			if name := foreign(body); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 // describe fills in what the file is, and its bytes.
 func (out *Compiled) describe(m *onnx.Model, notes map[string]string) (err error) {
 	list := func(values []onnx.Value) (all []CompiledValue) {

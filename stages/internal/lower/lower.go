@@ -104,6 +104,9 @@ type Request struct {
 	// a Comparison computes the part that depends only on the reference once, in a separate program
 	Once bool
 
+	// Standard means that other libraries run the program too: the nodes that passes emit are ONNX's own.
+	Standard bool
+
 	// Provider computes the program; nil is the processor's.
 	Provider *ort.Provider
 	// Unrun means that the program won't run: passes that can't return an error are left out.
@@ -126,10 +129,14 @@ func (r Request) derivatives() bool {
 
 // without returns the operators that backward passes avoid.
 func (r Request) without() relevance.Without {
-	if r.Provider == nil {
-		return relevance.Without{}
+	var out relevance.Without
+	if r.Provider != nil {
+		out = relevance.Without{Indices: r.Provider.NoIndices, Operators: r.Provider.Lacks}
 	}
-	return relevance.Without{Indices: r.Provider.NoIndices, Operators: r.Provider.Lacks}
+	if r.Standard {
+		out.Operators = append(slices.Clone(out.Operators), "FusedMatMul")
+	}
+	return out
 }
 
 // A Signature describes the inputs and outputs of a program, and how a session loads it.

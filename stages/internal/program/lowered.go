@@ -12,17 +12,23 @@ import (
 
 // The functions below return programs that aren't run here but become part of a file: see package standalone.
 
+// standard lowers a program that other libraries run.
+func (n *Net) standard(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered, error) {
+	r.Standard = true
+	return n.compile(ctx, slot, batch, r)
+}
+
 // LowerAnswer returns the program that classifies a batch of images.
 func (n *Net) LowerAnswer(ctx context.Context, slot stages.Slot, batch int) (*lower.Lowered, error) {
 	r := classification
 	r.Kind, r.AnswerOnly = lower.Forward, true
-	return n.compile(ctx, slot, batch, r)
+	return n.standard(ctx, slot, batch, r)
 }
 
 // LowerGradient returns the program of [Net.Gradient].
 func (n *Net) LowerGradient(ctx context.Context, slot stages.Slot, batch int, q lower.Question,
 	also ...lower.Question) (*lower.Lowered, error) {
-	return n.compile(ctx, slot, batch, n.gradient(q, also...))
+	return n.standard(ctx, slot, batch, n.gradient(q, also...))
 }
 
 // LowerAttention returns the program of [Net.Attention], and the attention that it finds.
@@ -41,7 +47,7 @@ func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, w
 		return found, nil, fmt.Errorf("%w: the heads and images of attention %q share an axis", ErrOneImage,
 			found.Blocks[0])
 	}
-	l, err = n.compile(ctx, slot, batch, n.glance(what, probability))
+	l, err = n.standard(ctx, slot, batch, n.glance(what, probability))
 	return found, l, err
 }
 
@@ -51,7 +57,7 @@ var ErrOneImage = fmt.Errorf("one image at a time")
 // LowerComparison returns the program of [Net.DeepLIFT], which computes what depends on the reference itself.
 func (n *Net) LowerComparison(ctx context.Context, slot stages.Slot, batch int, q lower.Question,
 	official bool) (*lower.Lowered, error) {
-	return n.compile(ctx, slot, batch, n.comparison(q, official, false))
+	return n.standard(ctx, slot, batch, n.comparison(q, official, false))
 }
 
 // LowerFile returns the graph of the net's file for a batch, with all of the file's outputs.
