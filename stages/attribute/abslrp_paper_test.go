@@ -197,7 +197,7 @@ func TestAbsLRPReferences(t *testing.T) {
 	for _, r := range references {
 		x := read(t, "models", r.Net+"_io.npz")["x"].Float32s()[r.Image*3*32*32 : (r.Image+1)*3*32*32]
 		for _, net := range files[r.Net] {
-			got := maps(t, AbsLRP, absLRP(r.Variant, "none"), modeltest.Official(t, net, 0), x,
+			got := oneMap(t, AbsLRP, absLRP(r.Variant, "none"), modeltest.Official(t, net, 0), x,
 				[]int{3, 32, 32}, int64(r.Target))
 			norm := 0.0
 			for _, v := range got {

@@ -26,7 +26,7 @@ func TestToyNets(t *testing.T) {
 			params any
 			want   [2]float32
 		}{{AbsLRP, absLRP("paper", "none"), want}, {LRPAlphaBeta, alphaBeta, [2]float32{0.5, 0.5}}} {
-			got := maps(t, tt.stage, tt.params, net, ones, []int{3, 1, 2}, 0)
+			got := oneMap(t, tt.stage, tt.params, net, ones, []int{3, 1, 2}, 0)
 			if sum := got[0] + got[1]; slices.Max(got[2:]) != 0 || slices.Min(got[2:]) != 0 ||
 				got[0]/sum != tt.want[0] || got[1]/sum != tt.want[1] {
 				t.Errorf("%s: %s gives %v, want %v and nothing for green and blue", name, tt.stage.Name, got,

@@ -90,7 +90,7 @@ func TestOfficialChannelCAM(t *testing.T) {
 				"scorecam":    {ScoreCAM, &ScoreCAMParams{at, "official-gildenblat"}},
 			} {
 				// Enlarging commutes with stretching.
-				got := maps(t, m.stage, m.params, model, a["x"].Float32s(), []int{3, 32, 32},
+				got := oneMap(t, m.stage, m.params, model, a["x"].Float32s(), []int{3, 32, 32},
 					a[target].Int64s()[0])
 				key := prefix + "_" + method
 				near(t, file+" "+key, singles(rescaled(doubles(got))), a[key].Float32s(), 2e-5)

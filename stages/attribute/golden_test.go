@@ -42,8 +42,8 @@ func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	}
 }
 
-// maps runs an attribution stage on one image and returns its map's values.
-func maps(t *testing.T, s stages.Stage, params any, model stages.Data, x []float32, shape []int,
+// oneMap runs an attribution stage on one image and returns its map's values.
+func oneMap(t *testing.T, s stages.Stage, params any, model stages.Data, x []float32, shape []int,
 	target int64) []float32 {
 	t.Helper()
 	r := stagetest.Run(t, s, params, map[string][]stages.Data{
@@ -77,7 +77,7 @@ func TestOfficialOcclusion(t *testing.T) {
 				}
 				p := &OcclusionParams{Tapped: tapped(), Variant: "paper", Window: picture.Square(w[0]),
 					Stride: picture.Square(w[1]), Baseline: "zero"}
-				got := maps(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32},
+				got := oneMap(t, Occlusion, p, model, a["x"].Float32s(), []int{3, 32, 32},
 					a[target].Int64s()[0])
 				for c := range 3 { // the same in every channel
 					near(t, file+" "+key, got, want.Float32s()[c*1024:(c+1)*1024], official32)

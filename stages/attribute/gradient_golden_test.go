@@ -41,7 +41,7 @@ func TestOfficialGradients(t *testing.T) {
 				{"deconv", Deconvolution, &DeconvolutionParams{unreduced()}},
 			} {
 				key := prefix + "_" + tt.key
-				got := maps(t, tt.stage, tt.params, model, a["x"].Float32s(), []int{3, 32, 32},
+				got := oneMap(t, tt.stage, tt.params, model, a["x"].Float32s(), []int{3, 32, 32},
 					a[target].Int64s()[0])
 				near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 			}
@@ -112,7 +112,7 @@ func TestOfficialPaths(t *testing.T) {
 		for key, steps := range map[string]int{"ig_mas_steps50_alpha1": 50, "ig_mas_steps20_alpha1": 20,
 			"ig_pair_steps25_logit": 25} {
 			p := &IntegratedGradientsParams{plain(unreduced()), steps, "linspace-mean", "zero"}
-			got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
+			got := oneMap(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
 				a["target"].Int64s()[0])
 			near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 		}
@@ -122,7 +122,7 @@ func TestOfficialPaths(t *testing.T) {
 		a := read(t, "ig_family", file+".npz")
 		model := modeltest.Official(t, file[len("lig_"):len(file)-len("_img4")], 0)
 		p := &IntegratedGradientsParams{plain(unreduced()), 50, "linspace-mean", "zero"}
-		got := maps(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
+		got := oneMap(t, IntegratedGradients, p, model, a["x"].Float32s(), []int{3, 32, 32},
 			a["target"].Int64s()[0])
 		near(t, file, got, a["ig50"].Float32s(), gradient32)
 	}
@@ -186,7 +186,7 @@ func TestOfficialGradCAM(t *testing.T) {
 			for key, relu := range map[string]bool{"_layer_gradcam_relu": true, "_layer_gradcam_raw": false} {
 				key := prefix + key
 				want := a[key].Float64s()
-				got := maps(t, GradCAM, &GradCAMParams{GradientCAM{CAM: CAM{at, relu, "bilinear"}}}, model,
+				got := oneMap(t, GradCAM, &GradCAMParams{GradientCAM{CAM: CAM{at, relu, "bilinear"}}}, model,
 					a["x"].Float32s(),
 					[]int{3, 32, 32}, a[target].Int64s()[0])
 				near(t, file+" "+key, got, singles(resized(want, 8, 8, 32, 32, "bilinear")), cam32)

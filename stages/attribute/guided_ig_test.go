@@ -28,7 +28,7 @@ func TestOfficialGuidedIG(t *testing.T) {
 		} {
 			p.Tapped, p.Steps, p.Baseline = probable(), 50, "zero"
 			p.Reduce = "none"
-			got := doubles(maps(t, GuidedIG, &p, model, a["x"].Float32s(), []int{3, 32, 32},
+			got := doubles(oneMap(t, GuidedIG, &p, model, a["x"].Float32s(), []int{3, 32, 32},
 				a["target"].Int64s()[0]))
 			want, what := a["gig_"+key].Float64s(), file+" "+key
 			apart := make([]float64, len(want))

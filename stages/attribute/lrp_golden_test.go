@@ -102,7 +102,7 @@ func TestOfficialLRP(t *testing.T) {
 				t.Fatalf("%s has no %s", file, key)
 			}
 			seen[key] = true
-			closeTo(t, file+" "+key, maps(t, s, params, m, x, []int{3, 32, 32}, target), a[key].Float32s(),
+			closeTo(t, file+" "+key, oneMap(t, s, params, m, x, []int{3, 32, 32}, target), a[key].Float32s(),
 				tolerance)
 		}
 		for rule, r := range zennitRules("one-hot") {
@@ -134,7 +134,7 @@ func TestOfficialLRP(t *testing.T) {
 			// One class minus the others is the contrast, as the rules are linear.
 			p := p
 			p.Variant = "paper"
-			got := maps(t, CLRP, &p, m, x, []int{3, 32, 32}, target)
+			got := oneMap(t, CLRP, &p, m, x, []int{3, 32, 32}, target)
 			one, others := a[rule+"__onehot"].Float32s(), a[rule+"__others_uniform"].Float32s()
 			seen[rule+"__others_uniform"] = true
 			want := make([]float32, len(one))
@@ -206,7 +206,7 @@ func TestOfficialRAPsLRP(t *testing.T) {
 			"lrp_a2b1_onehot": {withoutBias(zennit("one-hot")), first, 2, 1},
 		} {
 			p.Stabiliser = 0
-			got := maps(t, LRPAlphaBeta, &p, m, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+			got := oneMap(t, LRPAlphaBeta, &p, m, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
 			closeTo(t, file+" "+key, got, a[key].Float32s(), relevance32)
 		}
 	}

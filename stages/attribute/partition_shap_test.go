@@ -145,7 +145,7 @@ func TestOfficialPartitionNets(t *testing.T) {
 		if o.Substrate != "zero" {
 			p.Substrate = "box-blur"
 		}
-		got := maps(t, PartitionSHAP, p, data, pixels, []int{3, side, side}, 2)
+		got := oneMap(t, PartitionSHAP, p, data, pixels, []int{3, side, side}, 2)
 		near(t, fmt.Sprintf("%s, %s, %d evaluations", o.Net, o.Substrate, o.Evaluations), every(got, 7),
 			o.Values, 1e-5)
 	}

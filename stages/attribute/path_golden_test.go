@@ -26,7 +26,7 @@ func TestOfficialLeftIG(t *testing.T) {
 			for key, alpha := range map[string]float64{"1": 1, "0.9": 0.9, "0.5": 0.5} {
 				key := fmt.Sprintf("ig_mas_steps%d_alpha%s", steps, key)
 				p := &LeftIGParams{plain(unreduced()), steps, alpha, "zero"}
-				got := maps(t, LeftIG, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+				got := oneMap(t, LeftIG, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
 				near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 			}
 		}
@@ -35,7 +35,7 @@ func TestOfficialLeftIG(t *testing.T) {
 		a := read(t, "ig_family", "lig_"+file+".npz")
 		net, x, target := file[:len(file)-len("_img4")], a["x"].Float32s(), a["target"].Int64s()[0]
 		p := &LeftIGParams{plain(unreduced()), 50, 0.9, "zero"}
-		near(t, file, maps(t, LeftIG, p, modeltest.Official(t, net, 0), x, []int{3, 32, 32}, target),
+		near(t, file, oneMap(t, LeftIG, p, modeltest.Official(t, net, 0), x, []int{3, 32, 32}, target),
 			a["lig50_0p9"].Float32s(), gradient32)
 		responses := a["path_logits"].Float64s()
 		if got, want := p.cut(responses), a["cutoff_step"].Int64s()[0]; int64(got) != want {
@@ -48,7 +48,7 @@ func TestOfficialLeftIG(t *testing.T) {
 		p.Baseline = "black"
 		half := modeltest.Model(t, model.ONNXParams{Path: filepath.Join(golden.Dir(t), "models", net+".onnx"),
 			Preset: "half"})
-		near(t, file+" from −1", maps(t, LeftIG, p, half, x, []int{3, 32, 32}, target),
+		near(t, file+" from −1", oneMap(t, LeftIG, p, half, x, []int{3, 32, 32}, target),
 			a["lig50_0p9_base_m1"].Float32s(), gradient32)
 	}
 }

@@ -54,7 +54,7 @@ func TestRectifiersOfAPositiveNet(t *testing.T) {
 	}
 	net := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit"})
 	at := func(s stages.Stage, params any) []float32 {
-		return maps(t, s, params, net, x, []int{3, 32, 32}, 3)
+		return oneMap(t, s, params, net, x, []int{3, 32, 32}, 3)
 	}
 	want := at(Saliency, &SaliencyParams{plain(unreduced()), false})
 	if d := cmp.Diff(want, at(GuidedBackprop, &GuidedBackpropParams{unreduced(), false})); d != "" {

@@ -81,7 +81,7 @@ func TestTargets(t *testing.T) {
 		}
 		delete(in, "value")
 		want := arrays[fmt.Sprintf("gradient%02d_%02d", tt.Net, k%12)].Float64s()
-		got := mapsOf(t, Saliency, &SaliencyParams{unreduced(), false}, in)[0]
+		got := mapsOf(t, Saliency, &SaliencyParams{plain(unreduced()), false}, in)[0]
 		largest, off := 0.0, 0.0
 		for i, v := range want {
 			largest, off = max(largest, math.Abs(v)), max(off, math.Abs(v-got[i]))
