@@ -105,7 +105,7 @@ var rooms = []struct{ name, packages string }{
 	{"store and devices", `pipeline/(store|device)`},
 	{"addresses", `pipeline/fetch`},
 	{"stages", `stages/(` + families + `)`},
-	{"compiler", `stages/internal/(program|variant|lower|relevance|rewrite|textnet)`},
+	{"compiler", `stages/internal/(program|variant|lower|relevance|rewrite|standalone|target|textnet)`},
 	{"ONNX Runtime", `stages/ort`},
 	{"ONNX files", `stages/internal/(onnx(/.+)?|modelfile)`},
 	{"helpers of stages", `stages/internal/.+|python`},

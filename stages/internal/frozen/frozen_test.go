@@ -142,6 +142,7 @@ func newWorld(t *testing.T) *world {
 		"attribute/external":       {"path": external},
 		"attribute/partition-shap": {"evaluations": 60},
 		"attribute/rise":           {"masks": 20},
+		"model/target":             {"target": "output[1]"},
 		"model/onnx":               {"path": net, "preset": "half"},
 		"fuse/meta-rank":           {"rank": "method"},
 		"fuse/rankings":            {"rank": "method"},
