@@ -94,6 +94,9 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	}
 	x.describe(m)
 	x.Notes = notes
+	if err := holdConstant(m, p); err != nil {
+		return x, err
+	}
 	x.Declared = declaredOf(m, p.Input)
 	x.Presets = presets()
 	texts, err := textInputs(m, p)

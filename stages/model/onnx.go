@@ -34,19 +34,20 @@ import (
 
 // ONNXParams are the parameters of [ONNX].
 type ONNXParams struct {
-	Path   string       `yaml:"path" doc:"the .onnx file; external weights are read from the files that it names" file:"read"`
-	Preset string       `yaml:"preset" doc:"normalisation and channel order of pixels; the parameters below override it" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
-	Layout string       `yaml:"layout" doc:"axes of the input; auto: by the axis of size 1 or 3, and where the file leaves it open the one of both that the model runs in. nct and ntc are those of signals, [N, channels, time] or [N, time, channels]" choices:"auto|nchw|nhwc|nct|ntc"`
-	Order  string       `yaml:"order" doc:"channel order; auto: the preset's" choices:"auto|rgb|bgr"`
-	Scale  float64      `yaml:"scale" doc:"value of a white pixel before mean and std; 0: the preset's" min:"0" max:"65535"`
-	Mean   []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
-	Std    []float64    `yaml:"std" doc:"divisor of red, green, blue after subtracting mean; one number applies to all; default: the preset's"`
-	Input  string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
-	Output string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
-	Size   picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
-	Length int          `yaml:"length" key:"added" doc:"of a model that takes texts: the largest number of tokens; default: what the file fixes, or else the largest that it runs with, 512 at most" min:"0" max:"1000000"`
-	Kind   string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits. none: the model has no classes, and targets are expressions of its outputs, as for an embedding or a regression of several numbers" choices:"auto|logits|sigmoid-logits|probabilities|none"`
-	Labels string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
+	Path      string       `yaml:"path" doc:"the .onnx file; external weights are read from the files that it names" file:"read"`
+	Preset    string       `yaml:"preset" doc:"normalisation and channel order of pixels; the parameters below override it" choices:"caffe-bgr|cifar10|cifar10-per-image|half|imagenet|raw|resisc45|unit"`
+	Layout    string       `yaml:"layout" doc:"axes of the input; auto: by the axis of size 1 or 3, and where the file leaves it open the one of both that the model runs in. nct and ntc are those of signals, [N, channels, time] or [N, time, channels]" choices:"auto|nchw|nhwc|nct|ntc"`
+	Order     string       `yaml:"order" doc:"channel order; auto: the preset's" choices:"auto|rgb|bgr"`
+	Scale     float64      `yaml:"scale" doc:"value of a white pixel before mean and std; 0: the preset's" min:"0" max:"65535"`
+	Mean      []float64    `yaml:"mean" doc:"subtracted from red, green, blue after scaling; one number applies to all; default: the preset's"`
+	Std       []float64    `yaml:"std" doc:"divisor of red, green, blue after subtracting mean; one number applies to all; default: the preset's"`
+	Input     string       `yaml:"input" doc:"name of the input that takes images; default: the only one"`
+	Constants []string     `yaml:"constants" key:"added" doc:"of a model with several inputs: NAME=NUMBERS for each that doesn't take the images, such as [\"age=40\", \"point=0.5, 0.5\"]; one number fills the input, or else there are as many as it has for an image"`
+	Output    string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
+	Size      picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
+	Length    int          `yaml:"length" key:"added" doc:"of a model that takes texts: the largest number of tokens; default: what the file fixes, or else the largest that it runs with, 512 at most" min:"0" max:"1000000"`
+	Kind      string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits. none: the model has no classes, and targets are expressions of its outputs, as for an embedding or a regression of several numbers" choices:"auto|logits|sigmoid-logits|probabilities|none"`
+	Labels    string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
 }
 
 // Validate rejects parameters that define no normalisation.
@@ -65,7 +66,8 @@ func (p ONNXParams) Validate() error {
 	if slices.Contains(p.Std, 0) {
 		return stages.BadField("std", "std contains 0: pixels are divided by std")
 	}
-	return nil
+	_, err := p.parsedConstants()
+	return err
 }
 
 // ONNX is the stage that loads an ONNX classifier. Its output is the model with its weights and its
@@ -144,6 +146,9 @@ func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
 
 func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	m, notes, err := readFile(p.Path)
+	if err == nil {
+		err = holdConstant(m, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -304,6 +309,11 @@ func imageInput(m *onnx.Model, p ONNXParams) (in onnx.Value, err error) {
 	if in, err = pick(m.Inputs(), p.Input, "input", false); err != nil {
 		return in, err
 	}
+	if others := m.Inputs(); len(others) > 1 {
+		others = slices.DeleteFunc(others, func(v onnx.Value) bool { return v.Name == in.Name })
+		_, err = pick(append([]onnx.Value{in}, others...), "", "input", false)
+		return in, err
+	}
 	if err = takesImages(in); err == nil {
 		err = continuous(m, in)
 	}
@@ -378,11 +388,15 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 		return onnx.Value{}, stages.BadName(what, name, names, "the model has no %s %q; it has %s", what,
 			name, strings.Join(quoted, ", "))
 	case len(values) > 1 && !first:
-		return onnx.Value{}, fmt.Errorf("the model has the inputs %s: only classifiers with one "+
-			"input are supported; wrap it so that it takes the images alone, with constants for the others",
-			strings.Join(quoted, ", "))
+		return onnx.Value{}, severalInputs(names, quoted)
 	}
 	return values[0], nil
+}
+
+// severalInputs is the error of a model with inputs besides that of the images.
+func severalInputs(names, quoted []string) error {
+	return fmt.Errorf("the model has the inputs %s, and one takes the images: hold the others constant by the "+
+		"parameter constants, such as constants: [%q]", strings.Join(quoted, ", "), names[len(names)-1]+"=0")
 }
 
 // takesImages returns an error if no parameters can make an input take images.

@@ -345,7 +345,7 @@ func TestONNXRefuses(t *testing.T) {
 				Known: true}
 			age := onnx.Value{Name: "age", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 1}, Known: true}
 			m.SetInputs(in, age)
-		})}, "wrap it so that it takes the images alone, with constants for the others"},
+		})}, "hold the others constant by the parameter constants, such as constants: [\"age=0\"]"},
 		{"a video", model.ONNXParams{Path: altered(t, "smallcnn", func(m *onnx.Model) {
 			m.SetInputs(onnx.Value{Name: "input", Elem: onnxpb.TensorProto_FLOAT,
 				Shape: []int{1, 3, 8, 32, 32}, Known: true})

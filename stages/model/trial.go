@@ -30,6 +30,9 @@ type Trial struct {
 // return, ignoring a missing file of labels.
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	m, notes, err := readFile(p.Path)
+	if err == nil {
+		err = holdConstant(m, p)
+	}
 	if err != nil {
 		return nil, err
 	}
