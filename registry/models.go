@@ -267,6 +267,9 @@ func (u Use) textFacts() stages.Facts {
 // half, which folders number among themselves. It isn't an error: perhaps no image has such a label, or they
 // are the model's first.
 func (u Use) mislabelled(t *model.Trial, name string) string {
+	if t.Spec.Classes == 0 {
+		return ""
+	}
 	for _, w := range u.wires(stages.Labels) {
 		if n, ok := w.fact("classes"); ok && n > max(t.Spec.Classes, 2) {
 			const text = "the labels of %s are of %d classes, and %s has %d"

@@ -142,6 +142,10 @@ func (s *starter) look(ctx context.Context, u *ui, model, images string, look *r
 	if x.Problem != "" {
 		return fmt.Errorf("%s: %s", model, x.Problem)
 	}
+	if len(x.Feed.Outputs) > 0 {
+		return usage(fmt.Errorf("%s has no classes, and new compares methods by the classes of images", model),
+			"write an experiment with target: "+x.Targets[0]+", say: runexp inspect shows what it returns")
+	}
 	if x.Texts != nil {
 		return usage(fmt.Errorf("%s takes texts, not images", model), "name their file by --texts")
 	}

@@ -85,7 +85,8 @@ func TestConstants(t *testing.T) {
 			Path: withSide(t, tt.batch, tt.elem, tt.shape...)}
 		x, err := model.Inspect(t.Context(), defaults(p))
 		if err != nil || x.Problem != "" || x.Gradient != "" || len(x.Inputs) != 2 {
-			t.Fatalf("%s: %v, problem %q, gradient %q, inputs %v", tt.name, err, x.Problem, x.Gradient, x.Inputs)
+			t.Fatalf("%s: %v, problem %q, gradient %q, inputs %v", tt.name, err, x.Problem, x.Gradient,
+				x.Inputs)
 		}
 		x.Trial.Close()
 		d := modeltest.Model(t, p)

@@ -46,6 +46,8 @@ type Inspection struct {
 	// and Problem asks it.
 	Candidates []Candidate `json:"candidates,omitempty"`
 
+	Targets []string `json:"targets,omitempty"` // expressions that fit a model without classes
+
 	Texts *Texts `json:"texts,omitempty"` // how a model of texts takes them
 
 	Feed       modelfile.Spec `json:"feed"`      // assuming the default preset
@@ -184,6 +186,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return err
 	}
 	x.Feed, x.Head, x.Alone, x.Texts = out.Spec, out.head, out.alone, out.texts
+	x.Targets = suggest(out.Spec.Outputs)
 	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
 		x.Cut = cutOf(out.head.Through)
 	}
@@ -223,8 +226,16 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 		}
 	}
 	var failed error // at the first size
+	var without *reading
 	for _, p.Size = range sizes {
 		out, err = read(ctx, m, p)
+		if err == nil && out.Spec.Classes == 0 && requested.IsZero() && p.Kind == "auto" && len(sizes) > 1 {
+			if without == nil { // it may have classes at another size
+				without = &reading{}
+				*without = out
+			}
+			continue
+		}
 		switch {
 		case err == nil && !requested.IsZero() && p.Size != requested:
 			return reading{}, stages.BadField("size",
@@ -234,6 +245,10 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 			return out, err
 		}
 		failed = cmp.Or(failed, err)
+	}
+	if without != nil {
+		x.Notes = append(x.Notes, without.notes...)
+		return *without, nil
 	}
 	return out, failed
 }
@@ -260,8 +275,11 @@ func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 			return
 		}
 	}
-	if _, err := relevance.Backward(g, map[string]string{s.Output: s.Output}, []string{from},
-		relevance.Policy{}); err != nil {
+	start := map[string]string{}
+	for _, v := range s.Answers() {
+		start[v] = v
+	}
+	if _, err := relevance.Backward(g, start, []string{from}, relevance.Policy{}); err != nil {
 		x.Gradient = err.Error()
 	}
 }

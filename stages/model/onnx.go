@@ -1,10 +1,11 @@
-// Package model has the stages that load and run classifiers. model/onnx reads a file (onnx.go): its input
-// (layout.go, integers.go, for texts text.go), its batch (probe.go), and its statements about images and
+// Package model has the stages that load and run models. model/onnx reads a file (onnx.go): its input
+// (layout.go, integers.go, for texts text.go) and others that are held constant (constants.go), its batch (probe.go), and its statements about images and
 // classes (declared.go) in its metadata (declaration.go, note_readers.go, literal.go). It is run on several
 // images (look.go), and its outputs (outputs.go) are judged (reading.go) by the graph and the answers
 // (finding.go): by the properties that the graph ensures for its values (guarantee.go,
 // guarantee_arithmetic.go, guarantee_rules.go) after the last layers (tail.go), by the operators at its end
-// (head.go), and by the values that give the answers (match.go). One output becomes two classes (sides.go).
+// (head.go), and by the values that give the answers (match.go). One output becomes two classes (sides.go), and
+// outputs without classes are kept as they are (without_classes.go).
 //
 // model/predict runs it on images (predict.go); other stages derive another model from it (rewrite.go,
 // grids.go). model/units makes nets whose true attribution is known (units.go). The command inspects files
@@ -70,13 +71,14 @@ func (p ONNXParams) Validate() error {
 	return err
 }
 
-// ONNX is the stage that loads an ONNX classifier. Its output is the model with its weights and its
-// preprocessing; its facts are the image size, the number of classes and, if known, their names.
+// ONNX is the stage that loads an ONNX model. Its output is the model with its weights and its preprocessing;
+// its facts are the image size, the number of classes and, if known, their names, or without classes the
+// outputs and their shapes.
 var ONNX = stages.New(stages.Def[ONNXParams]{
 	Name: "model/onnx",
-	Doc: `a classifier of images or texts from an ONNX file
+	Doc: `a model of images, signals or texts from an ONNX file
 
-The model takes a batch of images with 1 or 3 channels and returns a number per class.
+A classifier takes a batch of images with 1 or 3 channels and returns a number per class.
 The file may be named by an address: https://HOST/FILE#sha256=DIGEST, or
 hf://ORGANISATION/REPOSITORY@REVISION/FILE of the Hugging Face Hub. It is fetched once,
 into the user's cache folder, with what it keeps its weights in if that is called like
@@ -92,9 +94,17 @@ leaves unbounded are logits. Softmax and Sigmoid, whatever they are written with
 whatever scales, permutes, rounds, sorts (TopK) or names (ZipMap) behind them, are looked
 through. Other probabilities, such as means of several Softmaxes or some columns of one,
 are explained themselves, divided by what the model returns for 1. Either way a class's
-probability is the model's own. A model with other outputs, with NaN among its answers, or
-with one answer for all images is refused, and so are two outputs with classes: the
-parameters output and output_kind say what can't be found.
+probability is the model's own. A model with NaN among its answers, or with one answer for
+all images is refused, and so are two outputs with classes: the parameters output and
+output_kind say what can't be found.
+
+A model none of whose outputs has a number per class is read without classes: a
+segmentation, a detector before non-maximum suppression, one with several outputs. Its
+outputs are those that have numbers of one shape for each image, and what is explained is
+an expression of them, the parameter target of a stage: "runexp inspect" shows the shapes
+and expressions that fit. An embedding [N, numbers] looks like logits, and so may a
+regression: output_kind: none says that it has no classes. Rows after non-maximum
+suppression are as many as an image has objects, and are left out.
 
 What the file says of itself is told by "runexp inspect": metadata such as WinML's, the
 names that Ultralytics and Transformers write, statistics of pixels, descriptions and
@@ -111,6 +121,11 @@ logit z, their logits are z and −z, of a probability p, p and 1 − p. So imag
 model takes for class 0 are explained by what speaks for 0. A regression without bounds
 looks like a logit, and is taken for one.
 
+A model whose input has 3 axes of floating point, [N, channels, time] or [N, time,
+channels], or 2, takes signals: images of one row, with 1 or 3 channels; size is their
+length. Its layers are feature maps of one row. Of a model with several inputs, constants
+has numbers for all that don't take the images.
+
 A model whose input is ids of tokens, [texts, tokens], takes texts. It may have an
 attention mask and token types, too, by the names that exporters give. Its methods
 explain the embedding, the value that has a vector for each token. Texts are padded
@@ -123,7 +138,7 @@ Cast (preset raw), or the dequantised values for a DequantizeLinear or a QLinear
 	Version:  4,
 	Relation: stages.Whole,
 	Outputs: []stages.Port{{Name: "model", Type: stages.Model,
-		Doc: "the model; facts: height, width, channels, classes, labels"}},
+		Doc: "the model; facts: height, width, channels, classes, labels; without classes: returns"}},
 	Defaults: ONNXParams{Preset: "imagenet", Layout: "auto", Order: "auto", Kind: "auto"},
 	Sources:  onnxSources,
 	Run:      runONNX,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
@@ -188,4 +189,51 @@ func lookOnce(ctx context.Context, m modelfile.Model, rows int,
 	}
 	defer p.Close()
 	return p.Look(ctx, looked(m.Spec)[:rows*m.Spec.Size()])
+}
+
+// suggest returns up to three targets that fit outputs, the likeliest first.
+func suggest(outputs []modelfile.Output) (out []string) {
+	var rows []modelfile.Output
+	for _, o := range outputs {
+		name := quotedOutput(o.Name)
+		switch len(o.Shape) {
+		case 0:
+			out = append(out, name)
+		case 1:
+			out = append(out, fmt.Sprintf("%s[%d]", name, min(3, o.Shape[0]-1)))
+			if o.Shape[0] > 1 {
+				out = append(out, fmt.Sprintf("cosine(%s, other(%[1]s))", name))
+			}
+		case 2:
+			rows = append(rows, o)
+			out = append(out, fmt.Sprintf("max(%s[:, %d])", name, o.Shape[1]-1),
+				fmt.Sprintf("%s[%d, %d]", name, min(3, o.Shape[0]-1), o.Shape[1]-1))
+		default:
+			k := min(3, o.Shape[0]-1)
+			out = append(out, fmt.Sprintf("sum(%s[%d])", name, k))
+			if len(o.Shape) == 3 && o.Shape[0] > 1 {
+				out = append(out, fmt.Sprintf("segmentation(%d, %s)", k, name))
+			}
+		}
+	}
+	for _, boxes := range rows {
+		for _, scores := range rows {
+			if boxes.Shape[1] == 4 && scores.Shape[1] != 4 && boxes.Shape[0] == scores.Shape[0] {
+				out = append([]string{fmt.Sprintf("detection(%s, %s)", quotedOutput(boxes.Name),
+					quotedOutput(scores.Name))}, out...)
+			}
+		}
+	}
+	return out[:min(3, len(out))]
+}
+
+// quotedOutput returns an output's name as targets write it.
+func quotedOutput(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) || unicode.IsDigit(rune(name[0])) ||
+		slices.Contains([]string{"label", "mask", "other", "predicted", "vectors"}, name) {
+		return `"` + name + `"`
+	}
+	return name
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
+	"github.com/runexp/runexp/stages/internal/target"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -241,5 +242,68 @@ func TestWithoutClassesRefused(t *testing.T) {
 		"such as segmentation(3, logits)"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a prediction: %v", err)
+	}
+}
+
+// TestSuggestedTargets holds that suggested targets fit the outputs, and which layer everything passes through.
+func TestSuggestedTargets(t *testing.T) {
+	modeltest.Runtime(t)
+	for _, tt := range []struct {
+		name  string
+		kind  string
+		want  []string
+		final string
+		build func(g graph)
+	}{
+		{"segmentation", "auto", []string{"sum(logits[3])", "segmentation(3, logits)"}, "Relu_1", func(g graph) {
+			g.named(g.op("Conv", []string{g.features(4), g.noise(5, 4, 1, 1)}), "logits")
+		}},
+		{"detector", "auto", []string{"detection(boxes, scores)", "max(boxes[:, 3])", "boxes[3, 3]"}, "Relu_1",
+			func(g graph) {
+				f := g.features(4)
+				g.named(g.rows(f, 4), "boxes")
+				g.named(g.rows(f, 3), "scores")
+			}},
+		{"embedding", "none", []string{`"out:0"[3]`, `cosine("out:0", other("out:0"))`}, "Relu_1",
+			func(g graph) { g.named(g.linear(g.features(4), 16), "out:0") }},
+		{"mask", "auto", []string{`sum("mask"[0])`}, "Relu_1", func(g graph) {
+			g.named(g.op("Conv", []string{g.features(4), g.noise(1, 4, 1, 1)}), "mask")
+		}},
+		{"regression", "none", []string{"age"}, "Relu_1", func(g graph) {
+			g.named(g.op("Reshape", []string{g.linear(g.features(4), 1), g.ints(-1)}), "age")
+		}},
+		{"two branches", "auto", []string{"sum(a[3])", "segmentation(3, a)", "sum(b[1])"}, "", func(g graph) {
+			g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(5, 3, 1, 1)})}), "a")
+			g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(2, 3, 1, 1)})}), "b")
+		}},
+	} {
+		g := newGraph()
+		tt.build(g)
+		p := defaults(model.ONNXParams{Path: g.file(t, -1), Kind: tt.kind})
+		x, err := model.Inspect(t.Context(), p)
+		if err != nil || x.Problem != "" {
+			t.Fatalf("%s: %v, %q", tt.name, err, x.Problem)
+		}
+		if diff := cmp.Diff(tt.want, x.Targets); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+		m := target.Model{Outputs: x.Feed.Outputs, Height: 8, Width: 8}
+		for _, text := range x.Targets {
+			e, err := target.Parse(text)
+			if err == nil {
+				_, err = e.Bind(m)
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", tt.name, text, err)
+			}
+		}
+		final := ""
+		if x.Final != nil {
+			final = x.Final.Name
+		}
+		if final != tt.final || x.Gradient != "" {
+			t.Errorf("%s: final layer %q, want %q; gradient %q", tt.name, final, tt.final, x.Gradient)
+		}
+		x.Trial.Close()
 	}
 }

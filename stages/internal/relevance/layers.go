@@ -1,6 +1,7 @@
 package relevance
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -59,8 +60,8 @@ func Cuts(g *onnx.Graph) []Value {
 	return out
 }
 
-// A path is the part of a model between its input, or a text's embedding, and its output: the nodes that
-// depend on the one and on which the other depends, through data inputs.
+// A path is the part of a model between its input, or a text's embedding, and its outputs: the nodes that
+// depend on the one and on which one of the others depends, through data inputs.
 type path struct {
 	g          *onnx.Graph
 	near       *neighbours
@@ -69,7 +70,8 @@ type path struct {
 	producers  map[Value]int  // by value on the path: its node
 	on         map[Value]bool // values on the path
 	reads      map[Value][]int
-	lastReader []int // by node: the last node that reads a value produced before it
+	results    map[Value]bool // the outputs
+	lastReader []int          // by node: the last node that reads a value produced before it
 
 	// Cached results of activates and multiplied: without them branches that join again would be followed
 	// exponentially often.
@@ -78,7 +80,8 @@ type path struct {
 
 func newPath(g *onnx.Graph) *path {
 	p := &path{g: g, near: newNeighbours(g), ops: operators(), producers: map[Value]int{},
-		on: map[Value]bool{}, reads: map[Value][]int{}, active: map[int]bool{}, factors: map[int]bool{}}
+		on: map[Value]bool{}, reads: map[Value][]int{}, results: map[Value]bool{},
+		active: map[int]bool{}, factors: map[int]bool{}}
 	from := map[Value]bool{}
 	for _, v := range p.roots() {
 		from[v] = true
@@ -91,7 +94,10 @@ func newPath(g *onnx.Graph) *path {
 			}
 		}
 	}
-	to := map[Value]bool{g.Outputs()[0].Name: true}
+	for _, v := range g.Outputs() {
+		p.results[v.Name] = true
+	}
+	to := maps.Clone(p.results)
 	for _, n := range slices.Backward(g.Proto.Graph.Node) {
 		node := onnx.Node{NodeProto: n}
 		if !slices.ContainsFunc(n.Output, func(v Value) bool { return to[v] && from[v] }) {
@@ -161,6 +167,9 @@ func (p *path) data(n onnx.Node) []Value {
 
 // lastRead returns the last node that reads v, or -1.
 func (p *path) lastRead(v Value) int {
+	if p.results[v] {
+		return len(p.nodes)
+	}
 	if r := p.reads[v]; len(r) > 0 {
 		return r[len(r)-1]
 	}
