@@ -35,7 +35,8 @@ func (l Look) params(path string) *model.ONNXParams {
 // check returns an error for an unknown layout.
 func (l Look) check() error {
 	if names := []string{"nchw", "nhwc", "nct", "ntc"}; l.Layout != "" && !slices.Contains(names, l.Layout) {
-		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc, of signals nct or ntc", l.Layout)
+		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc, of signals nct "+
+			"or ntc", l.Layout)
 	}
 	return nil
 }
@@ -187,8 +188,11 @@ func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" {
 			continue
 		}
-		f := Fit{Method: s.Name, Fits: true}
-		_, err := t.Rewritten(ctx, s.NewParams())
+		f, p := Fit{Method: s.Name, Fits: true}, s.NewParams()
+		if v, ok := p.(interface{ Validate() error }); ok && v.Validate() != nil {
+			continue // what it makes depends on what is written
+		}
+		_, err := t.Rewritten(ctx, p)
 		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) {
 			return nil, err
 		}

@@ -143,7 +143,7 @@ func (s *starter) look(ctx context.Context, u *ui, model, images string, look *r
 		return fmt.Errorf("%s: %s", model, x.Problem)
 	}
 	if len(x.Feed.Outputs) > 0 {
-		return usage(fmt.Errorf("%s has no classes, and new compares methods by the classes of images", model),
+		return usage(fmt.Errorf("%s has no classes, and new compares methods by classes of images", model),
 			"write an experiment with target: "+x.Targets[0]+", say: runexp inspect shows what it returns")
 	}
 	if x.Texts != nil {

@@ -62,8 +62,8 @@ func withoutSide(t *testing.T, batch int, numbers []float32) string {
 	return g.file(t, batch, value("image", float, batch, 3, 32, 32))
 }
 
-// TestConstants holds that a model whose second input is held constant answers as the model with these numbers
-// among its weights, in any batch.
+// TestConstants holds that a model whose second input is held constant answers as the model with the bias
+// that these numbers make, in any batch.
 func TestConstants(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, tt := range []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/target"
 	"github.com/runexp/runexp/stages/ort"
 )
 
@@ -96,7 +97,7 @@ func Inspect(ctx context.Context, p ONNXParams) (Inspection, error) {
 	}
 	x.describe(m)
 	x.Notes = notes
-	if err := holdConstant(m, p); err != nil {
+	if err := p.hold(m); err != nil {
 		return x, err
 	}
 	x.Declared = declaredOf(m, p.Input)
@@ -186,7 +187,7 @@ func (x *Inspection) try(ctx context.Context, m *onnx.Model, p ONNXParams) (err 
 		return err
 	}
 	x.Feed, x.Head, x.Alone, x.Texts = out.Spec, out.head, out.alone, out.texts
-	x.Targets = suggest(out.Spec.Outputs)
+	x.Targets = target.Suggest(out.Spec.Outputs)
 	if !out.Spec.Probabilities && out.head.Kind != kindLogits {
 		x.Cut = cutOf(out.head.Through)
 	}

@@ -123,17 +123,15 @@ func readOneWay(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, 
 		out, err = readAs(ctx, m, p, w)
 		if err == nil {
 			if i == 0 && ambiguous(in, p) {
-				out.notes = alternative(ctx, m, p, w, ways)
+				out.notes = append(out.notes, alternative(ctx, m, p, w, ways)...)
 			}
 			return out, nil
 		}
 		if failed == nil || errors.Is(err, errNoClasses) && !errors.Is(failed, errNoClasses) {
 			failed = inOurWords(err, w)
 		}
-		var field *stages.FieldError
-		if ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) ||
-			errors.As(err, &field) && (field.Field != "size" || p.Size.IsZero()) {
-			break // another way doesn't help
+		if p.hopeless(ctx, err) {
+			break
 		}
 	}
 	if ambiguous(in, p) && !errors.As(failed, new(*stages.FieldError)) && ctx.Err() == nil &&
@@ -142,6 +140,13 @@ func readOneWay(ctx context.Context, m *onnx.Model, p ONNXParams) (out reading, 
 			"the parameters size and layout", failed)
 	}
 	return out, failed
+}
+
+// hopeless reports whether after an error no other interpretation of the input's axes helps.
+func (p ONNXParams) hopeless(ctx context.Context, err error) bool {
+	var field *stages.FieldError
+	return ctx.Err() != nil || errors.Is(err, stages.ErrOutOfMemory) ||
+		errors.As(err, &field) && (field.Field != "size" || p.Size.IsZero())
 }
 
 // noWay returns the error of an input that has no channels as the parameters state them.

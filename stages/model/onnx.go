@@ -1,16 +1,16 @@
 // Package model has the stages that load and run models. model/onnx reads a file (onnx.go): its input
-// (layout.go, integers.go, for texts text.go) and others that are held constant (constants.go), its batch (probe.go), and its statements about images and
+// (layout.go, integers.go, for texts text.go), its batch (probe.go), and its statements about images and
 // classes (declared.go) in its metadata (declaration.go, note_readers.go, literal.go). It is run on several
 // images (look.go), and its outputs (outputs.go) are judged (reading.go) by the graph and the answers
 // (finding.go): by the properties that the graph ensures for its values (guarantee.go,
 // guarantee_arithmetic.go, guarantee_rules.go) after the last layers (tail.go), by the operators at its end
-// (head.go), and by the values that give the answers (match.go). One output becomes two classes (sides.go), and
-// outputs without classes are kept as they are (without_classes.go).
+// (head.go), and by the values that give the answers (match.go). One output becomes two classes, and
+// outputs without classes are kept as they are (outputs.go).
 //
-// model/predict runs it on images (predict.go); other stages derive another model from it (rewrite.go,
-// grids.go). model/units makes nets whose true attribution is known (units.go). The command inspects files
-// (inspect.go, describe.go), tries methods on the model (trial.go), and weighs hypotheses of how it is fed
-// (feeds.go) by labelled images (accuracy.go, evidence.go).
+// model/predict runs it on images (predict.go); other stages derive another model from it (rewrite.go, and
+// target.go for an expression of its outputs). model/units makes nets whose true attribution is known
+// (units.go). The command inspects files (inspect.go, describe.go), tries methods on the model (trial.go),
+// and weighs hypotheses of how it is fed (feeds.go) by labelled images (accuracy.go, evidence.go).
 package model
 
 import (
@@ -67,7 +67,7 @@ func (p ONNXParams) Validate() error {
 	if slices.Contains(p.Std, 0) {
 		return stages.BadField("std", "std contains 0: pixels are divided by std")
 	}
-	_, err := p.parsedConstants()
+	_, err := p.held()
 	return err
 }
 
@@ -162,7 +162,7 @@ func onnxSources(p ONNXParams, _ []string) ([]stages.Source, error) {
 func runONNX(ctx context.Context, p ONNXParams, e *stages.Env) error {
 	m, notes, err := readFile(p.Path)
 	if err == nil {
-		err = holdConstant(m, p)
+		err = p.hold(m)
 	}
 	if err != nil {
 		return err
@@ -256,6 +256,43 @@ func readFile(path string) (m *onnx.Model, notes []string, err error) {
 			"evaluation, where they change nothing", n))
 	}
 	return m, notes, nil
+}
+
+// held returns the inputs that are held constant.
+func (p ONNXParams) held() (out []rewrite.HeldInput, err error) {
+	for _, text := range p.Constants {
+		c, err := rewrite.ParseHeldInput(text)
+		if err != nil {
+			return nil, stages.BadField("constants", "constants: %w", err)
+		}
+		if slices.ContainsFunc(out, func(o rewrite.HeldInput) bool { return o.Name == c.Name }) {
+			return nil, stages.BadField("constants", "constants: input %q is given twice", c.Name)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// hold holds inputs of a model constant.
+func (p ONNXParams) hold(m *onnx.Model) error {
+	list, err := p.held()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, v := range m.Inputs() {
+		names = append(names, v.Name)
+	}
+	for _, c := range list {
+		if !slices.Contains(names, c.Name) {
+			return stages.BadName("constants", c.Name, names, "constants: the model has no input %q; it "+
+				"has %s", c.Name, strings.Join(names, ", "))
+		}
+	}
+	if err := rewrite.HoldInputs(m, list); err != nil {
+		return stages.BadField("constants", "constants: %w", err)
+	}
+	return nil
 }
 
 // readAs reads a model with one interpretation of its input's axes, and returns the interpretation of the
@@ -410,8 +447,9 @@ func pick(values []onnx.Value, name, what string, first bool) (onnx.Value, error
 
 // severalInputs is the error of a model with inputs besides that of the images.
 func severalInputs(names, quoted []string) error {
-	return fmt.Errorf("the model has the inputs %s, and one takes the images: hold the others constant by the "+
-		"parameter constants, such as constants: [%q]", strings.Join(quoted, ", "), names[len(names)-1]+"=0")
+	return fmt.Errorf("the model has the inputs %s, and one takes the images: hold the others constant "+
+		"by the parameter constants, such as constants: [%q]", strings.Join(quoted, ", "),
+		names[len(names)-1]+"=0")
 }
 
 // takesImages returns an error if no parameters can make an input take images.
@@ -448,7 +486,8 @@ func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way
 	_, y, x := axes(s.Layout)
 	if s.Signal() {
 		if !size.IsZero() && size.H != 1 && size.H != size.W {
-			return stages.BadField("size", "size is %v, and the model takes signals, which have one row", size)
+			return stages.BadField("size", "size is %v, and the model takes signals, which have one row",
+				size)
 		}
 		size.H = min(1, size.H)
 	}

@@ -31,7 +31,7 @@ type Trial struct {
 func NewTrial(ctx context.Context, p ONNXParams) (*Trial, error) {
 	m, notes, err := readFile(p.Path)
 	if err == nil {
-		err = holdConstant(m, p)
+		err = p.hold(m)
 	}
 	if err != nil {
 		return nil, err

@@ -221,15 +221,29 @@ func (o Output) bad() bool {
 // check returns an error for impossible specifications, so that users of a Spec needn't check.
 func (s Spec) check() error {
 	switch {
-	case len(s.Outputs) > 0 &&
-		(s.Classes != 0 || s.Output != "" || slices.ContainsFunc(s.Outputs, Output.bad)):
-		return fmt.Errorf("a model of %d classes with the outputs %v is impossible", s.Classes, s.Outputs)
 	case s.Height <= 0 || s.Width <= 0 || s.Batch < 0 || s.Classes < 0 ||
 		s.Classes == 0 && len(s.Outputs) == 0:
 		return fmt.Errorf("a model of %d×%d pixels and %d classes is impossible", s.Height, s.Width,
 			s.Classes)
+	case len(s.Outputs) > 0:
+		return s.checkOutputs()
 	case s.Heads < 0 || s.Heads > 0 && s.Classes%s.Heads != 0:
 		return fmt.Errorf("a model of %d classes in %d heads is impossible", s.Classes, s.Heads)
+	}
+	return s.checkInput()
+}
+
+// checkOutputs checks a model without classes.
+func (s Spec) checkOutputs() error {
+	if s.Classes != 0 || s.Output != "" || slices.ContainsFunc(s.Outputs, Output.bad) {
+		return fmt.Errorf("a model of %d classes with the outputs %v is impossible", s.Classes, s.Outputs)
+	}
+	return s.checkInput()
+}
+
+// checkInput checks what the model takes.
+func (s Spec) checkInput() error {
+	switch {
 	case s.Signal() && s.Height != 1 || s.Layout == NT && s.Channels != 1:
 		return fmt.Errorf("a model of signals of %d rows and %d channels is impossible", s.Height, s.Channels)
 	case s.Channels != 1 && s.Channels != 3:

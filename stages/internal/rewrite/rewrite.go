@@ -3,7 +3,8 @@
 // the rounding of doubles.
 //
 // The path of the data. A file that is read goes through [InlineFunctions] (inline_functions.go) and
-// [Evaluation] (evaluation.go); a model of texts gets a single input (text_input.go). Then come
+// [Evaluation] (evaluation.go); a model of texts gets a single input (text_input.go), and further
+// inputs can be held constant (hold_inputs.go). Then come
 // [KernelShapes] (kernel_shapes.go), [TopologicalOrder]
 // (topological_order.go), which refuses invalid nodes (check.go, and check_fused.go for ONNX Runtime's own
 // operators), [SinglePrecision] (single_precision.go), [Dequantise] (dequantise.go), [GroupNormalization]

@@ -245,7 +245,8 @@ func TestWithoutClassesRefused(t *testing.T) {
 	}
 }
 
-// TestSuggestedTargets holds that suggested targets fit the outputs, and which layer everything passes through.
+// TestSuggestedTargets holds that suggested targets fit the outputs, and which layer everything passes
+// through.
 func TestSuggestedTargets(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, tt := range []struct {
@@ -255,27 +256,31 @@ func TestSuggestedTargets(t *testing.T) {
 		final string
 		build func(g graph)
 	}{
-		{"segmentation", "auto", []string{"sum(logits[3])", "segmentation(3, logits)"}, "Relu_1", func(g graph) {
-			g.named(g.op("Conv", []string{g.features(4), g.noise(5, 4, 1, 1)}), "logits")
-		}},
-		{"detector", "auto", []string{"detection(boxes, scores)", "max(boxes[:, 3])", "boxes[3, 3]"}, "Relu_1",
+		{"segmentation", "auto", []string{"segmentation(3, logits)", "mean(logits[3])"}, "Relu_1",
+			func(g graph) {
+				g.named(g.op("Conv", []string{g.features(4), g.noise(5, 4, 1, 1)}), "logits")
+			}},
+		{"detector", "auto",
+			[]string{"detection(boxes, scores)", "boxes[3, 3]", "max(boxes[:, 3])"}, "Relu_1",
 			func(g graph) {
 				f := g.features(4)
 				g.named(g.rows(f, 4), "boxes")
 				g.named(g.rows(f, 3), "scores")
 			}},
-		{"embedding", "none", []string{`"out:0"[3]`, `cosine("out:0", other("out:0"))`}, "Relu_1",
+		{"embedding", "none", []string{`"out:0"[3]`, `contrast("out:0", 3)`,
+			`cosine("out:0", other("out:0"))`}, "Relu_1",
 			func(g graph) { g.named(g.linear(g.features(4), 16), "out:0") }},
-		{"mask", "auto", []string{`sum("mask"[0])`}, "Relu_1", func(g graph) {
+		{"mask", "auto", []string{`segmentation(0, "mask")`, `mean("mask"[0])`}, "Relu_1", func(g graph) {
 			g.named(g.op("Conv", []string{g.features(4), g.noise(1, 4, 1, 1)}), "mask")
 		}},
-		{"regression", "none", []string{"age"}, "Relu_1", func(g graph) {
+		{"regression", "none", []string{"only(age)"}, "Relu_1", func(g graph) {
 			g.named(g.op("Reshape", []string{g.linear(g.features(4), 1), g.ints(-1)}), "age")
 		}},
-		{"two branches", "auto", []string{"sum(a[3])", "segmentation(3, a)", "sum(b[1])"}, "", func(g graph) {
-			g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(5, 3, 1, 1)})}), "a")
-			g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(2, 3, 1, 1)})}), "b")
-		}},
+		{"two branches", "auto",
+			[]string{"segmentation(3, a)", "mean(a[3])", "segmentation(1, b)"}, "", func(g graph) {
+				g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(5, 3, 1, 1)})}), "a")
+				g.named(g.op("Relu", []string{g.op("Conv", []string{"image", g.noise(2, 3, 1, 1)})}), "b")
+			}},
 	} {
 		g := newGraph()
 		tt.build(g)
