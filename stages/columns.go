@@ -28,7 +28,8 @@ func DecodeColumns(b []byte) (c ItemColumns, err error) {
 	return c, nil
 }
 
-// LabelColumns are the names that lists of images have for the column of their labels, without regard to case.
+// LabelColumns are the names that lists of images have for the column of their labels, without regard to
+// case.
 var LabelColumns = []string{"label", "labels", "class", "target", "y", "category", "label_id", "class_id",
 	"category_id", "class_index", "class_idx", "label_idx", "class_name", "classname", "label_name",
 	"category_name", "species", "breed", "diagnosis"}
@@ -36,7 +37,8 @@ var LabelColumns = []string{"label", "labels", "class", "target", "y", "category
 // HasClasses reports whether a column has the classes of items: labels, or predicted ones. Their numbers have
 // no order.
 func HasClasses(column string) bool {
-	return strings.EqualFold(column, "predicted") || slices.ContainsFunc(LabelColumns, func(name string) bool {
-		return strings.EqualFold(column, name)
-	})
+	return strings.EqualFold(column, "predicted") || slices.ContainsFunc(LabelColumns,
+		func(name string) bool {
+			return strings.EqualFold(column, name)
+		})
 }

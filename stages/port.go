@@ -97,8 +97,8 @@ type Port struct {
 	// from every collapsed cell, with its coordinates, and reads them by [Env.All].
 	Over bool
 
-	// Averages, of an input of scores or curves of a Whole stage, counts cells that differ in their seeds alone
-	// as one: they have one [Data.Coord], and are averaged, item by item.
+	// Averages, of an input of scores or curves of a Whole stage, counts cells that differ in their seeds
+	// alone as one: they have one [Data.Coord], and are averaged, item by item.
 	Averages bool
 
 	// Added marks an optional input that isn't part of any key unless it is wired, so that results made

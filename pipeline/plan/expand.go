@@ -195,9 +195,6 @@ func (x *expander) axesOf(b *stepBuild) {
 		}
 	}
 	b.axes = unionAxes(withoutAxes(in, b.collapsed), s.matrix)
-	for _, a := range b.axes {
-		b.each[trace{b, a}] = true
-	}
 }
 
 func axisList(axes []*axisDecl) string { return strings.Join(axisNames(axes), ", ") }

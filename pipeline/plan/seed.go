@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,7 +62,11 @@ func (x *expander) setTraces(b *stepBuild) {
 			for t := range from.one {
 				b.one[t] = true
 			}
-			for t := range from.each {
+			each := maps.Clone(from.each)
+			for _, a := range from.axes {
+				each[trace{from, a}] = true
+			}
+			for t := range each {
 				switch {
 				case slices.Contains(own, t.axis):
 					b.each[t] = true

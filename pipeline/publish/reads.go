@@ -10,7 +10,8 @@ import (
 	"github.com/runexp/runexp/pipeline/typeset"
 )
 
-// readings are the values of the parameter that says what of a signed map a stage reads, with what each means.
+// readings are the values of the parameter that says what of a signed map a stage reads, with what each
+// means.
 var readings = [][2]string{
 	{"magnitude", "magnitudes: for and against the class counts alike"},
 	{"positive", "positive values alone"},
@@ -64,7 +65,8 @@ func (f *Folder) ReadsText() string {
 		for _, l := range f.Lines {
 			directed := func(m Mean) bool { return typeset.Arrows[m.Direction] != "" }
 			name := typeset.Inline(stageOf(l.Cell))
-			if of[stageOf(l.Cell)] == r[0] && slices.ContainsFunc(l.Means, directed) && !slices.Contains(names, name) {
+			if of[stageOf(l.Cell)] == r[0] && slices.ContainsFunc(l.Means, directed) &&
+				!slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

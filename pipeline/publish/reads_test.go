@@ -27,20 +27,21 @@ stages:
 		f.Lines = append(f.Lines, &Line{Cell: l[0], Params: []byte(l[1])})
 	}
 	of := f.Readings()
-	for stage, want := range map[string]string{"rise": "magnitude", "mass": "positive", "mixed": "", "hits": "",
+	for stage, want := range map[string]string{"rise": "magnitude", "mass": "positive", "mixed": "",
+		"hits":  "",
 		"swept": ""} {
 		if of[stage] != want {
 			t.Errorf("%s reads %q, want %q", stage, of[stage], want)
 		}
 	}
-	// Of what isn't a score nothing is said.
+	// A stage without scores has no sentence.
 	for i, l := range f.Lines {
 		if i != 0 {
 			l.Means = []Mean{{Direction: stages.Higher}}
 		}
 	}
-	const want = "rise, deletion and insertion read magnitudes: for and against the class counts alike. mass " +
-		"reads positive values alone. signed reads signed values."
+	const want = "rise, deletion and insertion read magnitudes: for and against the class counts alike. " +
+		"mass reads positive values alone. signed reads signed values."
 	if got := f.ReadsText(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

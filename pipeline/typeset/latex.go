@@ -19,8 +19,8 @@ const LaTeXMark = "% Made by runexp"
 // what it should explain.
 func LaTeX(t stages.Table) string { return tableGrid(t).LaTeX(t.Title) }
 
-// resampled says of what intervals are: of the cases where a row counts them, as a fused ranking does, and else
-// of the items whose number it has.
+// resampled says of what intervals are: of the cases where a row counts them, as a fused ranking does, and
+// else of the items whose number it has.
 func (g *Grid) resampled() string {
 	for _, c := range g.columns {
 		if c.name == "cases" && c.number != nil {

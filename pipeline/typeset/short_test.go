@@ -153,8 +153,10 @@ func TestShortWhiskers(t *testing.T) {
 
 // TestVariants: headings name a variant of the scores' definition, and several in words.
 func TestVariants(t *testing.T) {
-	for variant, want := range map[string]string{"official": "(official)", stages.MixedVariants: "(several definitions)"} {
-		table := stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{{Name: "x", Variant: variant}},
+	for variant, want := range map[string]string{"official": "(official)",
+		stages.MixedVariants: "(several definitions)"} {
+		table := stages.Table{Keys: []string{"method"}, Numbers: []stages.Column{{Name: "x",
+			Variant: variant}},
 			Rows: []stages.Row{{Keys: []string{"a"}, Numbers: []stages.Number{1}}}}
 		short := shortOf(page, "method", table.Numbers, "a 1").Tables[0]
 		for _, text := range []string{Markdown(table), LaTeX(table), short} {

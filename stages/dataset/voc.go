@@ -117,7 +117,8 @@ curves too. Methods explain the image's class with target: label:
 	Hooks: func(p VOCParams) stages.Hooks { return stages.Hooks{Lacks: p.lacks, Most: p.most} },
 })
 
-// most returns how many items the first images of the set make: each makes one, or one of each of its classes.
+// most returns how many items the first images of the set make: each makes one, or one of each of its
+// classes.
 func (p VOCParams) most(in map[string]stages.Amount) (items int) {
 	if p.Label != "each" {
 		return oneEach(in)

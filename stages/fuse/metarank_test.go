@@ -107,8 +107,7 @@ random ig | 0.0 2 0.0000 -6.9068
 	}
 	says(t, r,
 		"**cam** and **ig** share the first place of 3: each wins 3 of 4 pairwise comparisons (κ = "+
-			"2.30) in 2 cases "+
-			"(order), each over 1 to 2 images."+
+			"2.30) in 2 cases (order), each over 1 to 2 images."+
 			" Two cases agree weakly on the order (Spearman ρ = 0.50)."+
 			" 1 of 12 scores is undefined; an image counts in a case only if every method "+
 			"there has a score.\n")
@@ -131,8 +130,7 @@ func TestMetaRankLeavesOut(t *testing.T) {
 	)
 	says(t, r,
 		"**a** ranks first of 2: it wins 1 of 1 pairwise comparisons (κ = 3.45), ahead of **b** with 0 "+
-			"(κ = -3.45), in "+
-			"one case (model=vgg), over 2 images."+
+			"(κ = -3.45), in one case (model=vgg), over 2 images."+
 			" Left out: model=resnet (no image has a score of every method); model=vit (only a has "+
 			"scores).\n")
 	if len(r.Warnings) != 2 || !strings.Contains(r.Warnings[1], "model=vit is left out: only a") {
@@ -159,12 +157,11 @@ func TestMetaRankSmall(t *testing.T) {
 	}
 	says(t, run(t, cells...),
 		"**c** ranks first of 3: it wins 9 of 16 pairwise comparisons (κ = 1.65), ahead of **a** with "+
-			"14 (κ = 1.30), in 8 "+
-			"cases (seed), each over 2 images."+
+			"14 (κ = 1.30), in 8 cases (seed), each over 2 images."+
 			" Log-odds reward beating one rival every time more than winning more comparisons."+
 			" Another has the best mean in 7 of 8 cases: seed=0 (a); seed=1 (a); seed=2 (a); seed=3 (a); "+
-			"seed=4 (a); and 2 more."+
-			" The cases agree moderately on the order (mean Spearman ρ = 0.62 over 28 pairs of cases).\n")
+			"seed=4 (a); and 2 more. The cases agree moderately on the order (mean Spearman ρ = 0.62 "+
+			"over 28 pairs of cases).\n")
 }
 
 // TestMetaRankOrder checks that the order of the cells doesn't matter.
@@ -306,8 +303,8 @@ func TestMetaRankNoAnswer(t *testing.T) {
 	}
 	// Each case has the same order, which no resample changes.
 	got := present(slices.Concat(in("x", 3, 2, 1), in("y", 3, 2, 1))...)
-	if !strings.Contains(got, "It wins alike in all 2 cases, so that resamples of them don't tell how sure its κ "+
-		"is.") || strings.Contains(got, "Over resamples") {
+	if !strings.Contains(got, "It wins alike in all 2 cases, so that resamples of them don't tell how "+
+		"sure its κ is.") || strings.Contains(got, "Over resamples") {
 		t.Error(got)
 	}
 	seven := split[3:6]

@@ -51,15 +51,14 @@ bradley-terry copeland | 1.00
 		t.Errorf("agreement\n%swant\n%s", got, want)
 	}
 	says(t, r, "**c** is first by Meta-Rank; **a** is first by Borda, Kemeny, Bradley–Terry, Copeland, "+
-		"of 3 methods "+
-		"in 8 cases (seed), each over 2 images. Their orders have a mean Kendall τ of 0.73; Meta-Rank "+
-		"and Borda "+
-		"agree least (0.33).\n")
+		"of 3 methods in 8 cases (seed), each over 2 images. Their orders have a mean Kendall τ of 0.73; "+
+		"Meta-Rank and Borda agree least (0.33).\n")
 	present := RankingsParams{}
 	got := Rankings.HooksOf(&present).Present(string(r.Payloads["answer"][0]),
 		map[string]stages.Table{"ranking": table(t, r, "ranking")})
-	if !strings.HasPrefix(got, "No answer: with 2 images no difference of 3 methods can be confirmed, however "+
-		"large; it takes at least 7.\n\nWhat follows describes these images alone. **c** is first") {
+	if !strings.HasPrefix(got, "No answer: with 2 images no difference of 3 methods can be confirmed, "+
+		"however large; it takes at least 7.\n\nWhat follows describes these images alone. **c** is "+
+		"first") {
 		t.Error(got)
 	}
 }
@@ -72,15 +71,13 @@ func TestRankingsAgree(t *testing.T) {
 	cells = append(cells, cell(stages.Lower, []float64{nan}, "method", "zero"))
 	r := compared(t, cells...)
 	says(t, r, "All 5 fusions put **m00** first, of 16 methods in one case, over 1 image. They agree on "+
-		"the whole "+
-		"order. Kemeny's order isn't exact, but a local optimum: more than 14 methods compete. Not ranked: "+
-		"**zero** (all 1 scores are undefined).\n")
+		"the whole order. Kemeny's order isn't exact, but a local optimum: more than 14 methods compete. "+
+		"Not ranked: **zero** (all 1 scores are undefined).\n")
 	if got := text(table(t, r, "ranking")); !strings.HasPrefix(got, "m00 | 1 1 1.0 1 1 ") ||
 		!strings.Contains(got, "\nm15 | 16 16 16.0 16 16 ") ||
 		!strings.HasSuffix(got, "\nzero | NaN NaN NaN NaN NaN NaN NaN NaN NaN 0 0 1\n") {
 		t.Error(got)
 	}
 	says(t, compared(t, cells[16]), "No case compares two methods: there is nothing to rank. Left out: "+
-		"(the only "+
-		"one) (no score is defined). Not ranked: **zero** (all 1 scores are undefined).\n")
+		"(the only one) (no score is defined). Not ranked: **zero** (all 1 scores are undefined).\n")
 }

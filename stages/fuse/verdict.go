@@ -25,8 +25,8 @@ var noWidth = regexp.MustCompile(
 // isn't certainty.
 func without(text string, cases int) string {
 	if ends := noWidth.FindStringSubmatch(text); ends != nil && ends[1] == ends[2] {
-		return strings.Replace(text, ends[0], fmt.Sprintf("It wins alike in all %s, so that resamples of them "+
-			"don't tell how sure its κ is.", english.Count(cases, "case")), 1)
+		return strings.Replace(text, ends[0], fmt.Sprintf("It wins alike in all %s, so that resamples of "+
+			"them don't tell how sure its κ is.", english.Count(cases, "case")), 1)
 	}
 	return text
 }

@@ -7,9 +7,9 @@
 // for the review (page.go); thumbnails.go makes small pictures. text.go shows texts and their tokens in
 // colours: it breaks them into lines (text_flow.go), draws them (text_draw.go), and writes them in LaTeX
 // (text_latex.go). boxplot.go draws scores, heatmap.go, intervals.go and critical_difference.go draw tables,
-// with figure.go in common; facets.go divides figures into panels; curves_seeds.go averages curves over seeds;
-// groups.go splits images by columns; cells.go has the functions that all share. A report combines the cells of
-// whole axes and shows them in the order in which the experiment lists their ids.
+// with figure.go in common; facets.go divides figures into panels; curves_seeds.go averages curves over
+// seeds; groups.go splits images by columns; cells.go has the functions that all share. A report combines the
+// cells of whole axes and shows them in the order in which the experiment lists their ids.
 package report
 
 import (

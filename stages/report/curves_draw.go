@@ -196,7 +196,8 @@ func curvesCaption(p CurvesParams, items string, panels [][]*plotLine, by string
 		text = "M" + text
 	}
 	if seeds > 0 {
-		text += fmt.Sprintf(", each with the mean of its curves over %d seeds where they depend on one", seeds)
+		text += fmt.Sprintf(", each with the mean of its curves over %d seeds where they depend on one",
+			seeds)
 	}
 	switch p.Band {
 	case "interval":

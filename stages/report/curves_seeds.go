@@ -71,8 +71,8 @@ func averageLine(seeds []*plotLine, items string) (*plotLine, error) {
 		}
 	}
 	if len(mean.items) == 0 {
-		return nil, fmt.Errorf("the seeds have no %s in common, of which curves are averaged: name the axis of "+
-			"the seeds in a parameter, or leave it out of over", items)
+		return nil, fmt.Errorf("the seeds have no %s in common, of which curves are averaged: name the "+
+			"axis of the seeds in a parameter, or leave it out of over", items)
 	}
 	mean.skipped = max(mean.skipped, len(left))
 	return mean, nil

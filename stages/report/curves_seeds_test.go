@@ -28,8 +28,10 @@ func TestCurvesOfSeeds(t *testing.T) {
 	nan := math.NaN()
 	p := CurvesParams{Line: "method", Response: "probability", Band: "none", Columns: 1}
 	in := map[string][]stages.Data{"curves": {
-		seedCurves("drawn", "1", 1, 0.5, 0.6, 0.2, 1, 1), seedCurves("fixed", "1", 0.3, 0.1, 0.3, 0.1, 0.3, 0.1),
-		seedCurves("drawn", "2", 0.5, 0, 0.2, 0.1, nan, 1), seedCurves("fixed", "2", 0.3, 0.1, 0.3, 0.1, 0.3, 0.1),
+		seedCurves("drawn", "1", 1, 0.5, 0.6, 0.2, 1, 1), seedCurves("fixed", "1", 0.3, 0.1, 0.3, 0.1, 0.3,
+			0.1),
+		seedCurves("drawn", "2", 0.5, 0, 0.2, 0.1, nan, 1), seedCurves("fixed", "2", 0.3, 0.1, 0.3, 0.1, 0.3,
+			0.1),
 	}}
 	r := stagetest.Run(t, Curves, &p, in)
 	// drawn: ((1+0.5)/2 + (0.6+0.2)/2)/2 and ((0.5+0)/2 + (0.2+0.1)/2)/2.
@@ -45,13 +47,14 @@ func TestCurvesOfSeeds(t *testing.T) {
 	if len(table.Rows) != len(want) {
 		t.Errorf("%d rows", len(table.Rows))
 	}
-	const told = "over 2 to 3 images, each with the mean of its curves over 2 seeds where they depend on one; 1 " +
-		"curve not finite left out."
+	const told = "over 2 to 3 images, each with the mean of its curves over 2 seeds where they depend on " +
+		"one; 1 curve not finite left out."
 	if _, caption := drawn(t, "curves-seeds", r); !strings.Contains(caption, told) {
 		t.Errorf("the caption is %q, want %q in it", caption, told)
 	}
 	in["curves"] = []stages.Data{seedCurves("drawn", "1", 1, 0), seedCurves("drawn", "2", nan, 0)}
-	if _, err := stagetest.Try(Curves, &p, in); err == nil || !strings.Contains(err.Error(), "no images in common") {
+	if _, err := stagetest.Try(Curves, &p, in); err == nil || !strings.Contains(err.Error(),
+		"no images in common") {
 		t.Error(err)
 	}
 }

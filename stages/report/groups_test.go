@@ -236,14 +236,16 @@ func TestGroupsOfOneNumber(t *testing.T) {
 	}
 }
 
-// TestGroupsOfClasses: a class without a name is a number, and a group of its own whatever the number of parts.
+// TestGroupsOfClasses: a class without a name is a number, and a group of its own whatever the number of
+// parts.
 func TestGroupsOfClasses(t *testing.T) {
 	in := map[string][]stages.Data{"values": {scoresOf(nil, nil, 1, 2, 3, 4, 5)}}
 	for column, want := range map[string]string{
 		"class": "2 7 10 11 207", "predicted": "2 7 10 11 207", "Label": "2 7 10 11 207",
 		"size": "≤ 7 (7, 11] > 11",
 	} {
-		in["columns"] = []stages.Data{columnsOf([]string{column}, []string{"10"}, []string{"7"}, []string{"207"},
+		in["columns"] = []stages.Data{columnsOf([]string{column}, []string{"10"}, []string{"7"},
+			[]string{"207"},
 			[]string{"2"}, []string{"11"})}
 		r := stagetest.Run(t, Table, &TableParams{Statistic: "mean", Grouped: grouped(column)}, in)
 		var groups []string

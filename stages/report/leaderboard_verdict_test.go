@@ -38,15 +38,15 @@ func TestNoAnswer(t *testing.T) {
 		lacks  string
 	}{
 		{"too few", board(5, above), nil, false, "No answer: with 5 images no difference of 2 methods can " +
-			"be confirmed, however large; it takes at least 6.\n\nWhat follows describes these images alone. **b** ranks " +
-			"first in 2 of 2 cases",
+			"be confirmed, however large; it takes at least 6.\n\nWhat follows describes these images " +
+			"alone. **b** ranks first in 2 of 2 cases",
 			"With 5 images no"},
 		{"nothing confirmed", board(8, odd), nil, false, "No answer: over 8 images none of 2 methods " +
 			"differs significantly from the best in any of 2 cases.\n\nWhat follows describes these images " +
 			"alone. **b** ranks first", ""},
 		{"one case", board(8, odd)[:2], nil, false, "No answer: over 8 images none of 2 methods differs " +
-			"significantly from the best.\n\nWhat follows describes these images alone. **b** ranks first of " +
-			"2", ""},
+			"significantly from the best.\n\nWhat follows describes these images alone. **b** ranks first " +
+			"of 2", ""},
 		{"one case confirms", board(8, above), nil, false, "**b** ranks first in 2 of 2 cases", "No answer"},
 		{"without correction", three, nil, true, "No answer: with 5 images no difference of 3 methods can " +
 			"be confirmed, however large; it takes at least 6.", "least 7"},
@@ -71,8 +71,8 @@ func TestNoAnswer(t *testing.T) {
 			t.Errorf("%s: got %q\nwant %q without %q", c.name, got, c.want, c.lacks)
 		}
 		if c.name == "an answered claim" && !strings.Contains(got, "\n\nNo answer: with 6 images no "+
-			"difference of 3 "+
-			"methods can be confirmed, however large; it takes at least 7.\n\nWhat follows ") {
+			"difference of 3 methods can be confirmed, however large; it takes at least 7.\n\nWhat "+
+			"follows ") {
 			t.Errorf("%s: got %q", c.name, got)
 		}
 	}
@@ -128,8 +128,8 @@ func TestNoAnswerToClaims(t *testing.T) {
 	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
 	for n, want := range map[int]string{
 		3: "No answer: with 3 images no difference can be confirmed, however large; it takes at least 6, " +
-			"and the counts are of directions alone.\n\nWhat follows describes these images alone. **a** has " +
-			"a larger mean (better) than **b**: 1.0000 against 0.0000.\n",
+			"and the counts are of directions alone.\n\nWhat follows describes these images alone. **a** " +
+			"has a larger mean (better) than **b**: 1.0000 against 0.0000.\n",
 		6: "**a** has a larger mean (better) than **b**: 1.0000 against 0.0000 (p = 0.031, n = 6). p is of",
 	} {
 		ones := slices.Repeat([]float64{1}, n)
@@ -146,9 +146,9 @@ func TestNoAnswerToClaims(t *testing.T) {
 	}
 }
 
-// TestPlainly: an answer doesn't contradict itself: neighbours that differ in a case are alike if p counts all
-// cases, neighbours may differ in the other order, and a mean whose interval contains 0 isn't confirmed by
-// ranks, which may even tell the opposite.
+// TestPlainly: an answer doesn't contradict itself: neighbours that differ in a case are alike if p counts
+// all cases, neighbours may differ in the other order, and a mean whose interval contains 0 isn't confirmed
+// by ranks, which may even tell the opposite.
 func TestPlainly(t *testing.T) {
 	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
 	at := func(metric, method string, score func(i int) float64) stages.Data {
@@ -179,16 +179,20 @@ func TestPlainly(t *testing.T) {
 		cells []stages.Data
 		want  string
 	}{
-		{"opposite", []stages.Data{at("p", "a", base), at("p", "b", rare)}, "over 12 images, of which the ranks " +
-			"differ significantly and the mean doesn't (p = 0.0"},
-		{"alike", []stages.Data{at("p", "a", base), at("p", "b", more(0.1))}, "over 12 images, confirmed (p = "},
+		{"opposite", []stages.Data{at("p", "a", base), at("p", "b", rare)}, "over 12 images, of which the " +
+			"ranks differ significantly and the mean doesn't (p = 0.0"},
+		{"alike", []stages.Data{at("p", "a", base), at("p", "b", more(0.1))}, "over 12 images, confirmed " +
+			"(p = "},
 		{"two cases, one of which confirms", []stages.Data{at("p", "a", base), at("p", "b", nearly),
-			at("q", "a", base), at("q", "b", base)}, "can't be told apart if p counts all 2 cases. In p, **b** leads"},
-		{"the other order", []stages.Data{at("p", "a", base), at("p", "b", more(0.1)), at("p", "c", more(0.2)),
-			at("q", "a", more(0.1)), at("q", "b", base), at("q", "c", more(0.2))}, "**c** ranks first in 2 of 2"},
+			at("q", "a", base), at("q", "b", base)}, "can't be told apart if p counts all 2 cases. In p, " +
+			"**b** leads"},
+		{"the other order", []stages.Data{at("p", "a", base), at("p", "b", more(0.1)), at("p", "c",
+			more(0.2)),
+			at("q", "a", more(0.1)), at("q", "b", base), at("q", "c", more(0.2))},
+			"**c** ranks first in 2 of 2"},
 		{"all differ", []stages.Data{at("p", "a", base), at("p", "b", more(0.1)), at("q", "a", more(0.1)),
-			at("q", "b", base), at("r", "a", base), at("r", "b", more(0.1))}, "; they differ significantly in some " +
-			"case, whichever is better."},
+			at("q", "b", base), at("r", "a", base), at("r", "b", more(0.1))},
+			"; they differ significantly in some case, whichever is better."},
 	} {
 		p := Leaderboard.NewParams().(*LeaderboardParams)
 		r := stagetest.Run(t, Leaderboard, p, map[string][]stages.Data{"scores": c.cells})

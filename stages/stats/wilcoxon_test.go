@@ -112,8 +112,8 @@ func TestWilcoxonNoAnswer(t *testing.T) {
 	few := []stages.Data{cell(up, []float64{.5, .6}, "method", "a"),
 		cell(up, []float64{.1, .3}, "method", "c")}
 	same(t, "too few", present(wilcoxon(nil), few...), "No answer: with 2 images no difference of 2 "+
-		"methods can be confirmed, however large; it takes at least 6.\n\nWhat follows describes these images "+
-		"alone. **a** (0.55) has the best mean of 2: "+
+		"methods can be confirmed, however large; it takes at least 6.\n\nWhat follows describes these "+
+		"images alone. **a** (0.55) has the best mean of 2: "+
 		"it can't be told apart from c (p = 0.5). The reference has the better mean in 1 of 1 comparison "+
 		"(Wilcoxon signed-rank, α = 0.05, p corrected by Holm, paired over 2 images).\n")
 	c := eight(up)

@@ -22,8 +22,8 @@ func NoAnswer(text string, tested stages.Table, level float64, why, items string
 	return first + text
 }
 
-// TooFew says why nothing can be confirmed: a case has items such as "3 to 4 images", and least are needed among
-// "15 methods".
+// TooFew says why nothing can be confirmed: a case has items such as "3 to 4 images", and least are needed
+// among "15 methods".
 func TooFew(items, among string, least int) string {
 	return fmt.Sprintf("with %s no difference of %s can be confirmed, however large; it takes at least %d",
 		items, among, least)

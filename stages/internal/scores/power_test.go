@@ -21,8 +21,8 @@ func TestPower(t *testing.T) {
 			"unanimous lead; about 87 a difference of half a standard deviation", false, nil},
 		{16, 13, Pairs, "", "13 images, 16 methods: 13 confirm a unanimous lead; about 87 a difference of " +
 			"half a standard deviation", false, nil},
-		{16, 12, Best, "", "at most 12 images, 16 methods: 10 confirm a unanimous lead; about 65 a difference of " +
-			"half a standard deviation", true, nil},
+		{16, 12, Best, "", "at most 12 images, 16 methods: 10 confirm a unanimous lead; about 65 a " +
+			"difference of half a standard deviation", true, nil},
 		{50, 300, Pairs, "", "300 images, 50 methods: enough to confirm a difference of half a standard " +
 			"deviation (about 120)", false, nil},
 		{50, 300, Pairs, "", "300 images in groups by class and size, 50 methods: 16 of a group confirm a " +
