@@ -168,7 +168,8 @@ func readColumns(ctx context.Context, data []stages.Data, by []string) ([]knownC
 		names := strings.Split(d.Facts["columns"], "\n")
 		for _, name := range by {
 			if !slices.Contains(names, name) {
-				return nil, stages.BadField("by", "no column is called %q, only %s", name,
+				return nil, stages.BadField("by", "no column is called %q, only %s; dataset/columns takes "+
+					"those of a CSV file, such as the labels.csv of a folder, with list", name,
 					strings.Join(names, ", "))
 			}
 		}
