@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/internal/stat"
 )
 
 // Grouped are the parameters of reports that split their images into groups.
@@ -30,8 +29,8 @@ With by, images are split by columns of dataset/columns, and every number, inter
 test is of one group. Texts make a group each. A column of numbers with more than parts
 values is cut at quantiles of the images, so that equal values stay together, or at
 edges: of edges [a, b] the groups are ≤ a, (a, b] and > b. A class, such as in the columns
-label, class and predicted, is never cut. Images without a value are a group, too. A warning tells of groups with fewer than 6 images, in which no test of two
-methods can confirm a difference at 0.05.`
+label, class and predicted, is never cut. Images without a value are a group, too. A warning tells of groups with too few images for any test at 0.05: fewer
+than 6 of two methods, and more of several in a leaderboard.`
 
 // columnsPort is the input that Grouped reads.
 var columnsPort = stages.Port{Name: "columns", Type: stages.Columns, Optional: true, Added: true,
@@ -77,7 +76,6 @@ type grouping struct {
 	data  []stages.Data
 	env   *stages.Env // the stage's, with the order and the names of the groups; for reading
 	parts []part      // in the order of the groups; nil without groups
-	few   []string    // parts with too few items for a test, and how many they have
 	sizes string      // a sentence on how many images each group has; "" without groups
 }
 
@@ -106,7 +104,6 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	out.env = s.named(*e)
 	parts := s.divide(out.data)
 	out.parts, out.sizes = parts, s.describe(parts, stages.ItemsOf(out.data))
-	out.few = s.few(parts)
 	var all []stages.Data
 	for _, p := range parts {
 		all = append(all, p.data...)
@@ -115,17 +112,22 @@ func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*groupi
 	return out, nil
 }
 
-// warn names the parts with too few items for any test.
-func (g *grouping) warn(e *stages.Env) {
-	few := g.few
+// warn names the parts with too few items for any test among competitors such as "3 methods".
+func (g *grouping) warn(e *stages.Env, least int, among string) {
+	var few []string
+	for _, p := range g.parts {
+		if n, _ := p.count(); n < least {
+			few = append(few, fmt.Sprintf("%s has %d", p.name, n))
+		}
+	}
 	if len(few) == 0 {
 		return
 	}
 	if more := len(few) - fewNamed; more > 0 {
-		few = append(slices.Clone(few[:fewNamed]), fmt.Sprintf("and %d more", more))
+		few = append(few[:fewNamed], fmt.Sprintf("and %d more", more))
 	}
-	e.Warn("with fewer than %d %s no test of two methods can confirm a difference at %g: %s", leastTested,
-		stages.ItemsOf(g.data), level, strings.Join(few, "; "))
+	e.Warn("with fewer than %d %s no test of %s can confirm a difference at %g: %s", least,
+		stages.ItemsOf(g.data), among, level, strings.Join(few, "; "))
 }
 
 // fewNamed is how many small groups a warning names before it counts the rest.
@@ -462,17 +464,4 @@ func (s *splitter) describe(parts []part, items string) string {
 		list = append(list, p.name+" "+n)
 	}
 	return fmt.Sprintf("Groups, with the number of their %s: %s.", items, strings.Join(list, "; "))
-}
-
-// leastTested is the smallest number of images by which a signed-rank test can confirm a difference.
-var leastTested = stat.LeastPairs(level)
-
-// few names the parts with too few items for a test.
-func (s *splitter) few(parts []part) (names []string) {
-	for _, p := range parts {
-		if least, _ := p.count(); least < leastTested {
-			names = append(names, fmt.Sprintf("%s has %d", p.name, least))
-		}
-	}
-	return names
 }

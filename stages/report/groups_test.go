@@ -258,6 +258,31 @@ func TestGroupsOfClasses(t *testing.T) {
 	}
 }
 
+// TestGroupsTooFew: of six images no test can confirm a difference among three methods, which two could.
+func TestGroupsTooFew(t *testing.T) {
+	up := stages.Measure{Direction: stages.Higher}.Facts(nil)
+	rows := slices.Repeat([][]string{{"a"}}, 6)
+	rows = append(rows, slices.Repeat([][]string{{"b"}}, 7)...)
+	in := map[string][]stages.Data{"columns": {columnsOf([]string{"domain"}, rows...)}}
+	for i, method := range []string{"ig", "rise", "lrp"} {
+		scores := make([]float64, len(rows))
+		for k := range scores {
+			scores[k] = float64(k + i)
+		}
+		in["scores"] = append(in["scores"], scoresOf(up, []string{"method", method}, scores...))
+		var want []string
+		if i == 2 {
+			want = []string{"with fewer than 7 images no test of 3 methods can confirm a difference at " +
+				"0.05: domain a has 6"}
+		}
+		p := Leaderboard.NewParams().(*LeaderboardParams)
+		p.By = []string{"domain"}
+		if r := stagetest.Run(t, Leaderboard, p, in); !slices.Equal(r.Warnings, want) {
+			t.Errorf("%d methods: the warnings are %q, want %q", i+1, r.Warnings, want)
+		}
+	}
+}
+
 func TestGroupsRefused(t *testing.T) {
 	scores := []stages.Data{scoresOf(nil, []string{"method", "ig"}, 1, 2)}
 	many := make([]float64, maxGroups+1)

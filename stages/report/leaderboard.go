@@ -9,6 +9,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
@@ -116,7 +117,6 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	if err != nil {
 		return err
 	}
-	grouped.warn(e)
 	c, err := scores.NewContest(ctx, grouped.env.Order, grouped.env.Label, grouped.data, "rank", p.Rank)
 	if err != nil {
 		return err
@@ -130,6 +130,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	}
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
+	grouped.warn(e, b.family.Least(), english.Count(len(c.Competitors), c.Axis))
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.family.Holm

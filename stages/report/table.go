@@ -105,7 +105,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	grouped.warn(e)
+	grouped.warn(e, stat.LeastPairs(level), "two methods")
 	data, axes := grouped.data, axesOf(e.Ports["values"])
 	rows, columns, err := p.layout(axes)
 	if err != nil {
