@@ -185,8 +185,8 @@ func methods(ctx context.Context, t *model.Trial) ([]Fit, error) {
 func rewrites(ctx context.Context, t *model.Trial) ([]Fit, error) {
 	var out []Fit
 	for _, s := range Builtin().Family("model") {
-		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" {
-			continue
+		if len(s.Outputs) != 1 || s.Outputs[0].Base == "" || s.Sources != nil {
+			continue // model/target reads a file, and has an expression of the user's
 		}
 		f, p := Fit{Method: s.Name, Fits: true}, s.NewParams()
 		if v, ok := p.(interface{ Validate() error }); ok && v.Validate() != nil {

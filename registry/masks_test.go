@@ -13,6 +13,7 @@ import (
 // maskReaders are what the stages that read masks make of pixels that don't count. Stages of scores leave
 // them out.
 var maskReaders = map[string]string{
+	"model/predict":    "an expression's word mask, which is 0 there",
 	"dataset/columns":  "measures objects; tested there",
 	"dataset/select":   "passes masks on",
 	"perturb/pic":      "its masks are random pixels",

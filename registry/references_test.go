@@ -48,6 +48,7 @@ var unreferenced = map[string]string{
 	"model/noise":        "the metric that reads it has the definition",
 	"model/onnx":         "the user's model",
 	"model/predict":      "a prediction",
+	"model/target":       "an expression of the user's",
 }
 
 var year = regexp.MustCompile(`\b(1[6-9]|20)\d\d\b`)

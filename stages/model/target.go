@@ -42,9 +42,9 @@ func (p TargetParams) Validate() error {
 // Target is the stage that makes a model whose answer is an expression.
 var Target = stages.New(stages.Def[TargetParams]{
 	Name: program.TargetStage,
-	Doc: `a model whose answer is one number an image, an expression of its outputs
+	Doc: `a model whose answer is an expression of its outputs
 
-Whatever reads it explains the expression, or records its value: maps, curves and scores are of
+The answer is one number an image. Whatever reads it explains the expression, or records its value: maps, curves and scores are of
 the same number. Methods and curves make it themselves where their parameter target is an
 expression. Outputs are called by their names, output is the only one or that with the
 classes, and the axis of images isn't counted:
