@@ -82,6 +82,8 @@ type emission struct {
 	images  string               // normalised, [batch, C, H, W]
 	weights string               // how much each class counts, [batch, classes]
 	main    *standalone.Included // the first program, which runs the model on the images
+	outputs []ownOutput          // what the model's own outputs are made of, once that is emitted
+	of      *onnx.Graph          // the result of graph
 	// explained says that weights are made
 	explained bool
 	later     []func(t program.TargetNodes) error

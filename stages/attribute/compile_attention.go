@@ -6,6 +6,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/standalone"
@@ -182,7 +183,7 @@ func (p TransitionAttentionParams) slopes(m *emission) (standalone.Numbers, erro
 	if err != nil {
 		return standalone.Numbers{}, err
 	}
-	sum := standalone.State{Shape: l.Outputs[0].Shape, Double: true}
+	sum := standalone.State{Shape: l.Outputs[0].Shape, Elem: onnxpb.TensorProto_DOUBLE}
 	names := m.Scan([]standalone.State{sum}, []standalone.Single{m.column(p.alphas())},
 		func(before []string, of []standalone.Single) []string {
 			image := m.Op("Mul", []string{m.images, of[0].Name})

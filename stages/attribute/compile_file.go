@@ -67,7 +67,7 @@ func (m *emission) file(out *Compiled) error {
 		return err
 	}
 	if !m.explained {
-		if err := m.explain(m.main.Answer(), m.weights); err != nil {
+		if err = m.explain(m.main.Answer(), m.weights); err != nil {
 			return err
 		}
 	}
@@ -80,10 +80,12 @@ func (m *emission) file(out *Compiled) error {
 	if m.noise != nil {
 		inputs = append(inputs, *m.noise)
 	}
-	outputs, err := m.own()
-	if err != nil {
-		return err
+	if m.outputs == nil {
+		if m.outputs, err = m.own(*m.main); err != nil {
+			return err
+		}
 	}
+	outputs := m.publish(m.outputs)
 	out.Map = m.names.mapped
 	return m.Finish(inputs, append(outputs, onnx.Value{Name: m.names.mapped, Elem: onnxpb.TensorProto_FLOAT,
 		Shape: values.Shape, Known: true}))
@@ -194,33 +196,49 @@ func (m *emission) expression() (program.Expression, error) {
 	return x, err
 }
 
-// own emits the model's own outputs, and returns them.
-func (m *emission) own() ([]onnx.Value, error) {
-	others := slices.ContainsFunc(m.names.own, func(v onnx.Value) bool { return v.Name != m.net.Output })
-	at := *m.main
-	g, err := m.net.LowerFile(m.ctx, m.Batch)
+// An ownOutput is one of the model's own outputs, as programs compute it.
+type ownOutput struct {
+	name string // of the value in the draft
+	onnx.Type
+}
+
+// own emits what the model's own outputs are made of, given values of the program that runs the model on the
+// images.
+func (m *emission) own(main standalone.Included) (out []ownOutput, err error) {
+	g, err := m.graph()
 	if err != nil {
 		return nil, err
 	}
-	if others {
+	at := main
+	if slices.ContainsFunc(m.names.own, func(v onnx.Value) bool { return v.Name != m.net.Output }) {
 		at = m.IncludeGraph(g, map[string]string{m.net.Input: m.modelInput(),
-			m.net.Output: at.Value(m.net.Output)})
+			m.net.Output: main.Value(m.net.Output)})
 	}
-	types := g.Types
-	var out []onnx.Value
 	for _, v := range m.names.own {
-		name := at.Value(v.Name)
-		if v.Name == m.net.Output {
-			name = m.main.Value(v.Name)
-		}
-		if of := types[v.Name]; of.Elem == v.Elem {
-			m.OpTo(v.Name, "Identity", []string{name})
-		} else {
-			m.OpTo(v.Name, "Cast", []string{name}, onnx.Attr{Name: "to", Value: int(v.Elem)})
-		}
-		out = append(out, onnx.Value{Name: v.Name, Elem: v.Elem, Shape: types[v.Name].Shape, Known: true})
+		out = append(out, ownOutput{at.Value(v.Name), g.Types[v.Name]})
 	}
 	return out, nil
+}
+
+// graph returns the graph of the model's file, with all of its outputs.
+func (m *emission) graph() (g *onnx.Graph, err error) {
+	if m.of == nil {
+		m.of, err = m.net.LowerFile(m.ctx, m.Batch)
+	}
+	return m.of, err
+}
+
+// publish emits the model's own outputs under their names and with their types, and returns them.
+func (m *emission) publish(values []ownOutput) (out []onnx.Value) {
+	for i, v := range m.names.own {
+		if of := values[i]; of.Elem == v.Elem {
+			m.OpTo(v.Name, "Identity", []string{of.name})
+		} else {
+			m.OpTo(v.Name, "Cast", []string{of.name}, onnx.Attr{Name: "to", Value: int(v.Elem)})
+		}
+		out = append(out, onnx.Value{Name: v.Name, Elem: v.Elem, Shape: values[i].Shape, Known: true})
+	}
+	return out
 }
 
 // unknownPixel is the value of any pixel at the input of a model whose preparation isn't known. Constants

@@ -1,6 +1,8 @@
 package attribute
 
 import (
+	"errors"
+
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -28,9 +30,14 @@ func (m *emission) atPoints(p Tapped, each []standalone.Single, at func(of []sta
 	if err != nil {
 		return out, err
 	}
-	output := l.Graph.Shape(m.net.Output)
-	states := []standalone.State{{Shape: m.imageShape()}, {Shape: []int{m.Batch, m.net.Classes}},
-		{Shape: output}}
+	states := []standalone.State{{Shape: m.imageShape()}, {Shape: []int{m.Batch, m.net.Classes}}}
+	file, err := m.graph()
+	if err != nil {
+		return out, err
+	}
+	for _, v := range m.names.own {
+		states = append(states, standalone.State{Shape: file.Shape(v.Name), Elem: file.Types[v.Name].Elem})
+	}
 	first := make([]float64, each[0].Shape[0]+1)
 	first[0] = 1
 	all := []standalone.Single{m.column(first)}
@@ -44,12 +51,21 @@ func (m *emission) atPoints(p Tapped, each []standalone.Single, at func(of []sta
 		in := m.Include(l, map[string]string{"images": choose(m.images, at(of[1:])), "targets": before[1]})
 		sum := m.Op("Add", []string{before[0], term(in.Output("derivative").Name, of[1:])})
 		explained := m.Fresh("runexp_explained")
-		err = m.explain(in.Answer(), explained)
-		return []string{choose(before[0], sum), choose(explained, before[1]),
-			choose(in.Value(m.net.Output), before[2])}
+		failed := m.explain(in.Answer(), explained)
+		after := []string{choose(before[0], sum), choose(explained, before[1])}
+		values, ownFailed := m.own(in)
+		err = errors.Join(failed, ownFailed)
+		for i, v := range values {
+			after = append(after, choose(v.name, before[2+i]))
+		}
+		return after
 	})
-	main := standalone.Known(map[string]string{m.net.Output: names[2]})
-	m.main = &main
+	if err != nil {
+		return out, err
+	}
+	for i, v := range m.names.own {
+		m.outputs = append(m.outputs, ownOutput{names[2+i], file.Types[v.Name]})
+	}
 	return m.Double(standalone.Single{Name: names[0], Shape: states[0].Shape}), err
 }
 

@@ -182,7 +182,14 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 			worst = max(worst, deviates(got[k*size:(k+1)*size], m.Float32s()))
 		}
 	}
-	if !(worst <= 1e-6) {
+	tolerance := 1e-7
+	if fixed == 0 {
+		tolerance = openBatch(s)
+	}
+	if s.Name == TransitionAttention.Name {
+		tolerance = 1e-6 // the slopes' steps are optimised without the weights, which other steps read too
+	}
+	if !(worst <= tolerance) {
 		t.Errorf("the file's maps deviate by %.2g of the largest value", worst)
 	}
 	t.Logf("deviation %.2g, %d nodes, %d bytes", worst, c.Nodes, len(c.ONNX))
@@ -197,7 +204,7 @@ func quickstart(net string) string {
 func TestCompiled(t *testing.T) {
 	for _, net := range []string{"vgg-bn", "resnet", "vit"} {
 		data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: quickstart(net)})
-		for _, c := range compiledCases {
+		for _, c := range stagetest.Sample(t, 4, compiledCases) {
 			t.Run(strings.ReplaceAll(fmt.Sprintf("%s of %s", c.name, net), " ", "-"), func(t *testing.T) {
 				params := c.method.NewParams()
 				if c.set != nil {

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -9,15 +10,12 @@ import (
 
 // A State is a value that steps hand on, from zeros at first.
 type State struct {
-	Shape  []int
-	Double bool // in double precision
+	Shape []int
+	Elem  onnxpb.TensorProto_DataType // UNDEFINED stands for FLOAT
 }
 
 func (s State) elem() onnxpb.TensorProto_DataType {
-	if s.Double {
-		return onnxpb.TensorProto_DOUBLE
-	}
-	return onnxpb.TensorProto_FLOAT
+	return cmp.Or(s.Elem, onnxpb.TensorProto_FLOAT)
 }
 
 // Scan emits a step for each of some values, one after the other, so that memory doesn't grow with their
@@ -66,10 +64,7 @@ func typed(name string, elem onnxpb.TensorProto_DataType, shape []int) *onnxpb.V
 }
 
 func (d *Draft) zero(s State) string {
-	if s.Double {
-		return d.Number(0).Name
-	}
-	return d.Singles([]float32{0})
+	return d.Op("Cast", []string{d.Singles([]float32{0})}, to(s.elem()))
 }
 
 // Enclose moves the weights that only the steps of a scan read into its graph: ONNX Runtime optimises nodes

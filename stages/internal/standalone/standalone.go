@@ -121,9 +121,6 @@ type Included struct {
 	lower.Signature
 }
 
-// Known are values of a program that became others of the draft.
-func Known(names map[string]string) Included { return Included{names, lower.Signature{}} }
-
 // Value returns the draft's name of a value of the program.
 func (p Included) Value(name string) string {
 	if in, ok := p.names[name]; ok {
