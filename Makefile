@@ -69,9 +69,9 @@ test-wheel: wheel dist ## install the wheel into a clean environment, unpack the
 
 test-python: build deps ## the module and experiments/examples/python with PyTorch, captum and Quantus, in an environment of .python
 	@test -x .python/bin/python || $(or $(PYTHON),python3) -m venv --system-site-packages .python
-	.python/bin/python -m pip install --quiet --disable-pip-version-check numpy pandas torch onnxruntime scikit-learn \
+	.python/bin/python -m pip install --quiet --disable-pip-version-check numpy pandas torch onnx onnxruntime scikit-learn \
 		captum==0.9.0 quantus==0.6.0
-	PATH="$(CURDIR)/.python/bin:$$PATH" RUNEXP_PYTHON=1 go test ./cmd/runexp -run '^Test(NotebookModule|PythonExamples)$$' -count 1 -v
+	PATH="$(CURDIR)/.python/bin:$$PATH" RUNEXP_PYTHON=1 go test ./cmd/runexp -run '^Test(NotebookModule|PythonExamples|CompiledInPython)$$' -count 1 -v
 
 test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with booktabs, such as Debian's texlive-latex-recommended
 	RUNEXP_LATEX=1 go test ./pipeline/typeset ./pipeline/appendix -run LaTeX -count 1

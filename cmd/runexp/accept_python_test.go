@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,4 +146,53 @@ func (w *world) means(file string) map[string]float64 {
 		means[name] = sum / float64(len(row)-1)
 	}
 	return means
+}
+
+// TestCompiledInPython loads compiled files by onnx.checker and onnxruntime, in a batch of three.
+func TestCompiledInPython(t *testing.T) {
+	runtimeOrSkip(t)
+	if exec.Command("python3", "-c", "import onnx, onnxruntime, numpy").Run() != nil {
+		if os.Getenv("RUNEXP_PYTHON") != "" {
+			t.Fatal("Python has no onnx or onnxruntime, which make test-python installs")
+		}
+		t.Skip("skipped: Python has no onnx or onnxruntime, with which make test-python runs this")
+	}
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, nil)
+	for _, c := range []struct{ net, method, shape string }{
+		{"resnet", "grad-cam", "[3 64 64]"}, {"vgg-bn", "lrp-composite", "[3 64 64]"},
+		{"vit", "saliency", "[3 64 64]"}, {"vit", "tibav", "[3 64 64]"}, {"resnet", "abslrp", "[3 64 64]"},
+		{"resnet", "smoothgrad", "[3 64 64]"}, {"vgg", "deeplift", "[3 64 64]"},
+		{"vit", "integrated-gradients", "[3 64 64]"}, {"vit", "transition-attention", "[3 64 64]"},
+	} {
+		args := []string{"compile", filepath.Join(root, "experiments", "quickstart", c.net+".onnx"), "--preset",
+			"half", "--method", c.method, "--out", "net.onnx", "--target-input"}
+		w.run(0, args...)
+		cmd := exec.Command("python3", filepath.Join("testdata", "compiled.py"), w.path("net.onnx"), "3")
+		out, err := cmd.Output()
+		if err != nil {
+			if failed := new(exec.ExitError); errors.As(err, &failed) {
+				out = failed.Stderr
+			}
+			t.Errorf("%s of %s: %v: %s", c.method, c.net, err, out)
+			continue
+		}
+		var got struct {
+			Domains []string
+			Opset   []int
+			Shapes  map[string][]int
+			Finite  bool
+			Method  string
+		}
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got.Shapes["map"]) != c.shape || fmt.Sprint(got.Shapes["logits"]) != "[3 12]" ||
+			!got.Finite || fmt.Sprint(got.Domains, got.Opset) != "[] [17]" || got.Method != "attribute/"+c.method {
+			t.Errorf("%s of %s: %s", c.method, c.net, out)
+		}
+	}
 }
