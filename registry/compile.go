@@ -27,7 +27,7 @@ type Compilation struct {
 	Target string   // the explained class; "" for the method's own parameter
 
 	Preset      string // of the pixels that the file takes; "" if it takes the model's own input
-	OwnInput    bool   // the file takes the model's own input in spite of the preset, which only says what pixels are there
+	OwnInput    bool   // the file takes the model's own input, and the preset only says what pixels are there
 	TargetInput bool   // the class is an input
 	NoiseInput  bool   // the noise of methods that draw some is an input
 	Batch       int    // the number of images that the file takes; 0 for any
@@ -45,6 +45,12 @@ type CompiledFile struct {
 	compilation attribute.Compilation
 	trial       *model.Trial
 }
+
+// The results of checks; their types are documented in package attribute.
+type (
+	CheckedFile   = attribute.CheckedFile
+	FileDeviation = attribute.FileDeviation
+)
 
 // Compile compiles a method into a model's file, on a slot of the processor.
 func Compile(ctx context.Context, slot stages.Slot, c Compilation) (out *CompiledFile, err error) {
@@ -258,7 +264,7 @@ func written(params any) (list []string) {
 }
 
 // Check runs the file beside the method on some images of a folder, or on drawn ones if dir is "".
-func (f *CompiledFile) Check(ctx context.Context, dir string) (out attribute.CheckedFile, err error) {
+func (f *CompiledFile) Check(ctx context.Context, dir string) (out CheckedFile, err error) {
 	var images [][]byte
 	if dir != "" {
 		if images, err = imagesOf(ctx, f.compilation.Slot, dir, f.trial.Spec.Height,

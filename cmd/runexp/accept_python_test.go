@@ -168,8 +168,9 @@ func TestCompiledInPython(t *testing.T) {
 		{"resnet", "smoothgrad", "[3 64 64]"}, {"vgg", "deeplift", "[3 64 64]"},
 		{"vit", "integrated-gradients", "[3 64 64]"}, {"vit", "transition-attention", "[3 64 64]"},
 	} {
-		args := []string{"compile", filepath.Join(root, "experiments", "quickstart", c.net+".onnx"), "--preset",
-			"half", "--method", c.method, "--out", "net.onnx", "--target-input"}
+		net := filepath.Join(root, "experiments", "quickstart", c.net+".onnx")
+		args := []string{"compile", net, "--preset", "half", "--method", c.method, "--out", "net.onnx",
+			"--target-input"}
 		w.run(0, args...)
 		cmd := exec.Command("python3", filepath.Join("testdata", "compiled.py"), w.path("net.onnx"), "3")
 		out, err := cmd.Output()
@@ -191,7 +192,8 @@ func TestCompiledInPython(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(got.Shapes["map"]) != c.shape || fmt.Sprint(got.Shapes["logits"]) != "[3 12]" ||
-			!got.Finite || fmt.Sprint(got.Domains, got.Opset) != "[] [17]" || got.Method != "attribute/"+c.method {
+			!got.Finite || fmt.Sprint(got.Domains, got.Opset) != "[] [17]" ||
+			got.Method != "attribute/"+c.method {
 			t.Errorf("%s of %s: %s", c.method, c.net, out)
 		}
 	}

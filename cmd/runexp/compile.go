@@ -15,7 +15,6 @@ import (
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
-	"github.com/runexp/runexp/stages/attribute"
 	"github.com/runexp/runexp/stages/ort"
 )
 
@@ -25,7 +24,8 @@ func compileVerb(f flags) *verb {
 	var check bool
 	var seed int
 	look := f.look()
-	f["--method"], f["--set"], f["--target"], f["--target-input"] = &c.Method, &c.Set, &c.Target, &c.TargetInput
+	f["--method"], f["--set"], f["--target"] = &c.Method, &c.Set, &c.Target
+	f["--target-input"] = &c.TargetInput
 	f["--preset"], f["--own-input"], f["--batch"] = &c.Preset, &c.OwnInput, &c.Batch
 	f["--noise"], f["--seed"] = &noise, &seed
 	f["--out"], f["--check"], f["--images"], f["--onnxruntime"] = &out, &check, &images, &library
@@ -68,7 +68,7 @@ func oneFile(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// compiled writes the file, and prints what it is.
+// compiled writes the file, and prints its description.
 func compiled(ctx context.Context, u *ui, c registry.Compilation, model, out string, check bool,
 	images string) (err error) {
 	if _, err := ort.Default(); err != nil {
@@ -93,22 +93,38 @@ func compiled(ctx context.Context, u *ui, c registry.Compilation, model, out str
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(c.Path)
-	if err != nil {
-		return environment(err)
-	}
 	for _, note := range f.Notes {
 		fmt.Fprintln(u.err, "note:", note)
 	}
+	if err := printCompiled(u, f, k, c.Path, out, check); err != nil || !check {
+		return err
+	}
+	for _, d := range []registry.FileDeviation{k.Own, k.Usual} {
+		if !(d.Share <= f.Tolerance()) {
+			return fmt.Errorf("%s: the map of image %d deviates by %.2g of its largest value, and %s has a "+
+				"tolerance of %.2g", out, d.Image, d.Share, f.Method, f.Tolerance())
+		}
+	}
+	return nil
+}
+
+// printCompiled prints the file's inputs and outputs, its size and time, and the result of a check.
+func printCompiled(u *ui, f *registry.CompiledFile, k registry.CheckedFile, model, out string,
+	check bool) error {
+	info, err := os.Stat(model)
+	if err != nil {
+		return environment(err)
+	}
+	bytes := size(int64(len(f.ONNX)))
 	t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "file\t%s: %s, opset %d, %d nodes\n", out, size(int64(len(f.ONNX))), f.Opset, f.Nodes)
+	fmt.Fprintf(t, "file\t%s: %s, opset %d, %d nodes\n", out, bytes, f.Opset, f.Nodes)
 	fmt.Fprintf(t, "method\t%s\n", f.Method)
 	for i, v := range f.Inputs {
-		what := ""
+		takes := ""
 		if i == 0 {
-			what = ": " + f.Takes
+			takes = ": " + f.Takes
 		}
-		fmt.Fprintf(t, "input\t%s%s\n", v.Summary(), what)
+		fmt.Fprintf(t, "input\t%s%s\n", v.Summary(), takes)
 	}
 	fmt.Fprintf(t, "explains\t%s\n", f.Target)
 	for _, v := range f.Outputs {
@@ -117,7 +133,7 @@ func compiled(ctx context.Context, u *ui, c registry.Compilation, model, out str
 	if f.Fixed != "" {
 		fmt.Fprintf(t, "batch\t%d: %s\n", f.Batch, f.Fixed)
 	}
-	fmt.Fprintf(t, "size\t%s of the model alone, %s of the file\n", size(info.Size()), size(int64(len(f.ONNX))))
+	fmt.Fprintf(t, "size\t%s of the model alone, %s of the file\n", size(info.Size()), bytes)
 	alone := ""
 	if k.Model > 0 {
 		alone = milliseconds(k.Model) + " an image of the model alone, "
@@ -128,16 +144,7 @@ func compiled(ctx context.Context, u *ui, c registry.Compilation, model, out str
 			"\tand by %.2g with all optimisations of ONNX Runtime, which round otherwise\n", k.Images,
 			k.Own.Share, f.Method, k.Usual.Share)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, d := range []attribute.FileDeviation{k.Own, k.Usual} {
-		if check && !(d.Share <= f.Tolerance()) {
-			return fmt.Errorf("%s: the map of image %d deviates by %.2g of its largest value, and %s has a "+
-				"tolerance of %.2g", out, d.Image, d.Share, f.Method, f.Tolerance())
-		}
-	}
-	return nil
+	return t.Flush()
 }
 
 // milliseconds writes a time.

@@ -176,8 +176,8 @@ func (p TransitionAttentionParams) emit(m *emission) (out standalone.Numbers, er
 	return a.patches(p.Common, rows.Times(weights)), nil
 }
 
-// slopes emits the sum of the derivatives with respect to the last block's attention, [batch, heads, T, T], at
-// images that grow out of zero.
+// slopes emits the sum of the derivatives with respect to the last block's attention, [batch, heads, T, T],
+// at images that grow out of zero.
 func (p TransitionAttentionParams) slopes(m *emission) (standalone.Numbers, error) {
 	_, l, err := m.net.LowerAttention(m.ctx, m.Slot, m.Batch, lower.Slopes, p.Output == "probability")
 	if err != nil {

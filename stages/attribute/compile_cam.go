@@ -5,8 +5,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
-// A weightNodes is a [weightRule] as nodes: it emits the weight of each place of a channel, or of all of them,
-// given values and derivatives [batch, K, h, w].
+// A weightNodes is a [weightRule] as nodes: it emits the weight of each place of a channel, or of all of
+// them, given values and derivatives [batch, K, h, w].
 type weightNodes func(m *emission, value, gradient standalone.Numbers) (standalone.Numbers, error)
 
 // emitCAM emits the map of a method that needs one backward pass, as [CAM.putCAM] makes it.

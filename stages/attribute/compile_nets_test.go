@@ -20,8 +20,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// compileAndCheck compiles a method into a net's file and runs it beside the method, under the library's usual
-// optimisations. It returns the file, or nil if both refuse the net.
+// compileAndCheck compiles a method into a net's file and runs it beside the method. It returns the file, or nil
+// if both refuse the net.
 func compileAndCheck(t *testing.T, c Compilation, images [][]byte, tolerance float64) *Compiled {
 	t.Helper()
 	c.Slot = stagetest.NewSlot()
@@ -102,16 +102,16 @@ func unpack(t *testing.T, path string) string {
 	return out
 }
 
-// TestCompiledArchitectures compiles methods into exports of many architectures, ConvNeXt and vision transformers
-// among them, and into nets of other forms: half precision, grey, channels last, old and new opsets.
+// TestCompiledArchitectures compiles methods into exports of many architectures, ConvNeXt and vision
+// transformers among them, and into nets of other forms: half precision, grey, channels last, other opsets.
 func TestCompiledArchitectures(t *testing.T) {
 	modeltest.Runtime(t)
 	nets := packedNets(t)
 	for _, name := range stagetest.Sample(t, 5, slices.Sorted(mapkeys.Keys(nets))) {
 		p := nets[name]
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			r, err := stagetest.Try(model.ONNX, &model.ONNXParams{Path: p.Path, Preset: "half", Layout: "auto",
-				Order: "auto", Kind: "auto"}, nil)
+			r, err := stagetest.Try(model.ONNX, &model.ONNXParams{Path: p.Path, Preset: "half",
+				Layout: "auto", Order: "auto", Kind: "auto"}, nil)
 			if err != nil {
 				t.Skipf("skipped: not a classifier of images of a known size: %v", err)
 			}
@@ -131,8 +131,8 @@ func TestCompiledArchitectures(t *testing.T) {
 	}
 }
 
-// openBatch is the tolerance of a file for any batch: its kernels are chosen without knowing the batch, and may
-// round otherwise, which quotients of small numbers magnify.
+// openBatch is the tolerance of a file for any batch: its kernels are chosen without knowing the batch, and
+// may round otherwise, which quotients of small numbers magnify.
 func openBatch(s stages.Stage) float64 {
 	switch {
 	case s.Name == DeepLIFT.Name:
@@ -176,8 +176,9 @@ func TestCompiledRealNets(t *testing.T) {
 			} else if c.size == 28 {
 				photographs = "mnist_test"
 			}
+			images := photos(t, filepath.Join(dir, "images", photographs), c.size)
 			compileAndCheck(t, Compilation{Stage: &c.method, Params: params, Model: data, Prepares: true,
-				Prepared: true}, photos(t, filepath.Join(dir, "images", photographs), c.size), openBatch(c.method))
+				Prepared: true}, images, openBatch(c.method))
 		})
 	}
 }
@@ -209,7 +210,8 @@ func photos(t *testing.T, dir string, size int) (payloads [][]byte) {
 // TestCompiledTargets explains expressions of classes.
 func TestCompiledTargets(t *testing.T) {
 	data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: quickstart("resnet")})
-	for _, target := range []string{"predicted", "predicted:3", "7", "7-3", "predicted-predicted:2", "predicted - 0"} {
+	for _, target := range []string{"predicted", "predicted:3", "7", "7-3", "predicted-predicted:2",
+		"predicted - 0"} {
 		for _, s := range []stages.Stage{InputXGradient, AbsLRP, IntegratedGradients} {
 			params := s.NewParams()
 			switch p := params.(type) {
@@ -238,8 +240,8 @@ func TestCompiledNoise(t *testing.T) {
 			if mean == "square" {
 				p.Scale, p.Noise = "absolute", 0.3
 			}
-			file := compileAndCheck(t, Compilation{Stage: &SmoothGrad, Params: p, Model: data, NoiseInput: input,
-				Prepares: true, Prepared: true, Seed: 5}, nil, 1e-6)
+			file := compileAndCheck(t, Compilation{Stage: &SmoothGrad, Params: p, Model: data,
+				NoiseInput: input, Prepares: true, Prepared: true, Seed: 5}, nil, 1e-6)
 			if got := len(file.Inputs); input != (got == 2) {
 				t.Errorf("noise on an input: %t, and the file has %d inputs", input, got)
 			}
@@ -270,8 +272,8 @@ func TestCompiledCheckDetects(t *testing.T) {
 	}
 }
 
-// TestCompiledOutputs checks that a file has all outputs of the model, with their names, types and numbers: the
-// probabilities behind the explained logits, and a value in the middle.
+// TestCompiledOutputs checks that a file has all outputs of the model, with their names, types and numbers:
+// the probabilities behind the explained logits, and a value in the middle.
 func TestCompiledOutputs(t *testing.T) {
 	m, err := onnx.ReadFile(quickstart("vgg"))
 	if err != nil {
@@ -285,7 +287,8 @@ func TestCompiledOutputs(t *testing.T) {
 	middle := m.Proto.Graph.Node[2].Output[0]
 	m.SetOutputs(onnx.Value{Name: "probabilities", Elem: 1}, onnx.Value{Name: "half", Elem: 11},
 		onnx.Value{Name: middle, Elem: 1})
-	data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: modeltest.File(t, m), Output: "probabilities"})
+	data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: modeltest.File(t, m),
+		Output: "probabilities"})
 	for _, s := range []stages.Stage{Saliency, IntegratedGradients} {
 		file := compileAndCheck(t, Compilation{Stage: &s, Model: data}, nil, 1e-6)
 		var names, types []string
@@ -320,7 +323,7 @@ func TestCompiledOutputs(t *testing.T) {
 	}
 }
 
-// TestCompileRefuses checks what is said of methods and parameters that don't fit.
+// TestCompileRefuses checks the errors of methods and parameters that don't fit.
 func TestCompileRefuses(t *testing.T) {
 	data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: quickstart("resnet")})
 	one := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: quickstart("vit")})
@@ -330,7 +333,7 @@ func TestCompileRefuses(t *testing.T) {
 		with  Compilation
 		want  string
 	}{
-		{Saliency, func(p any) { p.(*SaliencyParams).Target = "label" }, Compilation{}, "a file knows no labels"},
+		{Saliency, func(p any) { p.(*SaliencyParams).Target = "label" }, Compilation{}, "knows no labels"},
 		{DeepLIFT, func(p any) { p.(*DeepLIFTParams).Baseline = "black" }, Compilation{}, "name the preset"},
 		{DeepLIFT, func(p any) { p.(*DeepLIFTParams).Baseline = "mask" }, Compilation{}, "for texts"},
 		{IntegratedGradients, func(p any) { p.(*IntegratedGradientsParams).Layer = "final" }, Compilation{},

@@ -150,7 +150,8 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 		"targets": {stagetest.Items(nil, targets...)}}
 	want, err := stagetest.Try(s, params, in)
 	c, failed := Compile(t.Context(), Compilation{Stage: &s, Params: params, Model: data,
-		Slot: stagetest.NewSlot(), Fixed: fixed, Prepares: true, Prepared: true, TargetInput: s.Passes.Backward != ""})
+		Slot: stagetest.NewSlot(), Fixed: fixed, Prepares: true, Prepared: true,
+		TargetInput: s.Passes.Backward != ""})
 	if err != nil || failed != nil {
 		if (err == nil) != (failed == nil) {
 			t.Errorf("the method: %v; the file: %v", err, failed)
@@ -166,8 +167,9 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 		step = c.Batch
 	}
 	for from := 0; from < rows; from += step {
+		pixels := unit[from*len(unit)/rows:][:step*len(unit)/rows]
 		run := runFile(t, c, map[string]ort.Value{
-			"image":  tensorOf(t, unit[from*len(unit)/rows:][:step*len(unit)/rows], step, 3, spec.Height, spec.Width),
+			"image":  tensorOf(t, pixels, step, 3, spec.Height, spec.Width),
 			"target": tensorOf(t, classes[from:from+step], step)})
 		got := run[c.Map].Data
 		size := len(got) / step
@@ -199,8 +201,8 @@ func quickstart(net string) string {
 	return filepath.Join("..", "..", "experiments", "quickstart", net+".onnx")
 }
 
-// TestCompiled holds files of all methods that are one program against the methods, for nets of the quickstart
-// whose batch is free.
+// TestCompiled holds files of all methods that are one program against the methods, for nets of the
+// quickstart, for any batch and for a fixed one.
 func TestCompiled(t *testing.T) {
 	for _, net := range []string{"vgg-bn", "resnet", "vit"} {
 		data := modeltest.Model(t, model.ONNXParams{Preset: "half", Path: quickstart(net)})

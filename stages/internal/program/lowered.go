@@ -13,7 +13,8 @@ import (
 // The functions below return programs that aren't run here but become part of a file: see package standalone.
 
 // standard lowers a program that other libraries run.
-func (n *Net) standard(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered, error) {
+func (n *Net) standard(ctx context.Context, slot stages.Slot, batch int,
+	r lower.Request) (*lower.Lowered, error) {
 	r.Standard = true
 	return n.compile(ctx, slot, batch, r)
 }

@@ -7,6 +7,8 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
+// lowered.go returns programs that become part of a file, with targets by target_nodes.go.
+//
 // Files in that order: net, batch, pace; forward, curve, masked, values, gradient, anatomy, path,
 // tangent, deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go
 // say which class is explained, text.go runs texts by their lengths, layer.go finds layers by their names,

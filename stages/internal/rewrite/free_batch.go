@@ -45,7 +45,8 @@ func FreeBatch(at func(batch int) (*onnx.Model, error), input string) (*onnx.Mod
 	f.fragment = first.Fragment()
 	f.batch = f.fragment.Op("Shape", []string{input}, onnx.Attr{Name: "start", Value: 0},
 		onnx.Attr{Name: "end", Value: 1})
-	if err := f.constants(first.Proto.Graph.Node, second.Proto.Graph.Node, third.Proto.Graph.Node); err != nil {
+	err = f.constants(first.Proto.Graph.Node, second.Proto.Graph.Node, third.Proto.Graph.Node)
+	if err != nil {
 		return nil, err
 	}
 	first.Before(f.fragment)

@@ -9,7 +9,7 @@
 // (topological_order.go), which refuses invalid nodes (check.go, and check_fused.go for ONNX Runtime's own
 // operators), [SinglePrecision] (single_precision.go), [Dequantise] (dequantise.go), [GroupNormalization]
 // (op_groupnormalization.go), [InlineBranches] (inline_branches.go), [SeparatePads] (separate_pads.go) and
-// [ToOpset].
+// [ToOpset]. Of models for several batches, [FreeBatch] (free_batch.go) makes one for any.
 //
 // ToOpset is in rewrite.go: a table of converters converts operators to one opset, one file for each operator
 // that changed its meaning between versions or that only others have (op_*.go; recurrent.go for RNN, GRU and

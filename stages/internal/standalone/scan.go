@@ -21,7 +21,8 @@ func (s State) elem() onnxpb.TensorProto_DataType {
 // Scan emits a step for each of some values, one after the other, so that memory doesn't grow with their
 // number, and returns the last states. The values of a step are the parts of each along the first axis, which
 // is gone there; step gets them and the states before, and returns the states after.
-func (d *Draft) Scan(states []State, each []Single, step func(before []string, of []Single) []string) []string {
+func (d *Draft) Scan(states []State, each []Single,
+	step func(before []string, of []Single) []string) []string {
 	body := &onnxpb.GraphProto{Name: "step"}
 	var in, before, out []string
 	for _, s := range states {

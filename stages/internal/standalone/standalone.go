@@ -80,7 +80,7 @@ func (d *Draft) Include(l *lower.Lowered, fed map[string]string) Included {
 }
 
 // withoutExpands returns a program without the nodes that repeat an input as often as it has rows already. A
-// runtime that doesn't know the batch would take them for changes of the shape, and know no shape behind them.
+// runtime that doesn't know the batch would take them for changes of the shape, and know none behind them.
 func withoutExpands(l *lower.Lowered) *onnxpb.GraphProto {
 	g := l.Model.Proto.Graph
 	out := &onnxpb.GraphProto{Initializer: g.Initializer}
