@@ -16,7 +16,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-python test-latex test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-python test-latex browser-example test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ test-latex: ## compile tables and appendices in LaTeX; needs pdflatex with bookt
 
 test-review: deps build ## the page of a review folder, in Chromium
 	.ci/browser/run
+
+browser-example: ## copy ONNX Runtime for browsers, from npm, next to the page of experiments/examples/browser
+	.ci/browser/example
 
 test-gpu: deps ## compare WebGPU with the processor, on SwiftShader, or with GPU=1 on the machine's own adapter; ALL=1: all pairs of stage and net
 	.ci/gpu/run

@@ -17,7 +17,8 @@
 // isn't the one of the theory; tolerance.go bounds its deviation on other devices.
 //
 // Methods that are one program emit their map as nodes, too: compile.go makes a model's file with it, an
-// emission, in the steps of compile_file.go. compile_backward.go has the backward passes, compile_cam.go class
-// activation maps, compile_path.go sums along paths and comparisons, compile_attention.go attention, and
-// compile_planes.go what common.go, tapped.go and resize.go do; compile_check.go runs a file beside its method.
+// emission, in the steps of compile_file.go. compile_backward.go has the backward passes, compile_cam.go
+// class activation maps, compile_path.go sums along paths and comparisons, compile_attention.go attention,
+// and compile_planes.go what common.go, tapped.go and resize.go do; compile_check.go runs a file beside its
+// method.
 package attribute

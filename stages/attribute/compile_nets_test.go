@@ -20,8 +20,8 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// compileAndCheck compiles a method into a net's file and runs it beside the method. It returns the file, or nil
-// if both refuse the net.
+// compileAndCheck compiles a method into a net's file and runs it beside the method. It returns the file, or
+// nil if both refuse the net.
 func compileAndCheck(t *testing.T, c Compilation, images [][]byte, tolerance float64) *Compiled {
 	t.Helper()
 	c.Slot = stagetest.NewSlot()

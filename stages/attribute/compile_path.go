@@ -151,7 +151,8 @@ func (p SmoothGradParams) emit(m *emission) (out standalone.Numbers, err error) 
 // copies returns the parameters of the noise.
 func (p Copies) copies() Copies { return p }
 
-// noises returns draws of the standard normal distribution, [samples, 1, C, H, W], of the file or of an input.
+// noises returns draws of the standard normal distribution, [samples, 1 or batch, C, H, W], of the file or of
+// an input.
 func (m *emission) noises(p Copies) (standalone.Single, error) {
 	n := m.net
 	if m.NoiseInput {
