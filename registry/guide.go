@@ -14,7 +14,7 @@ var guides = map[string][]string{
 }
 
 // A Line is a stage in a few words: its name, its title, and the passes that an item costs, such as
-// "1 forward, 1 backward", or "none".
+// "1 forward, 1 backward", "those of perturb/subset", or "none".
 type Line struct{ Name, Title, Cost string }
 
 // Guide returns a line for each stage that the page "metrics" or "methods" explains, in the order of the
@@ -22,7 +22,7 @@ type Line struct{ Name, Title, Cost string }
 func (s *Set) Guide(page string) (lines []Line) {
 	for _, st := range s.guide(page) {
 		title, _, _ := strings.Cut(st.Doc, "\n")
-		lines = append(lines, Line{st.Name, title, st.Passes.String()})
+		lines = append(lines, Line{st.Name, title, cost(st)})
 	}
 	return lines
 }
@@ -32,4 +32,23 @@ func (s *Set) guide(page string) (list []*stages.Stage) {
 		list = append(list, s.Family(family)...)
 	}
 	return list
+}
+
+// answering returns the stage that asks the model for s, "" if none does: one that s can't be without, and that
+// is made for the items of s alone.
+func answering(s *stages.Stage) string {
+	for _, p := range s.Inputs {
+		if p.Own && !p.Optional {
+			return p.Else
+		}
+	}
+	return ""
+}
+
+// cost describes the passes that an item costs.
+func cost(s *stages.Stage) string {
+	if by := answering(s); by != "" && s.Passes == (stages.Passes{}) {
+		return "those of " + by
+	}
+	return s.Passes.String()
 }

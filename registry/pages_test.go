@@ -135,12 +135,26 @@ func frameOf(t *testing.T, s *stages.Stage) string {
 	list("inputs", in)
 	list("optional inputs", optional)
 	list("outputs", out)
-	if s.Seeded && s.Definition.Randomness == "" {
-		list("random", []string{"by the experiment's seed"})
+	if s.Definition.Randomness == "" {
+		list("randomness", []string{randomness(s)})
 	}
-	list("passes for an item", []string{s.Passes.String()})
+	list("passes for an item", []string{cost(s)})
 	list("source", []string{fmt.Sprintf("[%[1]s](../%[1]s)", sourceOf(t, s.Name))})
 	return b.String()
+}
+
+// randomness describes what is drawn, and what determines the draws.
+func randomness(s *stages.Stage) string {
+	by := answering(s)
+	switch {
+	case s.Definition.Randomness != "":
+		return s.Definition.Randomness
+	case s.Seeded:
+		return "by the experiment's seed"
+	case by != "":
+		return "that of " + by
+	}
+	return "none"
 }
 
 // fenced puts the indented lines of a doc into fences.
