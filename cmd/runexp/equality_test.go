@@ -217,6 +217,28 @@ func TestDocsEquality(t *testing.T) {
 	}
 }
 
+// TestDocsONNXPeers checks that the table of other programs on ONNX files is docs/equality/onnx_peers.csv, that it
+// has the quickstart's nets and published ones, and what the page claims: runexp takes all of them, and its
+// gradients agree with finite differences up to rounding.
+func TestDocsONNXPeers(t *testing.T) {
+	_, rest, _ := strings.Cut(page(t, "docs/equality.md"), "<!-- made by docs/equality/onnx-peers -->\n")
+	rest, _, _ = strings.Cut(rest, "<!-- end -->")
+	lines := strings.Split(strings.TrimSpace(rest), "\n")
+	rows := readTable(t, "../../docs/equality/onnx_peers.csv")
+	if len(lines) != len(rows)+1 || len(rows) < 14 {
+		t.Fatalf("%d lines of the page, and %d of the file", len(lines), len(rows))
+	}
+	lines = slices.Delete(lines, 1, 2)
+	for i, row := range rows {
+		if want := "| " + strings.Join(row, " | ") + " |"; lines[i] != want {
+			t.Errorf("docs/equality.md has\n%s\nwhere docs/equality/onnx_peers.csv has\n%s", lines[i], want)
+		}
+		if i > 0 && number(t, row[1]) > 1e-3 {
+			t.Errorf("%s: runexp's gradient deviates by %s", row[0], row[1])
+		}
+	}
+}
+
 // checkDefectsPage checks that the page's table of what Quantus gets wrong is docs/equality/defects.csv.
 func checkDefectsPage(t *testing.T) {
 	_, rest, _ := strings.Cut(page(t, "docs/equality.md"), "<!-- made by docs/equality/run: defects -->\n")

@@ -14,7 +14,6 @@ It fails where a comparison that should be equal isn't.
 """
 
 import argparse
-import csv
 import importlib.metadata
 import json
 import math
@@ -33,6 +32,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "experiments" / "quickstart"))
 
 from nets import NETS  # noqa: E402
+from page import into_page, table  # noqa: E402
 from train import go_on  # noqa: E402
 
 warnings.simplefilter("ignore")
@@ -221,20 +221,6 @@ def call_of(text):
     """A call, and what follows a comma behind it."""
     call = re.match(r"[\w.]+(\([^)]*\))?", text)[0]
     return call, text[len(call):]
-
-
-def into_page(mark, head, lines):
-    """Puts a table into the page, between its markers."""
-    mark = "<!-- made by %s -->\n" % mark
-    page = HERE.parent / "equality.md"
-    before, rest = page.read_text().split(mark)
-    text = "".join("| " + " | ".join(line) + " |\n" for line in [head, ["---"] * len(head)] + lines)
-    page.write_text(before + mark + text + rest[rest.index("<!-- end -->"):])
-
-
-def table(path, lines):
-    with open(path, "w", newline="") as f:
-        csv.writer(f, lineterminator="\n").writerows(lines)
 
 
 if __name__ == "__main__":
