@@ -52,17 +52,21 @@ type Params struct {
 	Ties      string    `yaml:"ties" doc:"the order of pixels of equal value: row by row, which favours the top left and leaves a constant map without an order, or random, drawn for each map" choices:"index|random"`
 	Unit      string    `yaml:"unit" key:"added" doc:"what is replaced at once: pixels, of a text its tokens, square regions, or the segments on the port segments, these two in the order of their mean" choices:"pixel|region|segment"`
 	Region    int       `yaml:"region" key:"added" doc:"unit region: their side in pixels; the right and the lower border cut them off" min:"1" max:"1024"`
+	Target    string    `yaml:"target" key:"added" doc:"whose response is recorded, unless targets is wired: the class, as model/predict has it, or an expression of the model's outputs, such as sum(output[3])"`
 	Limit     int       `yaml:"limit" key:"added" doc:"pixels or regions replaced at the end of the curve; 0: all" min:"0"`
 	Shares    []float64 `yaml:"shares" key:"added" doc:"the shares replaced at the points after the first, rounded down to whole pixels, regions or segments, instead of step and steps" min:"0" max:"1"`
 }
 
 func defaults(substrate string) Params {
 	return Params{Substrate: substrate, Kernel: 11, Sigma: 11, Values: "magnitude", Ties: "index",
-		Unit: "pixel", Region: 9}
+		Unit: "pixel", Region: 9, Target: program.PredictedClass}
 }
 
-// Validate rejects kernels without a centre, and parameters that exclude each other.
+// Validate rejects kernels without a centre, malformed targets, and parameters that exclude each other.
 func (p Params) Validate() error {
+	if err := validTarget(p.Target); err != nil {
+		return err
+	}
 	switch {
 	case p.Kernel%2 == 0:
 		return stages.BadField("kernel", "kernel is %d: its side must be odd to have a centre", p.Kernel)
@@ -82,6 +86,9 @@ func (p Params) Validate() error {
 
 // checkCurve validates the parameters of a curve against the wired ports.
 func (p Params) checkCurve(d direction, wired func(string) bool) error {
+	if err := checkTarget(p.Target, wired); err != nil {
+		return err
+	}
 	if wired(stages.TextsName) {
 		return p.checkTexts(d)
 	}

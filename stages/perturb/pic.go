@@ -20,8 +20,11 @@ type PICParams struct {
 	Ties       string    `yaml:"ties" doc:"pixels of equal value: merged, they are shown together, so that all those of a constant map are shown at once; otherwise they come row by row, or at random, drawn for each map" choices:"merged|index|random"`
 }
 
-// Validate rejects an empty list of thresholds.
+// Validate rejects a malformed target, and an empty list of thresholds.
 func (p PICParams) Validate() error {
+	if err := p.PICEndsParams.Validate(); err != nil {
+		return err
+	}
 	if len(p.Thresholds) == 0 {
 		return stages.BadField("thresholds", "thresholds is empty: give it shares of the pixels")
 	}
@@ -75,6 +78,7 @@ Kapishnikov et al., ICCV 2019.`,
 	Defaults: PICParams{PICEndsParams: picDefaults(),
 		Thresholds: []float64{.005, .01, .02, .03, .04, .05, .07, .10, .13, .21, .34, .5, .75},
 		Values:     "magnitude", Ties: "merged"},
+	Check: func(p PICParams, wired func(string) bool) error { return checkTarget(p.Target, wired) },
 	Variants: []stages.Variant{{
 		Item: "pixels of the images", Default: "paper",
 		Differs: "official: the code of MAS interpolates in floating point, shows the model the result, " +

@@ -14,8 +14,12 @@ import (
 type PICEndsParams struct {
 	Random  float64 `yaml:"random" doc:"share of the pixels, drawn once for all images, that is shown from the start" min:"0" max:"1"`
 	Variant string  `yaml:"variant" doc:"images of 8-bit pixels, rounded (paper), or of floating point, truncated to 8 bits where their size is measured (official, the code of MAS)" choices:"paper|official"`
+	Target  string  `yaml:"target" key:"added" doc:"whose response is recorded, unless targets is wired: the class, as model/predict has it, or an expression of the model's outputs, such as sum(output[3])"`
 	Encoder string  `yaml:"encoder" doc:"what measures the information in an image: the size of its lossless WebP form at quality 100, by this release" choices:"libwebp-1.4.0"`
 }
+
+// Validate rejects a malformed target.
+func (p PICEndsParams) Validate() error { return validTarget(p.Target) }
 
 // PICEnds is the common part of the curves of [PIC] for all maps of an image.
 var PICEnds = program.Stage(stages.Def[PICEndsParams]{
@@ -50,6 +54,7 @@ maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al.,
 		{Name: "mask", Type: stages.Masks, Doc: "the random pixels, the same for all images"},
 	},
 	Defaults: picDefaults(),
+	Check:    func(p PICEndsParams, wired func(string) bool) error { return checkTarget(p.Target, wired) },
 	Facts: func(p PICEndsParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
 		if err := checkTriangles(in); err != nil {
 			return nil, err
@@ -81,13 +86,14 @@ maps. The engine inserts this stage in front of perturb/pic. Kapishnikov et al.,
 // picDefaults are the default parameters of images partly shown. Another release of libwebp is another
 // encoder, in keys and in published results.
 func picDefaults() PICEndsParams {
-	return PICEndsParams{Random: 0.01, Variant: "paper", Encoder: "libwebp-" + webp.Version}
+	return PICEndsParams{Random: 0.01, Variant: "paper", Encoder: "libwebp-" + webp.Version,
+		Target: program.PredictedClass}
 }
 
 // picInputs are the ports of the stages of performance information curves.
 func picInputs(more ...stages.Port) []stages.Port {
 	return append([]stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		program.ModelPort("the classifier"),
 		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
 		{Name: "targets", Type: stages.Targets,
 			Doc:      "the class whose response is recorded; default: the prediction for the original image",

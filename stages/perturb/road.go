@@ -21,11 +21,15 @@ type RoadParams struct {
 	Variant string    `yaml:"variant" doc:"order lerf: whether shares are removed (paper) or kept (official)" choices:"paper|official"`
 	Noise   float64   `yaml:"noise" doc:"standard deviation of the noise on imputed pixels, as a share of the range of pixel values" min:"0" max:"1"`
 	Values  string    `yaml:"values" doc:"the order of pixels: by the magnitude or the signed value of the sum over channels" choices:"magnitude|signed"`
+	Target  string    `yaml:"target" key:"added" doc:"whose response is recorded, unless targets is wired: the class, as model/predict has it, or an expression of the model's outputs, such as sum(output[3])"`
 	Ties    string    `yaml:"ties" doc:"the order of pixels of equal value: row by row, which favours the top left and leaves a constant map without an order, or random, drawn for each map" choices:"index|random"`
 }
 
-// Validate rejects shares that leave nothing to impute from, or nothing to impute.
+// Validate rejects malformed targets, and shares that leave nothing to impute from, or nothing to impute.
 func (p RoadParams) Validate() error {
+	if err := validTarget(p.Target); err != nil {
+		return err
+	}
 	if len(p.Shares) == 0 {
 		return stages.BadField("shares", "shares is empty: give it a share of the pixels to remove")
 	}
@@ -68,7 +72,9 @@ The noise of a pixel depends on the experiment's seed and the image alone. Rong 
 	Inputs:   inputs(),
 	Outputs:  outputs(),
 	Defaults: RoadParams{Shares: []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9}, Order: "morf",
-		Variant: "paper", Noise: 0.01, Values: "signed", Ties: "random"},
+		Variant: "paper", Noise: 0.01, Values: "signed", Ties: "random",
+		Target: program.PredictedClass},
+	Check: func(p RoadParams, wired func(string) bool) error { return checkTarget(p.Target, wired) },
 	Variants: []stages.Variant{{
 		Item: "least relevant first (order: lerf)", Default: "paper",
 		Differs: "official removes all but the share of the most relevant pixels, so that the image of a " +

@@ -14,15 +14,16 @@ type SoftMaskParams struct {
 	Substrate string  `yaml:"substrate" doc:"what shows where the map has its least value: zero after normalisation, the blurred image, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, or the images on the port substrates" choices:"blur|zero|black|mean|random|channel-mean|images"`
 	Kernel    int     `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64 `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`
+	Target    string  `yaml:"target" key:"added" doc:"whose response is recorded, unless targets is wired: the class, as model/predict has it, or an expression of the model's outputs, such as sum(output[3])"`
 	Values    string  `yaml:"values" doc:"a pixel's relevance before it is scaled to [0,1]: the magnitude of the sum over channels, the signed sum, or its positive part" choices:"magnitude|signed|positive"`
 }
 
-// Validate rejects a kernel without a centre.
+// Validate rejects a kernel without a centre, and a malformed target.
 func (p SoftMaskParams) Validate() error { return p.blend().Validate() }
 
 // blend returns the parameters of the substrate.
 func (p SoftMaskParams) blend() Params {
-	return Params{Substrate: p.Substrate, Kernel: p.Kernel, Sigma: p.Sigma, Unit: "pixel"}
+	return Params{Substrate: p.Substrate, Kernel: p.Kernel, Sigma: p.Sigma, Unit: "pixel", Target: p.Target}
 }
 
 // SoftMask makes the explanation maps of Chattopadhay et al., "Grad-CAM++", WACV 2018: the image times its
@@ -53,7 +54,7 @@ WACV 2018, call it the explanation map.`,
 	Device:   true,
 	Passes:   stages.Passes{Forward: "1"},
 	Inputs: []stages.Port{
-		{Name: "model", Type: stages.Model, Doc: "the classifier"},
+		program.ModelPort("the classifier"),
 		{Name: "images", Type: stages.Images, Doc: "the images, of the model's size"},
 		{Name: "maps", Type: stages.Maps, Doc: "attribution maps, of the images' size"},
 		{Name: "targets", Type: stages.Targets, Optional: true, Else: "model/predict",
@@ -78,8 +79,12 @@ WACV 2018, call it the explanation map.`,
 			"takes magnitudes",
 		Golden: "masked_input",
 	}},
-	Defaults: SoftMaskParams{Substrate: "zero", Kernel: 11, Sigma: 11, Values: metric.Magnitude},
+	Defaults: SoftMaskParams{Substrate: "zero", Kernel: 11, Sigma: 11, Values: metric.Magnitude,
+		Target: program.PredictedClass},
 	Check: func(p SoftMaskParams, wired func(string) bool) error {
+		if err := checkTarget(p.Target, wired); err != nil {
+			return err
+		}
 		return p.blend().check(func(port string) bool { return port == "substrates" && wired(port) })
 	},
 	Facts: func(p SoftMaskParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
