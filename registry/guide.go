@@ -34,8 +34,8 @@ func (s *Set) guide(page string) (list []*stages.Stage) {
 	return list
 }
 
-// answering returns the stage that asks the model for s, "" if none does: one that s can't be without, and that
-// is made for the items of s alone.
+// answering returns the stage that asks the model for s, "" if none does: one that s can't be without, and
+// that is made for the items of s alone.
 func answering(s *stages.Stage) string {
 	for _, p := range s.Inputs {
 		if p.Own && !p.Optional {

@@ -78,7 +78,8 @@ func (u Use) through(w Wire) (passed Wire, ok bool) {
 			}
 		}
 	}
-	return Wire{Use{w.From.Name, s, params, func(string) []Wire { return []Wire{w} }}, s.Outputs[0].Name}, true
+	between := Use{w.From.Name, s, params, func(string) []Wire { return []Wire{w} }}
+	return Wire{between, s.Outputs[0].Name}, true
 }
 
 // fact returns a number that is known about an output before its stage runs.

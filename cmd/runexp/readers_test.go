@@ -54,6 +54,7 @@ var readers = map[string]string{
 	"stages/internal/archive/unpack.go":   "defaultLimits folderBytes longestName deepest",
 	"stages/internal/archive/zip.go":      "defaultLimits",
 	"stages/internal/npy/archive.go":      "maxArrays",
+	"stages/model/target.go":              "maxVectors",
 	"stages/internal/npy/stack.go":        "maxHeader maxRank",
 	"stages/internal/textfile/csv.go":     "maxRecord maxColumns maxEntries",
 	"stages/internal/textfile/index.go":   "maxRecord maxEntries maxName mostBad",

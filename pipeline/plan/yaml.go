@@ -88,8 +88,8 @@ func (n *yamlNode) element(text string) *yamlNode {
 	return n.vals[i]
 }
 
-// within returns the value with the place of its character at a column, from 1, if its text stands on its line
-// as it is; 0 is the whole value.
+// within returns the value with the place of its character at a column, from 1, if its text stands on its
+// line as it is; 0 is the whole value.
 func (n *yamlNode) within(column int) *yamlNode {
 	line := []rune(n.src.line(n.line))
 	at := n.col - 1

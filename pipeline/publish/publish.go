@@ -10,7 +10,7 @@
 //   - Render: render.go lists the renderers. Each writes one kind of file from the merged folder:
 //     render_cells.go, render_experiment.go, render_figures.go, render_folder.go, render_items.go,
 //     render_latex.go, render_readme.go, render_tables.go. README.md opens with the answer (answer.go) and
-//     says what isn't of a whole, finished run (notes.go) and what of signed maps the scores read (reads.go);
+//     says what isn't of a whole, finished run, and what of signed maps the scores read (notes.go);
 //     readme.md.tmpl is its form. writer.go updates the folder.
 //
 // A folder is also read for other readers than a run: revision.go reads one from a git revision, content.go

@@ -42,8 +42,8 @@ func (p AbsLRPParams) starts(classes int, attention bool) []passStart {
 // contrasted with: contrast: auto is none then.
 func (p AbsLRPParams) startsOfExpression() ([]passStart, error) {
 	if p.Contrast != "auto" && p.Contrast != "none" {
-		return nil, stages.BadField("contrast", "contrast: %s compares a class with the others, and the target "+
-			"is an expression", p.Contrast)
+		return nil, stages.BadField("contrast", "contrast: %s compares a class with the others, and the "+
+			"target is an expression", p.Contrast)
 	}
 	start := absLRPStart{target: 1}.pass(1, p.Variant == "paper")
 	return []passStart{{factor: start.factor}}, nil

@@ -128,8 +128,8 @@ func TestAttnLRP(t *testing.T) {
 					}
 					key := fmt.Sprintf("%s %s %g %g", net, rules, gamma[0], gamma[1])
 					values, sum, norm := kept[key].off(got)
-					off := fmt.Sprintf("%s: values off by %.2g, the sum by %.2g, the norm by %.2g", key, values,
-						sum, norm)
+					off := fmt.Sprintf("%s: values off by %.2g, the sum by %.2g, the norm by %.2g", key,
+						values, sum, norm)
 					t.Log(off)
 					limit := 1e-4
 					if gamma[0] == 100 { // single precision has 3e-4 after twelve blocks

@@ -58,8 +58,8 @@ func (c Common) check(wired func(string) bool) error {
 // checkExpression refuses the probability of an expression.
 func (c Common) checkExpression() error {
 	if c.Output == "probability" {
-		return stages.BadField("output", "output: probability is of a class, and target is the expression %s: "+
-			"softmax(…) and sigmoid(…) are probabilities in it", c.Target)
+		return stages.BadField("output", "output: probability is of a class, and target is the expression "+
+			"%s: softmax(…) and sigmoid(…) are probabilities in it", c.Target)
 	}
 	return nil
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// TestClassAsExpression holds that the map of an expression that is a class's logit is the class's map, for every
-// method that doesn't compare the class with others; those that do refuse it. What a backward pass starts with
-// is a constant for such an expression, so that ONNX Runtime folds the last layer: the last bits differ.
+// TestClassAsExpression holds that the map of an expression that is a class's logit is the class's map, for
+// every method that doesn't compare the class with others; those that do refuse it. What a backward pass
+// starts with is a constant for such an expression, so that ONNX Runtime folds the last layer: the last bits
+// differ.
 func TestClassAsExpression(t *testing.T) {
 	modeltest.Runtime(t)
 	compare := []string{"attribute/agi", "attribute/clrp", "attribute/crap"}
@@ -54,7 +55,7 @@ func TestClassAsExpression(t *testing.T) {
 				}
 			case err != nil:
 				t.Errorf("%s of %s: %v", s.Name, net, err)
-			case s.Name == "attribute/xrai": // which compares gains of regions, some of which are nearly equal
+			case s.Name == "attribute/xrai": // gains of its regions that are nearly equal are compared
 			case !(apart(t, got.Payloads["maps"][0], want.Payloads["maps"][0]) <= 1e-5):
 				t.Errorf("%s of %s: the map of output[3] isn't that of class 3, but %.2g apart", s.Name, net,
 					apart(t, got.Payloads["maps"][0], want.Payloads["maps"][0]))

@@ -206,7 +206,8 @@ func TestOfficialRAPsLRP(t *testing.T) {
 			"lrp_a2b1_onehot": {withoutBias(zennit("one-hot")), first, 2, 1},
 		} {
 			p.Stabiliser = 0
-			got := oneMap(t, LRPAlphaBeta, &p, m, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+			got := oneMap(t, LRPAlphaBeta, &p, m, a["x"].Float32s(), []int{3, 32, 32},
+				a["target"].Int64s()[0])
 			closeTo(t, file+" "+key, got, a[key].Float32s(), relevance32)
 		}
 	}

@@ -26,7 +26,8 @@ func TestOfficialLeftIG(t *testing.T) {
 			for key, alpha := range map[string]float64{"1": 1, "0.9": 0.9, "0.5": 0.5} {
 				key := fmt.Sprintf("ig_mas_steps%d_alpha%s", steps, key)
 				p := &LeftIGParams{plain(unreduced()), steps, alpha, "zero"}
-				got := oneMap(t, LeftIG, p, model, a["x"].Float32s(), []int{3, 32, 32}, a["target"].Int64s()[0])
+				got := oneMap(t, LeftIG, p, model, a["x"].Float32s(), []int{3, 32, 32},
+					a["target"].Int64s()[0])
 				near(t, file+" "+key, got, a[key].Float32s(), gradient32)
 			}
 		}

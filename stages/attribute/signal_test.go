@@ -49,8 +49,9 @@ func signalNet(t *testing.T, layout string, channels int) stages.Data {
 		kernel("w2", 3, 8, 6, 3), modeltest.Noise("b2", 4, 8), modeltest.Noise("w3", 5, 8, 4)}}
 	in := "signal"
 	shape := map[string][]int{modelfile.NCHW: {onnx.Free, channels, 1, signalLength},
-		modelfile.NCT: {onnx.Free, channels, signalLength}, modelfile.NTC: {onnx.Free, signalLength, channels},
-		modelfile.NT: {onnx.Free, signalLength}}[layout]
+		modelfile.NCT: {onnx.Free, channels, signalLength},
+		modelfile.NTC: {onnx.Free, signalLength, channels},
+		modelfile.NT:  {onnx.Free, signalLength}}[layout]
 	switch layout {
 	case modelfile.NTC:
 		g.Node = append(g.Node, onnx.NewNode("first", "Transpose", []string{in}, []string{"turned"},
@@ -118,7 +119,8 @@ func TestSignals(t *testing.T) {
 				want, failed := maps(twin, s)
 				got, err := maps(net, s)
 				if failed != nil || err != nil {
-					t.Errorf("%s, %s of %d channels: %v, of images: %v", s.Name, layout, channels, err, failed)
+					t.Errorf("%s, %s of %d channels: %v, of images: %v", s.Name, layout, channels, err,
+						failed)
 					continue
 				}
 				if apart := farthest(got, want); !(apart <= 1e-5) {

@@ -47,8 +47,8 @@ func explained(t *testing.T, base stages.Data, text string, pixels stages.Tensor
 	return in
 }
 
-// TestTargets holds the values and the gradients of 12 expressions on 20 random nets against PyTorch in double
-// precision: testdata/targets.py.
+// TestTargets holds the values and the gradients of 12 expressions on 20 random nets against PyTorch in
+// double precision: testdata/targets.py.
 func TestTargets(t *testing.T) {
 	modeltest.Runtime(t)
 	b, err := os.ReadFile("testdata/targets/values.json")

@@ -14,8 +14,8 @@ import (
 // freeze puts what the model's expression freezes of every image, and its value.
 func (p PredictParams) freeze(ctx context.Context, e *stages.Env, n *program.Net) error {
 	if p.Target != program.PredictedClass && p.Target != n.Head.Text {
-		return stages.BadField("target", "target is %s, but the model's answer is the expression %s", p.Target,
-			n.Head.Text)
+		return stages.BadField("target", "target is %s, but the model's answer is the expression %s",
+			p.Target, n.Head.Text)
 	}
 	for _, port := range n.Head.Needs.Ports() {
 		if !e.Wired(port) {

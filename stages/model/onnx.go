@@ -7,10 +7,11 @@
 // (head.go), and by the values that give the answers (match.go). One output becomes two classes, and
 // outputs without classes are kept as they are (outputs.go).
 //
-// model/predict runs it on images (predict.go); other stages derive another model from it (rewrite.go, and
-// target.go for an expression of its outputs). model/units makes nets whose true attribution is known
-// (units.go). The command inspects files (inspect.go, describe.go), tries methods on the model (trial.go),
-// and weighs hypotheses of how it is fed (feeds.go) by labelled images (accuracy.go, evidence.go).
+// model/predict runs it on images (predict.go), and for an expression records what that freezes (freeze.go);
+// other stages derive another model from it (rewrite.go, and target.go for an expression of its outputs).
+// model/units makes nets whose true attribution is known (units.go). The command inspects files (inspect.go,
+// describe.go), tries methods on the model (trial.go), and weighs hypotheses of how it is fed (feeds.go) by
+// labelled images (accuracy.go, evidence.go).
 package model
 
 import (

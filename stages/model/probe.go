@@ -20,8 +20,8 @@ var errNoClasses = errors.New("one number per image and class is needed")
 
 // noClasses returns the error for an output that isn't a number per image and class.
 func noClasses(shape []int) error {
-	return fmt.Errorf("the output has shape %v: %w; output_kind: none reads it without classes, for a target "+
-		"that is an expression", shape, errNoClasses)
+	return fmt.Errorf("the output has shape %v: %w; output_kind: none reads it without classes, for a "+
+		"target that is an expression", shape, errNoClasses)
 }
 
 // probe runs the model and completes its Spec: the number of classes, and whether the model really takes any

@@ -27,8 +27,8 @@ func (p TargetParams) Validate() error {
 	case p.Target == "":
 		return stages.BadField("target", "target is required: an expression, such as sum(output[3])")
 	case !target.Is(p.Target):
-		return stages.BadField("target", "target: %q is no expression: a class is the parameter target of methods "+
-			"and of model/predict", p.Target)
+		return stages.BadField("target", "target: %q is no expression: a class is the parameter target of "+
+			"methods and of model/predict", p.Target)
 	}
 	if err := program.CheckTarget(p.Target); err != nil {
 		return err

@@ -2,8 +2,8 @@
 //
 //	gomlx NET.onnx IMAGE 1,3,64,64 CLASS GRADIENT
 //
-// IMAGE and GRADIENT are files of float32, little-endian. It prints the seconds of the forward pass and of the
-// gradient, or why the net is refused.
+// IMAGE and GRADIENT are files of float32, little-endian. It prints the seconds of the forward pass and of
+// the gradient, or why the net is refused.
 package main
 
 import (
@@ -29,7 +29,8 @@ func main() {
 			fmt.Println("refused:", strings.SplitN(fmt.Sprint(e), "\n", 2)[0])
 		}
 	}()
-	must(0, run(os.Args[1], os.Args[2], strings.Split(os.Args[3], ","), must(strconv.Atoi(os.Args[4])), os.Args[5]))
+	must(0, run(os.Args[1], os.Args[2], strings.Split(os.Args[3], ","), must(strconv.Atoi(os.Args[4])),
+		os.Args[5]))
 }
 
 func run(net, image string, shape []string, class int, gradient string) error {
@@ -47,7 +48,8 @@ func run(net, image string, shape []string, class int, gradient string) error {
 	backend := must(backends.New())
 
 	timed := func(of func(y, x *graph.Node) *graph.Node) (*tensors.Tensor, float64) {
-		e := must(context.NewExec(backend, weights.Reuse(), func(ctx *context.Context, in *graph.Node) *graph.Node {
+		e := must(context.NewExec(backend, weights.Reuse(), func(ctx *context.Context,
+			in *graph.Node) *graph.Node {
 			y := m.CallGraph(ctx, in.Graph(), map[string]*graph.Node{names[0]: in})[0]
 			return of(graph.ReduceAllSum(graph.Slice(y, graph.AxisElem(0), graph.AxisElem(class))), in)
 		}))

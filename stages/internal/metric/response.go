@@ -25,8 +25,8 @@ func Response(facts stages.Facts, payload []byte, name string) ([]float64, error
 		}
 	}
 	if text := facts["target"]; text != "" {
-		return nil, fmt.Errorf("the curves are of the expression %s, and have its value alone: write response: "+
-			"probability, which reads it", text)
+		return nil, fmt.Errorf("the curves are of the expression %s, and have its value alone: write "+
+			"response: probability, which reads it", text)
 	}
 	return nil, fmt.Errorf("there is no response %q, only %q", name, facts["responses"])
 }

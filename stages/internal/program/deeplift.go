@@ -28,8 +28,8 @@ func (n *Net) deepLIFT(ctx context.Context, slot stages.Slot, q lower.Question, 
 	once bool) (DeepLIFT, error) {
 	if n.Head != nil && !n.Head.Linear {
 		return DeepLIFT{}, stages.BadField("target", "target: %s isn't a linear function of the model's "+
-			"outputs, and rules of comparisons are for these alone: integrated gradients explain the difference "+
-			"of any", n.Head.Text)
+			"outputs, and rules of comparisons are for these alone: integrated gradients explain the "+
+			"difference of any", n.Head.Text)
 	}
 	key := fmt.Sprintf("deeplift of %q, official %t, probability %t, once %t", q.Layer, official,
 		q.Probability, once)

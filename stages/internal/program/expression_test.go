@@ -17,16 +17,16 @@ func TestExpression(t *testing.T) {
 		predicts bool
 		labelled bool
 	}{
-		{"predicted", Target{Class: 1, Minus: -1}, true, false},
-		{"predicted:1", Target{Class: 1, Minus: -1}, true, false},
-		{"predicted:2", Target{Class: 3, Minus: -1}, true, false},
-		{"predicted:5", Target{Class: 4, Minus: -1}, true, false},
-		{"label", Target{Class: 2, Minus: -1}, false, true},
-		{"0", Target{Class: 0, Minus: -1}, false, false},
-		{"4-2", Target{Class: 4, Minus: 2}, false, false},
-		{"predicted-predicted:2", Target{Class: 1, Minus: 3}, true, false},
-		{"label-predicted", Target{Class: 2, Minus: 1}, true, true},
-		{"predicted:3-0", Target{Class: 2, Minus: 0}, true, false},
+		{"predicted", classes(1, -1), true, false},
+		{"predicted:1", classes(1, -1), true, false},
+		{"predicted:2", classes(3, -1), true, false},
+		{"predicted:5", classes(4, -1), true, false},
+		{"label", classes(2, -1), false, true},
+		{"0", classes(0, -1), false, false},
+		{"4-2", classes(4, 2), false, false},
+		{"predicted-predicted:2", classes(1, 3), true, false},
+		{"label-predicted", classes(2, 1), true, true},
+		{"predicted:3-0", classes(2, 0), true, false},
 	} {
 		e, err := ParseExpression(tt.text)
 		if err != nil {
@@ -94,11 +94,14 @@ func TestExpressionNames(t *testing.T) {
 	const folders = "apple_pie\nsushi"
 	row, label := []float32{0, 4, 1, 3, 2, 0}, stages.NewTensor([]int64{2}, 1).Encode()
 	for text, want := range map[string]Target{
-		"tench": {Class: 0, Minus: -1}, "Tinca tinca": {Class: 0, Minus: -1}, "n01443537": {Class: 1, Minus: -1}, "goldfish": {Class: 1, Minus: -1},
-		"german_shepherd": {Class: 3, Minus: -1}, "German shepherd, German shepherd dog": {Class: 3, Minus: -1}, "n03126707": {Class: 4, Minus: -1},
-		"label-maker": {Class: 5, Minus: -1}, "tench - goldfish": {Class: 0, Minus: 1}, "predicted - tench": {Class: 1, Minus: 0},
-		"label - goldfish": {Class: 2, Minus: 1},
-		"4 - tench":        {Class: 4, Minus: 0}, "sushi": {Class: 1, Minus: -1}, "Apple pie": {Class: 0, Minus: -1}, "predicted - 3": {Class: 1, Minus: 3},
+		"tench": classes(0, -1), "Tinca tinca": classes(0, -1), "n01443537": classes(1, -1),
+		"goldfish":        classes(1, -1),
+		"german_shepherd": classes(3, -1), "German shepherd, German shepherd dog": classes(3, -1),
+		"n03126707":   classes(4, -1),
+		"label-maker": classes(5, -1), "tench - goldfish": classes(0, 1), "predicted - tench": classes(1, 0),
+		"label - goldfish": classes(2, 1),
+		"4 - tench":        classes(4, 0), "sushi": classes(1, -1), "Apple pie": classes(0, -1),
+		"predicted - 3": classes(1, 3),
 	} {
 		e, err := ParseExpression(text)
 		if err != nil {
@@ -139,10 +142,11 @@ func TestExpressionNames(t *testing.T) {
 // is compared with.
 func TestAnyNames(t *testing.T) {
 	for text, want := range map[string]Target{
-		"sushi": {Class: 0, Minus: -1}, "sushi - ramen": {Class: 0, Minus: 1}, "0 - ramen": {Class: 0, Minus: 1}, "ramen - 0": {Class: 1, Minus: 0},
-		"5 - ramen":        {Class: 5, Minus: 0},
-		"goldfish - ramen": {Class: 1, Minus: 0}, "ramen - goldfish": {Class: 0, Minus: 1}, "tench - ramen": {Class: 0, Minus: 1},
-		"ramen - tench": {Class: 1, Minus: 0},
+		"sushi": classes(0, -1), "sushi - ramen": classes(0, 1), "0 - ramen": classes(0, 1),
+		"ramen - 0":        classes(1, 0),
+		"5 - ramen":        classes(5, 0),
+		"goldfish - ramen": classes(1, 0), "ramen - goldfish": classes(0, 1), "tench - ramen": classes(0, 1),
+		"ramen - tench": classes(1, 0),
 	} {
 		e, err := ParseExpression(text)
 		if err == nil {
@@ -157,3 +161,6 @@ func TestAnyNames(t *testing.T) {
 		}
 	}
 }
+
+// classes returns a target of one class, or of the difference of two.
+func classes(class, minus int) Target { return Target{Class: class, Minus: minus} }

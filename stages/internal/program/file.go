@@ -2,9 +2,12 @@ package program
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // A File is a net as an ONNX file for other programs. Its input is a batch of normalised images
@@ -35,4 +38,75 @@ func (n *Net) File(ctx context.Context) (File, error) {
 	}
 	b, err := p.Model.Encode()
 	return File{b, batch, p.Disabled}, err
+}
+
+// The functions below return programs that aren't run here but become part of a file: see package standalone.
+
+// standard lowers a program that other libraries run.
+func (n *Net) standard(ctx context.Context, slot stages.Slot, batch int,
+	r lower.Request) (*lower.Lowered, error) {
+	r.Standard = true
+	return n.compile(ctx, slot, batch, r)
+}
+
+// LowerAnswer returns the program that classifies a batch of images.
+func (n *Net) LowerAnswer(ctx context.Context, slot stages.Slot, batch int) (*lower.Lowered, error) {
+	r := classification
+	r.Kind, r.AnswerOnly = lower.Forward, true
+	return n.standard(ctx, slot, batch, r)
+}
+
+// LowerGradient returns the program of [Net.Gradient].
+func (n *Net) LowerGradient(ctx context.Context, slot stages.Slot, batch int, q lower.Question,
+	also ...lower.Question) (*lower.Lowered, error) {
+	return n.standard(ctx, slot, batch, n.gradient(q, also...))
+}
+
+// LowerAttention returns the program of [Net.Attention], and the attention that it finds.
+func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, what lower.Glance,
+	probability bool) (_ relevance.Attention, l *lower.Lowered, err error) {
+	defer onnx.Sound(&err)
+	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
+	if err != nil {
+		return relevance.Attention{}, nil, err
+	}
+	found, err := relevance.Attend(g)
+	if err != nil {
+		return found, nil, err
+	}
+	if found.Merged && batch > 1 {
+		return found, nil, fmt.Errorf("%w: the heads and images of attention %q share an axis", ErrOneImage,
+			found.Blocks[0])
+	}
+	l, err = n.standard(ctx, slot, batch, n.glance(what, probability))
+	return found, l, err
+}
+
+// ErrOneImage is the error of a program that can explain a single image at a time.
+var ErrOneImage = fmt.Errorf("one image at a time")
+
+// LowerComparison returns the program of [Net.DeepLIFT], which computes what depends on the reference itself.
+func (n *Net) LowerComparison(ctx context.Context, slot stages.Slot, batch int, q lower.Question,
+	official bool) (*lower.Lowered, error) {
+	return n.standard(ctx, slot, batch, n.comparison(q, official, false))
+}
+
+// LowerFile returns the graph of the net's file for a batch, with all of the file's outputs.
+func (n *Net) LowerFile(ctx context.Context, batch int) (*onnx.Graph, error) {
+	if n.rewrite != nil {
+		return nil, fmt.Errorf("the model is a rewrite of another one, and has no file")
+	}
+	s := n.source(nil)
+	s.AllOutputs = true
+	g, _, err := lower.Graph(ctx, s, batch)
+	return g, err
+}
+
+// Original returns the net's ONNX file, or that of the model that it is a rewrite of.
+func (n *Net) Original() (*onnx.Model, error) {
+	b, err := n.onnx()
+	if err != nil {
+		return nil, err
+	}
+	return onnx.Parse(b)
 }

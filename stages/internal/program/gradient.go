@@ -42,7 +42,8 @@ func (n *Net) gradient(q lower.Question, also ...lower.Question) lower.Request {
 
 // targetsAndImages are the inputs of programs that explain a batch of images.
 func (n *Net) targetsAndImages(s lower.Shapes) []lower.IO {
-	return []lower.IO{lower.In("targets", s.Batch, n.explained()), lower.In("images", s.ImageShape(s.Batch)...)}
+	return []lower.IO{lower.In("targets", s.Batch, n.explained()),
+		lower.In("images", s.ImageShape(s.Batch)...)}
 }
 
 // Explain sets the target of row i.

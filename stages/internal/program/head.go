@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,8 +37,8 @@ type Explained struct {
 	Shape   []int     `json:"shape,omitempty"`
 }
 
-// Made returns the model whose answer is an expression of n's outputs. The error of a wrong expression is about
-// the field target.
+// Made returns the model whose answer is an expression of n's outputs. The error of a wrong expression is
+// about the field target.
 func (n *Net) Made(slot stages.Slot, x Explained) (modelfile.Model, *target.Head, error) {
 	out, err := n.explaining(slot, x)
 	if err != nil {
@@ -75,8 +76,8 @@ func (n *Net) explaining(slot stages.Slot, x Explained) (*Net, error) {
 		return nil, stages.BadField("target", "target: the model's answer is the expression %s already",
 			n.Head.Text)
 	case n.Heads > 0:
-		return nil, stages.BadField("target", "target: the model has a head for each cell of a grid, of which "+
-			"a class is explained, and no expression")
+		return nil, stages.BadField("target", "target: the model has a head for each cell of a grid, of "+
+			"which a class is explained, and no expression")
 	}
 	outputs, answer, err := n.Readable(slot)
 	if err != nil {
@@ -213,4 +214,21 @@ func (n *Net) explained() int {
 		return max(1, n.Head.Width())
 	}
 	return n.Classes
+}
+
+// ModelPort returns the input of a model for a stage with a parameter target: where that is an expression,
+// the model that the stage reads is one whose answer is the expression.
+func ModelPort(doc string) stages.Port {
+	return stages.Port{Name: "model", Type: stages.Model, Doc: doc, Via: TargetStage,
+		ViaIf: explainsExpression}
+}
+
+// explainsExpression reports whether the parameter target is an expression.
+func explainsExpression(params any) bool {
+	for _, f := range stages.Fields(params) {
+		if f.Name == "target" && f.Type.Kind() == reflect.String {
+			return target.Is(reflect.ValueOf(params).Elem().FieldByIndex(f.Index).String())
+		}
+	}
+	return false
 }

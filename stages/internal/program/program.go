@@ -7,14 +7,15 @@
 // is to run, a [Rehearsal] is the slot: it makes the same programs, and [Stage] has their digest in the keys
 // of stages.
 //
-// lowered.go returns programs that become part of a file, with targets by target_nodes.go.
+// target_nodes.go emits targets as nodes of a file.
 //
 // Files in that order: net, batch, pace; forward, curve, masked, values, gradient, anatomy, path,
 // tangent, deeplift, attention, audit; program, need, buffers; digest, rehearsal. expression.go and target.go
 // say which class is explained, text.go runs texts by their lengths, layer.go finds layers by their names,
 // layer_removed.go those that simplification removed, and input_bounds.go has black and white at the input.
 // probe.go runs a model of which nothing is known yet, usage.go measures how programs use a device. file.go
-// writes a net for other programs.
+// writes a net for other programs, and lowers those that become part of a file. head.go makes the net that
+// explains an expression.
 //
 // Programs work in the model's normalised space: images [C,H,W] as [modelfile.Spec.Normalise] makes them,
 // channels in the order red, green, blue. They return the model's answer, logits or probabilities;

@@ -87,8 +87,8 @@ func (t Target) NoClass() error {
 	if t.Frozen == nil {
 		return nil
 	}
-	return stages.BadField("target", "target: the method compares a class with the others, and the target is "+
-		"an expression, not a class")
+	return stages.BadField("target", "target: the method compares a class with the others, and the target "+
+		"is an expression, not a class")
 }
 
 // Rivals returns the part of a row that has a number a class which is of the classes that compete with a

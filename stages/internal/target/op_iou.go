@@ -59,7 +59,8 @@ func edges(k kit, boxes value, centred bool) (r rectangle) {
 
 // area returns the areas of rectangles.
 func (r rectangle) area(k kit) value {
-	return k.apply(&multiplied, nil, k.apply(&subtracted, nil, r[2], r[0]), k.apply(&subtracted, nil, r[3], r[1]))
+	return k.apply(&multiplied, nil, k.apply(&subtracted, nil, r[2], r[0]),
+		k.apply(&subtracted, nil, r[3], r[1]))
 }
 
 // shared returns the areas that rectangles have in common.

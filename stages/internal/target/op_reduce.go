@@ -16,7 +16,8 @@ var (
 		}
 		return s
 	}, func(e *emitter, axes []int64, x string, out []int) string {
-		return e.op("ReduceSum", out, []string{x, e.ints("axes", axes)}, onnx.Attr{Name: "keepdims", Value: 0})
+		return e.op("ReduceSum", out, []string{x, e.ints("axes", axes)},
+			onnx.Attr{Name: "keepdims", Value: 0})
 	}, func(t *Type, x Type, n int) {
 		t.Low, t.High, t.Linear = x.Low*float64(n), x.High*float64(n), x.Linear
 	})
@@ -26,7 +27,9 @@ var (
 			s += x
 		}
 		return s / float64(len(v))
-	}, reduced("ReduceMean"), func(t *Type, x Type, _ int) { t.Low, t.High, t.Linear = x.Low, x.High, x.Linear })
+	}, reduced("ReduceMean"), func(t *Type, x Type, _ int) {
+		t.Low, t.High, t.Linear = x.Low, x.High, x.Linear
+	})
 	maximum = reduction("max", func(v []float64) float64 {
 		m := math.Inf(-1)
 		for _, x := range v {

@@ -50,7 +50,8 @@ func (t *term) ofVectors() error {
 
 // except is a list without one element: ints are the index of a constant one.
 var except = operator{
-	name: "except", form: "except(x, i), a list without its element i", names: []string{"x", "i"}, required: 2,
+	name: "except", form: "except(x, i), a list without its element i", names: []string{"x", "i"},
+	required: 2,
 	bind: func(b *binder, t *term) error {
 		x, i := t.args[0], t.args[1]
 		switch {

@@ -8,7 +8,7 @@ import (
 // A preset is an expression with a name and arguments.
 type preset struct {
 	name string
-	// args are the names of its arguments, each with what it is by default after "=".
+	// args are the names of its arguments, each with its default after "=", if there is one.
 	args []string
 	is   string
 	doc  string
@@ -43,8 +43,8 @@ var presets = []preset{
 		"the cosine of the model's embedding and a stored one"},
 	{"zero-shot", []string{"class=frozen(argmax(cosine(output, vectors)))", "scale=100"},
 		"softmax(scale * cosine(output, vectors))[class]",
-		"the probability of a text among texts, by the cosine of image and text: Radford et al., \"Learning " +
-			"Transferable Visual Models From Natural Language Supervision\", ICML 2021"},
+		"the probability of a text among texts, by the cosine of image and text: Radford et al., " +
+			"\"Learning Transferable Visual Models From Natural Language Supervision\", ICML 2021"},
 }
 
 func presetNamed(name string) *preset {
