@@ -65,6 +65,19 @@ type tab struct {
 // open opens a file in a browser.
 func open(t *testing.T, file string, width, height int64, media ...*emulation.MediaFeature) *tab {
 	t.Helper()
+	file, fragment, _ := strings.Cut(file, "#")
+	file, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := func(url string) bool { return url == "file://"+file }
+	return visit(t, "file://"+file+"#"+fragment, mine, width, height, media...)
+}
+
+// visit opens an address in a browser; requests for others than mine are problems.
+func visit(t *testing.T, address string, mine func(url string) bool, width, height int64,
+	media ...*emulation.MediaFeature) *tab {
+	t.Helper()
 	chromium := ""
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil && chromium == "" {
@@ -83,11 +96,6 @@ func open(t *testing.T, file string, width, height int64, media ...*emulation.Me
 	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx}
-	file, fragment, _ := strings.Cut(file, "#")
-	file, err := filepath.Abs(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	chromedp.ListenTarget(ctx, func(event any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -104,7 +112,7 @@ func open(t *testing.T, file string, width, height int64, media ...*emulation.Me
 			p.problems = append(p.problems, "log: "+e.Entry.Text+" "+e.Entry.URL)
 		case *network.EventRequestWillBeSent:
 			url := e.Request.URL
-			if url != "file://"+file && !strings.HasPrefix(url, "data:") {
+			if !mine(url) && !strings.HasPrefix(url, "data:") {
 				p.problems = append(p.problems, "request: "+url)
 			}
 		}
@@ -113,7 +121,7 @@ func open(t *testing.T, file string, width, height int64, media ...*emulation.Me
 		emulation.SetDeviceMetricsOverride(width, height, 1, width < 500),
 		emulation.SetEmulatedMedia().WithFeatures(media))
 	start := time.Now()
-	p.run(chromedp.Navigate("file://"+file+"#"+fragment), chromedp.WaitVisible(`html[data-ready="yes"]`))
+	p.run(chromedp.Navigate(address), chromedp.WaitVisible(`html[data-ready="yes"]`))
 	p.took = time.Since(start)
 	return p
 }
