@@ -19,8 +19,8 @@ import (
 // side is that of the quickstart's nets.
 const side = 64
 
-// TestCompiledPage has the page of experiments/examples/browser explain a photograph by a compiled net, served
-// from this machine, and compares the map with that of the method itself.
+// TestCompiledPage has the page of experiments/examples/browser explain a photograph by a compiled net,
+// served from this machine, and compares the map with that of the method itself.
 func TestCompiledPage(t *testing.T) {
 	page := filepath.Join(root, "experiments", "examples", "browser")
 	for _, file := range []string{"ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"} {
