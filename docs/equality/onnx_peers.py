@@ -11,7 +11,7 @@ in FOLDER, and writes
 The gradient is that of the largest output with respect to the input, at an input of normal draws. The reference are
 central differences along random directions of the net in double precision, by the reference implementation in the
 package onnx; it is asked first whether it computes what ONNX Runtime does. Times are the least of several runs on one
-thread, of one image, as multiples of the net's own forward pass by the same runtime.
+thread, of one image, as multiples of the net's own forward passes in between, by the same runtime.
 """
 
 import argparse
@@ -24,7 +24,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import onnx
@@ -36,6 +35,7 @@ from onnx.reference.op_run import OpRun
 import onnx_ad
 
 from page import into_page, table
+from timing import multiple
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -63,8 +63,8 @@ def main():
             "prepared", "deviation", "time", "onnx-gomlx %s: prepared" % gomlx, "deviation", "time",
             "OpenVINO XAI 1.1.0: map", "time"]
     lines = []
-    for net, (verdict, multiple) in zip(nets, maps):
-        lines.append(line(net, o) + [few(verdict), multiple])
+    for net, (verdict, times) in zip(nets, maps):
+        lines.append(line(net, o) + [few(verdict), times])
         print(" | ".join(lines[-1]), flush=True)
     if not o.nets:
         sys.exit("the page is left as it is: name the folder of the published nets")
@@ -81,7 +81,6 @@ def line(net, o):
     label = int(y[0].argmax())
     upgraded = version_converter.convert_version(of_one_image(model, y.shape), OPSET)
     prepared = folded(upgraded, o.folder)
-    forward = shortest(lambda: bare.run(None, {model.graph.input[0].name: x}))
     directions, slopes = differences(upgraded, x.astype(np.float64), label, y)
 
     def deviation(gradient):
@@ -90,14 +89,14 @@ def line(net, o):
         return "%.0e" % (np.linalg.norm(got - slopes) / np.linalg.norm(slopes))
 
     def judged(run):
-        return [deviation(run()), "%.1f" % (shortest(run) / forward)]
+        return [deviation(run()), "%.1f" % multiple(run, lambda: bare.run(None, {model.graph.input[0].name: x}))]
 
     ours = judged(runexp(net, x, y, label, o))
     as_is, _ = differentiated(model)
     verdict, adjoint = differentiated(prepared)
     theirs = judged(adjoint_pass(adjoint, x, y.shape, label)) if adjoint else ["", ""]
-    said, found, multiple = gomlx_gradient(x, label, o)
-    return [net.stem] + ours + [as_is, verdict] + theirs + [said, "" if found is None else deviation(found), multiple]
+    said, found, times = gomlx_gradient(x, label, o)
+    return [net.stem] + ours + [as_is, verdict] + theirs + [said, "" if found is None else deviation(found), times]
 
 
 def few(text):
@@ -239,16 +238,6 @@ def quiet():
 def session(model):
     return ort.InferenceSession(model if isinstance(model, bytes) else str(model), quiet(),
                                 providers=["CPUExecutionProvider"])
-
-
-def shortest(run, least=5, seconds=1.5):
-    """Returns the time of the fastest run."""
-    times = []
-    while len(times) < least or sum(times) < seconds and len(times) < 300:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 if __name__ == "__main__":
