@@ -232,7 +232,7 @@ func TestDocsONNXPeers(t *testing.T) {
 		if want := "| " + strings.Join(row, " | ") + " |"; lines[i] != want {
 			t.Errorf("docs/equality.md has\n%s\nwhere docs/equality/onnx_peers.csv has\n%s", lines[i], want)
 		}
-		if i > 0 && number(t, row[1]) > 1e-3 {
+		if i > 0 && number(t, row[1]) > 1e-5 {
 			t.Errorf("%s: runexp's gradient deviates by %s", row[0], row[1])
 		}
 	}
