@@ -217,8 +217,9 @@ func TestDocsEquality(t *testing.T) {
 	}
 }
 
-// TestDocsONNXPeers checks that the table of other programs on ONNX files is docs/equality/onnx_peers.csv, and
-// what the page claims: runexp takes all nets, and its gradients agree with finite differences up to rounding.
+// TestDocsONNXPeers checks that the table of other programs on ONNX files is docs/equality/onnx_peers.csv,
+// and what the page claims: runexp takes all nets, and its gradients agree with finite differences up to
+// rounding.
 func TestDocsONNXPeers(t *testing.T) {
 	_, rest, _ := strings.Cut(page(t, "docs/equality.md"), "<!-- made by docs/equality/onnx-peers -->\n")
 	rest, _, _ = strings.Cut(rest, "<!-- end -->")

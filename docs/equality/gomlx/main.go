@@ -29,8 +29,8 @@ func main() {
 			fmt.Println("refused:", strings.SplitN(fmt.Sprint(e), "\n", 2)[0])
 		}
 	}()
-	must(0, run(os.Args[1], os.Args[2], strings.Split(os.Args[3], ","), must(strconv.Atoi(os.Args[4])),
-		os.Args[5]))
+	shape, class := strings.Split(os.Args[3], ","), must(strconv.Atoi(os.Args[4]))
+	must(0, run(os.Args[1], os.Args[2], shape, class, os.Args[5]))
 }
 
 func run(net, image string, shape []string, class int, gradient string) error {
@@ -48,14 +48,15 @@ func run(net, image string, shape []string, class int, gradient string) error {
 	backend := must(backends.New())
 
 	timed := func(of func(y, x *graph.Node) *graph.Node) (*tensors.Tensor, float64) {
-		e := must(context.NewExec(backend, weights.Reuse(), func(ctx *context.Context,
-			in *graph.Node) *graph.Node {
+		explained := func(ctx *context.Context, in *graph.Node) *graph.Node {
 			y := m.CallGraph(ctx, in.Graph(), map[string]*graph.Node{names[0]: in})[0]
 			// A product, since the backend lacks Pad, of which the derivative of a slice is made.
 			one := make([]float32, y.Shape().Size())
 			one[class] = 1
-			return of(graph.ReduceAllSum(graph.Mul(graph.Reshape(y, len(one)), graph.Const(y.Graph(), one))), in)
-		}))
+			picked := graph.Mul(graph.Reshape(y, len(one)), graph.Const(y.Graph(), one))
+			return of(graph.ReduceAllSum(picked), in)
+		}
+		e := must(context.NewExec(backend, weights.Reuse(), explained))
 		in := tensors.FromFlatDataAndDimensions(x, dims...)
 		out := must(e.Exec(in))[0] // compiles
 		start := time.Now()
