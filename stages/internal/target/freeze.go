@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -20,6 +21,10 @@ type state struct {
 	params []float32 // nil while they are frozen
 	of     *Original // then
 }
+
+// ErrUndefined says that what is frozen depends on a value that isn't a number, such as the cosine of a vector
+// of zeros.
+var ErrUndefined = errors.New("a value that isn't a number")
 
 // Freeze returns the parameters of an expression for one image.
 func (h *Head) Freeze(of Original) ([]float32, error) {

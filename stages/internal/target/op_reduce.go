@@ -124,7 +124,7 @@ var argmax = operator{
 			return float64(k)
 		})
 		if bad {
-			return out, fmt.Errorf("argmax of a value that isn't a number")
+			return out, fmt.Errorf("argmax of %w", ErrUndefined)
 		}
 		return out, nil
 	},
