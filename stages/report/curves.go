@@ -104,6 +104,7 @@ func runCurves(ctx context.Context, p CurvesParams, e *stages.Env) error {
 			return err
 		}
 	}
+	p.Response = responseOf(data, p.Response)
 	strands := make([]*plotLine, len(data))
 	for i, d := range data {
 		s, err := readLine(ctx, d, p.Response)
@@ -199,6 +200,15 @@ func (p CurvesParams) checkArea(lines []string) error {
 		}
 	}
 	return nil
+}
+
+// responseOf returns the name of a response of the curves. Those of an expression have its value in the place of
+// a class's probability and logit.
+func responseOf(curves []stages.Data, response string) string {
+	if len(curves) > 0 && curves[0].Facts["responses"] == "value" && response != "correct" {
+		return "value"
+	}
+	return response
 }
 
 func readLine(ctx context.Context, d stages.Data, response string) (*plotLine, error) {
