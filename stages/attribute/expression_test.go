@@ -70,6 +70,38 @@ func TestClassAsExpression(t *testing.T) {
 	}
 }
 
+// TestLargestTarget holds that gradients of a similarity to the image itself come with a warning, as the map is
+// nothing but rounding, and that those of a logit don't.
+func TestLargestTarget(t *testing.T) {
+	modeltest.Runtime(t)
+	base := modeltest.Official(t, "smallcnn", 32)
+	pixels := make([]float32, 3*32*32)
+	for i := range pixels {
+		pixels[i] = float32(0.5 + 0.4*math.Sin(float64(i*i%977)))
+	}
+	image := stagetest.Items(nil, stages.NewTensor(pixels, 3, 32, 32).Encode())
+	for text, want := range map[string]bool{"cosine(output, frozen(output))": true, "output[3]": false,
+		"cosine(output, frozen(output * output))": false} {
+		in := map[string][]stages.Data{"images": {image},
+			"model": {modeltest.Explaining(t, base, model.TargetParams{Target: text})}}
+		r := stagetest.Run(t, model.Predict, nil, in)
+		in["targets"] = []stages.Data{stagetest.Items(nil, r.Payloads["targets"][0])}
+		for _, name := range []string{"attribute/saliency", "attribute/grad-cam"} {
+			s, _ := registry.Builtin().Lookup(name)
+			params := s.NewParams()
+			explainsLogit(params)
+			got, err := stagetest.Try(*s, params, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			warned := strings.Contains(strings.Join(got.Warnings, " "), "largest value")
+			if warned != want {
+				t.Errorf("%s of %s: warned is %t: %q", name, text, warned, got.Warnings)
+			}
+		}
+	}
+}
+
 // apart returns the largest difference of two maps, as a share of the largest magnitude.
 func apart(t *testing.T, a, b []byte) float64 {
 	t.Helper()
