@@ -17,7 +17,8 @@ func TestElsewhere(t *testing.T) {
 		"max-sensitivity": "max-sensitivity: perturb/noise (distribution: uniform), score/sensitivity.max",
 		"Gradient-SHAP":   "GradientShap: attribute/expected-gradients" + differs,
 		"IG":              "IG: attribute/integrated-gradients" + differs,
-		"eigen-cam": "EigenCAM isn't here (principal components have no target, or no sign): " +
+		"eigen-cam":       "EigenCAM: attribute/eigen-cam" + differs,
+		"kpca-cam": "KPCA_CAM isn't here (attribute/eigen-cam projects the layer itself): " +
 			"attribute/external reads maps of other programs, and score/external their scores",
 		"fullgrad": "FullGrad isn't here: attribute/external reads maps of other programs, and " +
 			"score/external their scores",

@@ -208,6 +208,7 @@ func (p Passes) String() string {
 
 // PassQuantities are the names in the formulas of [Passes] that aren't parameters.
 var PassQuantities = map[string]string{
+	"cells":      "cells of the layer's grid",
 	"channels":   "channels of the layer",
 	"points":     "points of the curve, by default steps + 1",
 	"rows":       "subsets of the image's units, by default 100",

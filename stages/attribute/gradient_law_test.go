@@ -45,12 +45,16 @@ func gradientStages() map[string]struct {
 		"guided-ig at the middle": {GuidedIG, &GuidedIGParams{plain(tappedAt("middle")), "official-mas", 5,
 			0.25,
 			0.1, "black"}},
-		"agi":          {AGI, &AGIParams{probable().Common, Balanced{}, "paper", 4, 3, 0.05}},
-		"vargrad":      {VarGrad, &VarGradParams{plain(tapped()), Copies{5, 0.15, "range"}}},
-		"hires-cam":    {HiResCAM, HiResCAM.NewParams()},
-		"layer-cam":    {LayerCAM, LayerCAM.NewParams()},
-		"ablation-cam": {AblationCAM, AblationCAM.NewParams()},
-		"score-cam":    {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
+		"agi":                  {AGI, &AGIParams{probable().Common, Balanced{}, "paper", 4, 3, 0.05}},
+		"vargrad":              {VarGrad, &VarGradParams{plain(tapped()), Copies{5, 0.15, "range"}}},
+		"hires-cam":            {HiResCAM, HiResCAM.NewParams()},
+		"layer-cam":            {LayerCAM, LayerCAM.NewParams()},
+		"xgrad-cam":            {XGradCAM, XGradCAM.NewParams()},
+		"grad-cam-elementwise": {GradCAMElementwise, GradCAMElementwise.NewParams()},
+		"eigen-cam":            {EigenCAM, EigenCAM.NewParams()},
+		"recipro-cam":          {ReciproCAM, ReciproCAM.NewParams()},
+		"ablation-cam":         {AblationCAM, AblationCAM.NewParams()},
+		"score-cam":            {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
 	}
 }
 

@@ -22,6 +22,17 @@ type layerValue struct {
 // values calls use with the value of the layer for every item.
 func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 	use func(at layerValue) error) error {
+	return p.activations(ctx, e, n, func(at layerValue) (err error) {
+		if at.target, err = p.target(e, at.item, n); err != nil {
+			return err
+		}
+		return use(at)
+	})
+}
+
+// activations is values for methods that explain no class: there is no target.
+func (p Tapped) activations(ctx context.Context, e *stages.Env, n *program.Net,
+	use func(at layerValue) error) error {
 	q, err := p.question(ctx, e, n, relevance.Policy{})
 	if err != nil {
 		return err
@@ -39,11 +50,8 @@ func (p Tapped) values(ctx context.Context, e *stages.Env, n *program.Net,
 		if err != nil {
 			return err
 		}
-		t, err := p.target(e, i, n)
-		if err != nil {
-			return err
-		}
-		if err := use(layerValue{i, images[i], t, q.Layer, v, at.own(e, i, n)}); err != nil {
+		value := layerValue{item: i, image: images[i], layer: q.Layer, values: v, planes: at.own(e, i, n)}
+		if err := use(value); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func atLayers(layer string) map[string]struct {
 } {
 	p, few := tappedAt(layer), Copies{3, 0.15, "range"}
 	cam := CAM{p, false, "bilinear"}
-	return map[string]struct {
+	all := map[string]struct {
 		stage  stages.Stage
 		params any
 	}{
@@ -33,14 +33,22 @@ func atLayers(layer string) map[string]struct {
 		"vargrad":    {VarGrad, &VarGradParams{plain(p), few}},
 		"occlusion": {Occlusion, &OcclusionParams{p, "paper", picture.Square(3), picture.Square(2),
 			"zero"}},
-		"rise":               {RISE, &RISEParams{p, 12, 2, 0.5}},
-		"grad-cam":           {GradCAM, &GradCAMParams{GradientCAM{CAM: cam}}},
-		"grad-cam-plus-plus": {GradCAMPlusPlus, &GradCAMPlusPlusParams{GradientCAM{CAM: cam}, "paper"}},
-		"hires-cam":          {HiResCAM, &HiResCAMParams{GradientCAM{CAM: cam}}},
-		"layer-cam":          {LayerCAM, &LayerCAMParams{GradientCAM{CAM: cam}}},
-		"ablation-cam":       {AblationCAM, &AblationCAMParams{cam, "paper"}},
-		"score-cam":          {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
+		"rise":                 {RISE, &RISEParams{p, 12, 2, 0.5}},
+		"grad-cam":             {GradCAM, &GradCAMParams{GradientCAM{CAM: cam}}},
+		"grad-cam-plus-plus":   {GradCAMPlusPlus, &GradCAMPlusPlusParams{GradientCAM{CAM: cam}, "paper"}},
+		"hires-cam":            {HiResCAM, &HiResCAMParams{GradientCAM{CAM: cam}}},
+		"xgrad-cam":            {XGradCAM, &XGradCAMParams{GradientCAM{CAM: cam}, "paper"}},
+		"grad-cam-elementwise": {GradCAMElementwise, &GradCAMElementwiseParams{GradientCAM{CAM: cam}}},
+		"eigen-cam":            {EigenCAM, &EigenCAMParams{cam, "paper"}},
+		"recipro-cam":          {ReciproCAM, &ReciproCAMParams{p, "default"}},
+		"layer-cam":            {LayerCAM, &LayerCAMParams{GradientCAM{CAM: cam}}},
+		"ablation-cam":         {AblationCAM, &AblationCAMParams{cam, "paper"}},
+		"score-cam":            {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
 	}
+	if layer == "input" { // which eigen-cam refuses
+		delete(all, "eigen-cam")
+	}
+	return all
 }
 
 // TestMapsAtLayers checks that maps of all layers have the image's size, and say that places differ.

@@ -11,6 +11,7 @@ import (
 type view struct {
 	*program.Program
 	height, width int
+	tokens        bool // whether places are tokens
 	// set sets item i.
 	set func(i int)
 	// mask returns the mask of a row [height,width]: 1 shows a place, 0 hides it.
@@ -34,7 +35,7 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		}
 		m, err := n.Masked(ctx, e.Slot, n.Fit(masks(n.Height, n.Width), e.Batch))
 		set := func(i int) { m.Set(images[i], from.of(i)) }
-		return view{m.Program, n.Height, n.Width, set, m.Mask, m.Run}, err
+		return view{m.Program, n.Height, n.Width, false, set, m.Mask, m.Run}, err
 	}
 	x, err := p.ends(ctx, e, n, baseline)
 	if err != nil {
@@ -57,7 +58,7 @@ func (p Tapped) view(ctx context.Context, e *stages.Env, n *program.Net, baselin
 		fill(all[:others], 1)
 		return all[others:]
 	}
-	return view{m.Program, at.height, at.width, set, mask, m.Run}, err
+	return view{m.Program, at.height, at.width, len(x.shape) == 2, set, mask, m.Run}, err
 }
 
 // viewed are the places of an item that may be hidden: those of the view, or the tokens of a text that aren't

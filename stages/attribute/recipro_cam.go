@@ -1,0 +1,93 @@
+package attribute
+
+import (
+	"context"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/program"
+)
+
+// ReciproCAMParams are the parameters of [ReciproCAM].
+type ReciproCAMParams struct {
+	Tapped
+	Mask string `yaml:"mask" doc:"what a pass shows: cell, one cell; gaussian, it and its neighbours, weighted 1 2 1 along each side and divided by 16; by default a cell of feature maps, and gaussian at tokens" choices:"default|cell|gaussian"`
+}
+
+// ReciproCAM is the output for each cell of a layer alone.
+var ReciproCAM = method(stages.Def[ReciproCAMParams]{
+	Name: "attribute/recipro-cam",
+	Doc: `the output when one cell of a layer is left at a time
+
+The value of a cell is the explained output of the rest of the model, with all other cells
+of the layer set to 0; tokens without a place, such as the class token, stay. At a vision
+transformer's tokens the cell and its neighbours are shown, weighted by a Gaussian. It needs
+no gradient, but one pass through the rest of the model for every cell: 49 for 7 × 7. The
+map is enlarged to the image's size, and isn't normalised. Byun and Lee, "Recipro-CAM:
+Fast Gradient-free Visual Explanations for Convolutional Neural Networks", 2022; for
+transformers Byun and Lee, "ViT-ReciproCAM: Gradient and Attention-Free Visual
+Explanations for Vision Transformer", 2023.`,
+	Version: 1,
+	Passes:  stages.Passes{Forward: "cells + 1"},
+	Variants: []stages.Variant{{
+		Item: "range and output", Default: "output: logit",
+		Differs: "OpenVINO XAI stretches each map to [0,1], and takes what its model returns, mostly the " +
+			"logit; output: probability is the softmax's",
+		Golden: "cams",
+	}},
+	Inputs: imageInputs("its masks are cells of a grid: use attribute/occlusion, which hides one token " +
+		"after the other"),
+	Defaults: ReciproCAMParams{Tapped: atFinal(), Mask: "default"},
+})
+
+func (p ReciproCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	v, err := p.view(ctx, e, n, "zero", func(height, width int) int { return height * width })
+	if err != nil {
+		return err
+	}
+	gaussian := p.Mask == "gaussian" || p.Mask == "default" && v.tokens
+	for i := range e.Len() {
+		t, err := p.target(e, i, n)
+		if err != nil {
+			return err
+		}
+		v.set(i)
+		values := make([]float64, v.height*v.width)
+		for from := 0; from < len(values); from += v.Batch {
+			to := min(from+v.Batch, len(values))
+			for k := from; k < to; k++ {
+				showCell(v.mask(k-from), v.height, v.width, k, gaussian)
+			}
+			if err := v.run(ctx); err != nil {
+				return err
+			}
+			for k := from; k < to; k++ {
+				values[k] = p.response(n, v.Row(k-from), t)
+			}
+		}
+		p.putView(e, i, n, values, v)
+	}
+	return nil
+}
+
+// showCell writes the mask of cell k of a grid. A Gaussian is cut off at the border.
+func showCell(mask []float32, height, width, k int, gaussian bool) {
+	clear(mask)
+	if !gaussian {
+		mask[k] = 1
+		return
+	}
+	row, column := k/width, k%width
+	for i := max(row-1, 0); i <= min(row+1, height-1); i++ {
+		for j := max(column-1, 0); j <= min(column+1, width-1); j++ {
+			mask[i*width+j] = beside(i, row) * beside(j, column)
+		}
+	}
+}
+
+// beside returns the weight of index i in a Gaussian of three around another.
+func beside(i, middle int) float32 {
+	if i == middle {
+		return 0.5
+	}
+	return 0.25
+}
