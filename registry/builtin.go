@@ -34,6 +34,7 @@ func Builtin() *Set {
 		attribute.ExpectedGradients,
 		attribute.External,
 		attribute.FeatureAblation,
+		attribute.GenericAttention,
 		attribute.GradCAM,
 		attribute.GradCAMElementwise,
 		attribute.GradCAMPlusPlus,

@@ -16,6 +16,7 @@ func TestAttentionBits(t *testing.T) {
 	in := officialInput(t, "timm_vit_op17", "timm_vit_io", "unit")
 	modeltest.InvariantStage(t, RawAttention, RawAttention.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, AttentionRollout, AttentionRollout.NewParams(), "maps", in)
+	modeltest.InvariantStage(t, GenericAttention, GenericAttention.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{common(), 3, 0}, "maps", in)
 	for _, form := range []string{"attribution", "rollout", "last-layer", "full"} {
 		modeltest.InvariantStage(t, TIBAV, &TIBAVParams{common(), form, 0}, "maps", in)

@@ -26,7 +26,7 @@ var textMethods = []struct {
 	{DeepLIFT, &DeepLIFTParams{tapped(), "paper", "mask"}},
 	{LRPEpsilon, nil}, {LRPGamma, nil}, {LRPZPlus, nil}, {LRPAlphaBeta, nil}, {LRPComposite, nil},
 	{CLRP, nil}, {AbsLRP, nil}, {RAP, nil}, {CRAP, nil},
-	{RawAttention, nil}, {AttentionRollout, nil}, {TIBAV, nil},
+	{RawAttention, nil}, {AttentionRollout, nil}, {TIBAV, nil}, {GenericAttention, nil},
 	{TIBAV, &TIBAVParams{Common: common(), Form: "full"}},
 	{TransitionAttention, &TransitionAttentionParams{common(), 3, 0}},
 	{Occlusion, leaveOneOut("zero")}, {Occlusion, leaveOneOut("mask")},

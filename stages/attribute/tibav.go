@@ -71,14 +71,6 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 	if err := startsWithin(a, p.Start); err != nil {
 		return err
 	}
-	explain := func(i, row int) error {
-		t, err := p.target(e, i, n)
-		if err != nil {
-			return err
-		}
-		a.Explain(row, t)
-		return nil
-	}
 	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
 		switch p.Form {
 		case "full":
@@ -91,13 +83,9 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 		case "last-layer":
 			return p.patches(n, a, readRows(a, a.Matrices(0, row))), nil
 		}
-		rows := unitRows(a)
-		for _, k := range blocks(a, p.Start) {
-			rows = rows.times(a.Matrices(k, row), 1)
-		}
-		return p.patches(n, a, rows), nil
+		return p.patches(n, a, chained(a, p.Start, row)), nil
 	}
-	return p.runAttention(ctx, e, n, a, explain, newMap)
+	return p.runAttention(ctx, e, n, a, p.explaining(e, n, a), newMap)
 }
 
 // glance returns the matrices that a form needs.

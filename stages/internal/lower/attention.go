@@ -22,6 +22,9 @@ const (
 	// Weighted is each block's relevance times its derivative, where positive, the mean over its heads:
 	// mean(max(∇A·R, 0)), R by [relevance.TIBAV].
 	Weighted Glance = "weighted"
+	// Driven is each block's attention times its derivative, where positive, the mean over its heads:
+	// mean(max(∇A·A, 0)).
+	Driven Glance = "driven"
 	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
 	// LastRelevance is the relevance of the last block.
@@ -35,7 +38,7 @@ const (
 // needs returns which backward passes compute it.
 func (what Glance) needs() (relevances, slopes bool) {
 	switch what {
-	case Slopes:
+	case Slopes, Driven:
 		return false, true
 	case Weighted, Factors:
 		return true, true
@@ -128,6 +131,8 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 		add(name, slope, heads, t, t)
 	case Weighted:
 		add(name, mean(f.Op("Relu", []string{f.Op("Mul", []string{slope, relevance})})), 1, t, t)
+	case Driven:
+		add(name, mean(f.Op("Relu", []string{f.Op("Mul", []string{slope, v})})), 1, t, t)
 	case Relevances, LastRelevance:
 		add(name, mean(f.Op("Relu", []string{relevance})), 1, t, t)
 	case Pixels:
