@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -63,6 +64,20 @@ func TestSharedForward(t *testing.T) {
 		t.Run(net,
 			func(t *testing.T) { shared(t, officialInput(t, net, "smallcnn_io", "unit"), methods, most) })
 	}
+}
+
+// TestSharedBalances checks the same of a gradient by several backward passes.
+func TestSharedBalances(t *testing.T) {
+	methods := []sharer{{&AttnLRP, AttnLRP.NewParams()}, {&CPLRP, CPLRP.NewParams()}}
+	for _, b := range []relevance.Balance{{}, relevance.Balanced(), relevance.AttnLRP()} {
+		p, q := InputXGradient.NewParams().(*InputXGradientParams), GradCAM.NewParams().(*GradCAMParams)
+		p.Backward, q.Backward = b, b
+		methods = append(methods, sharer{&InputXGradient, p}, sharer{&GradCAM, q})
+	}
+	in := pathInput(t, "vit", 0)
+	shared(t, in, methods, 1)
+	in["model"] = pathInput(t, "vgg", 0)["model"]
+	shared(t, in, methods, 1)
 }
 
 // TestEqualImages checks the same of images that are equal: a data set may have one twice, under two labels.

@@ -124,7 +124,7 @@ func (r Request) questions() []Question { return append([]Question{r.Question}, 
 // is safe. Other rules examine the nodes themselves: they may divide by a value that contributes nothing.
 func (r Request) derivatives() bool {
 	return !slices.ContainsFunc(r.questions(), func(q Question) bool {
-		return len(q.Rules.Cases) > 0 && !q.Rules.Slopes
+		return len(q.Rules.Cases) > 0 && (!q.Rules.Slopes || q.Rules.Grouped)
 	})
 }
 

@@ -116,6 +116,6 @@ func dissect(g *onnx.Graph, forward []*onnxpb.NodeProto) *anatomy {
 // products are the operators that others may be fused with.
 var products = []string{"Conv", "BatchNormalization"}
 
-// fusible are the operators that are fused with the Conv before them and may have other bits then. A Relu,
-// which is fused too, is exact.
-var fusible = []string{"Add", "Sum", "Sigmoid", "Tanh"}
+// fusible are the operators that are fused with the Conv before them and may have other bits then, even a
+// Clip. A Relu, which is fused too, has the same.
+var fusible = []string{"Add", "Clip", "HardSigmoid", "Sum", "Sigmoid", "Tanh"}

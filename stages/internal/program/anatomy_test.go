@@ -43,14 +43,14 @@ func TestSharedForwardBits(t *testing.T) {
 			batch := n.Fit(2, 2)
 			all := []lower.Question{
 				{Rules: relevance.Derivative()}, {Rules: relevance.Guided()},
-				{Rules: relevance.Deconvolution()},
+				{Rules: relevance.Balanced().Policy()}, {Rules: relevance.Deconvolution()},
 				{Rules: relevance.Derivative(), Probability: true},
 			}
 			for _, v := range layers(t, n, slot, batch, 3) {
 				all = append(all, lower.Question{Rules: relevance.Derivative(), Layer: v})
 			}
 			if n.Size() > 100000 {
-				all = all[:3]
+				all = all[:4]
 			} else {
 				all = append(all, families()...)
 			}

@@ -30,7 +30,10 @@ func mixed() []relevance.Policy {
 	gamma.First, gamma.Dense = relevance.ImageBox(1e-6), relevance.Epsilon(1e-6)
 	halves := lrp(relevance.AlphaBeta(2, 1, 1e-6), 1e-6, false)
 	halves.First, halves.Gates = relevance.Flat(1e-6), relevance.GatesHalved
-	return []relevance.Policy{gamma.Policy(), halves.Policy(), relevance.RAP().Policy()}
+	slopes := relevance.AttnLRP().PolicyWith(relevance.LayerRules{Conv: relevance.Gamma(0.25, 1e-6),
+		Dense: relevance.Gamma(0.05, 1e-6)})
+	return []relevance.Policy{gamma.Policy(), halves.Policy(), relevance.RAP().Policy(),
+		relevance.Balanced().Policy(), slopes}
 }
 
 // TestRelevanceBits holds that relevance of an image has the same bits in batches of any size, whatever else

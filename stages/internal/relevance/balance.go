@@ -188,7 +188,7 @@ func (b *Builder) balanced(p Policy, n onnx.Node) bool {
 	if op == nil || homogeneous(b, op, n) {
 		return false
 	}
-	if op.Kind == Bilinear && slices.ContainsFunc(n.Input, func(v Value) bool { return !b.dynamic(v) }) {
+	if (op.Kind == Bilinear || n.OpType == "Gemm") && !(b.dynamic(n.Input[0]) && b.dynamic(n.Input[1])) {
 		return false
 	}
 	return slices.ContainsFunc(p.Cases, func(c Case) bool { return c.Match(b, op, n) })

@@ -44,7 +44,8 @@ func everyRule(t *testing.T, op *Op, ex Example) []Policy {
 			Gates: g}.Policy()
 	}
 	every := []Policy{Derivative(), Guided(), Deconvolution(), TIBAV(), detached(), RAP().Policy(),
-		RAPPaper().Policy(), rescaleAt(false, references), rescaleAt(true, references)}
+		RAPPaper().Policy(), rescaleAt(false, references), rescaleAt(true, references),
+		Balanced().Policy(), AttnLRP().PolicyWith(LayerRules{Gamma(0.25, 1e-6), Gamma(0.25, 1e-6), true})}
 	for _, rule := range []LayerRule{Epsilon(1e-6), Gamma(0.25, 1e-6), AlphaBeta(2, 1, 1e-6), ZPlus(1e-6),
 		CaptumZPlus(1e-6)} {
 		every = append(every, composite(rule, LayerRule{}, NormFolded, GatesConstant))
