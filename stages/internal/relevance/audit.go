@@ -1,6 +1,10 @@
 package relevance
 
-import "github.com/runexp/runexp/stages/internal/onnx"
+import (
+	"math"
+
+	"github.com/runexp/runexp/stages/internal/onnx"
+)
 
 // An Entry is the balance of relevance at a node: values of shape [1], sums over all elements in the batch.
 type Entry struct {
@@ -28,15 +32,21 @@ func (b *Builder) recordConstant(v Value) {
 	}
 }
 
-// weighed emits values times the derivatives that are propagated to them.
+// weighed emits values times the derivatives that are propagated to them. The −∞ with which maxima are padded
+// has the derivative 0 and counts 0.
 func (b *Builder) weighed(values, slopes []Value) []Value {
 	out := make([]Value, len(slopes))
 	for i, s := range slopes {
 		if s != "" {
-			out[i] = b.Mul(values[i], s)
+			out[i] = b.Mul(b.finite(values[i]), s)
 		}
 	}
 	return out
+}
+
+// finite emits v with the largest negative number in the place of −∞.
+func (b *Builder) finite(v Value) Value {
+	return b.Emit("Max", b.Shape(v), []Value{v, b.Scalar(-math.MaxFloat32)})
 }
 
 // weighedInputs is weighed for the inputs of a node, and records the share of its constants: what it returns
@@ -45,7 +55,7 @@ func (b *Builder) weighedInputs(n onnx.Node, r, back []Value) []Value {
 	zeros := map[int]Value{}
 	for i, s := range back {
 		if s != "" && b.flows[n.Input[i]] {
-			zeros[i] = b.scaled(n.Input[i], 0)
+			zeros[i] = b.scaled(b.finite(n.Input[i]), 0)
 		}
 	}
 	rest := n
