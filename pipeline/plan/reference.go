@@ -9,7 +9,7 @@ import (
 type paramValue struct {
 	node  *yamlNode
 	parts []valuePart   // of a text with references
-	list  []*paramValue // of a list with references
+	list  []*paramValue // of a list or mapping with references
 }
 
 // A valuePart is a piece of a text: plain text, or a reference to an axis.
@@ -47,7 +47,7 @@ func (l *loader) paramValue(n *yamlNode) *paramValue {
 		for _, a := range v.axes() {
 			a.read = true
 		}
-	case yamlList:
+	case yamlList, yamlMap:
 		references := false
 		list := make([]*paramValue, len(n.vals))
 		for i, e := range n.vals {
@@ -127,7 +127,7 @@ func (c combination) where(axes []*axisDecl) string {
 func (l *loader) value(v *paramValue, at combination) *yamlNode {
 	switch {
 	case v.list != nil:
-		out := &yamlNode{kind: yamlList, place: v.node.place}
+		out := &yamlNode{kind: v.node.kind, keys: v.node.keys, place: v.node.place}
 		for _, e := range v.list {
 			n := l.value(e, at)
 			if n == nil {

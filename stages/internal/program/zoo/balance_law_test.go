@@ -13,7 +13,7 @@ import (
 
 // balanceLimit is how much of the logit may be lost, relative to the magnitudes that it is a sum of, in
 // single precision.
-const balanceLimit = 1e-4
+const balanceLimit = 1e-5
 
 // unbalanced are the nets without balanced gradients, each with the reason.
 var unbalanced = map[string]string{}

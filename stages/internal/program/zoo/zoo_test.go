@@ -97,7 +97,7 @@ func (s specimen) array(what string) ([]float64, error) {
 // net reads the net as experiments do.
 func (s specimen) net() (*program.Net, error) {
 	p := model.ONNX.NewParams().(*model.ONNXParams)
-	p.Path, p.Preset = filepath.Join(s.dir, s.export.File), "unit"
+	p.Path, p.Preset, p.Kind = filepath.Join(s.dir, s.export.File), "unit", "logits"
 	r, err := stagetest.Try(model.ONNX, p, nil)
 	if err != nil {
 		return nil, err
