@@ -26,8 +26,8 @@ var balancedMethods = []struct {
 	{VarGrad, map[string]int{"Samples": 2}}, {XRAI, map[string]int{"Steps": 4}},
 }
 
-// TestBackward: a balanced backward pass moves the maps of every method on a transformer, and none on a net of
-// Relus, which has nothing to balance.
+// TestBackward: a balanced backward pass moves the maps of every method on a transformer, and none on a net
+// of Relus, which has nothing to balance.
 func TestBackward(t *testing.T) {
 	for _, m := range balancedMethods {
 		t.Run(strings.TrimPrefix(m.stage.Name, "attribute/"), func(t *testing.T) {
