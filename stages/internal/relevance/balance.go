@@ -19,7 +19,8 @@ type Balance struct {
 	// constants; or Quarter: of products of two matrices each gets half, so that queries and keys get a
 	// quarter and values a half. Detach also has matrices, if both are propagated to, get half each.
 	Attention Treatment
-	// Norm is plain; or Detach: deviations are constants, and so are all divisors that depend on the image.
+	// Norm is plain; or Detach: deviations and lengths are constants, and so are all divisors that depend on
+	// the image.
 	Norm Treatment
 	// Activation is plain; or Ratio: an element-wise function has the slope (f(x) − f(0))/x, which is the
 	// gate of GELU and SiLU.

@@ -16,8 +16,8 @@ var unbalanced = []string{"Acosh/any", "Log/any", "LogSoftmax/classes", "LogSoft
 	"Pow/several whole numbers", "ReduceLogSumExp/the last", "ReduceLogSumExp/places"}
 
 // stopped are the examples through which balanced gradients propagate nothing.
-var stopped = []string{"Pow/inverse root", "Reciprocal/any", "Softmax/attention", "Softmax/channels",
-	"Softmax/classes"}
+var stopped = []string{"Pow/inverse root", "Reciprocal/any", "ReduceL2/places", "ReduceL2/the last",
+	"Softmax/attention", "Softmax/channels", "Softmax/classes"}
 
 // balanceLimit is for rounding.
 const balanceLimit = 1e-5

@@ -22,7 +22,7 @@ func (x balancing) cases() (cases []Case) {
 			Case{Type("LayerNormalization", "InstanceNormalization"), centred},
 			Case{Type("LRN", "LpNormalization"), quotientRule},
 			Case{divides, dividend},
-			Case{inverts, stop})
+			Case{statistic, stop})
 	}
 	if x.Activation == Ratio {
 		cases = append(cases,
@@ -52,9 +52,9 @@ func dividend(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 	return []Value{b.Unbroadcast(b.Div(r[0], n.Input[1]), b.Shape(n.Input[0])), ""}
 }
 
-// inverts matches reciprocals, also as powers: the factor of a normalisation.
-func inverts(b *Builder, _ *Op, n onnx.Node) bool {
-	return n.OpType == "Reciprocal" ||
+// statistic matches lengths and reciprocals, also as powers: what a normalisation multiplies or divides by.
+func statistic(b *Builder, _ *Op, n onnx.Node) bool {
+	return n.OpType == "Reciprocal" || n.OpType == "ReduceL2" ||
 		n.OpType == "Pow" && !b.exponents(n, func(p float64) bool { return p >= 0 })
 }
 
@@ -208,7 +208,7 @@ func (x balancing) carries(b *Builder, v Value) bool {
 		}
 		op := b.op(n)
 		if op.Kind == Opaque || x.Attention == Detach && n.OpType == "Softmax" ||
-			x.Norm == Detach && inverts(b, op, n) {
+			x.Norm == Detach && statistic(b, op, n) {
 			return false
 		}
 		inputs := n.Input

@@ -30,7 +30,7 @@ import torch
 from detached import ACTIVATIONS, PRODUCTS, Detached, open_
 from zoo import TARGET, logits, rebuilt
 
-ELEMENTWISE = ACTIVATIONS | {"sigmoid", "hardsigmoid"}
+ELEMENTWISE = ACTIVATIONS | {"sigmoid", "hardsigmoid", "square"}
 BALANCES = {
     "balanced": dict(attention="detach", activation="ratio", product="half"),
     "attn-lrp": dict(attention="quarter", activation="ratio", product="half"),
@@ -52,7 +52,9 @@ class Balanced(Detached):
         if plain in ("softmax", "_softmax"):
             y = func(*args, **kwargs)
             return y.detach() if self.how["attention"] == "detach" else y
-        if plain in ELEMENTWISE and open_(args[0]):
+        if plain in ("pow", "__pow__") and args[1] < 0:
+            return func(*args, **kwargs).detach()
+        if plain in ELEMENTWISE | {"pow", "__pow__"} and open_(args[0]):
             return self.activation(func, args, kwargs)
         if plain in PRODUCTS | {"einsum"}:
             return self.product(func, plain, args, kwargs)
