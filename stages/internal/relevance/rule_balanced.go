@@ -27,6 +27,7 @@ func (x balancing) cases() (cases []Case) {
 	if x.Activation == Ratio {
 		cases = append(cases,
 			Case{homogeneous, Gradient},
+			Case{squares, secantOfSquare},
 			Case{elementwise, secant},
 			Case{curved, noRatio})
 	}
@@ -78,6 +79,15 @@ func centred(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
 // ratio is the derivative.
 func homogeneous(_ *Builder, _ *Op, n onnx.Node) bool {
 	return slices.Contains([]string{"Abs", "LeakyRelu", "PRelu", "Relu"}, n.OpType)
+}
+
+// squares matches products of a value with itself, which are functions of one value as Pow is.
+func squares(b *Builder, _ *Op, n onnx.Node) bool {
+	return n.OpType == "Mul" && n.Input[0] == n.Input[1] && b.dynamic(n.Input[0])
+}
+
+func secantOfSquare(b *Builder, _ *Op, n onnx.Node, r []Value) []Value {
+	return []Value{b.Mul(r[0], n.Input[0]), ""}
 }
 
 // curved matches functions that have no ratio: of several values, or with other inputs than the image's.
