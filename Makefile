@@ -138,7 +138,7 @@ zoo-mutants: deps ## check that the zoo detects a wrong derivative of any operat
 generate: deps ## regenerate the files made from the code; inspect the diff
 	go test ./registry -run Generated -update
 	go test ./cmd/runexp -run '^TestArchitecture$$|^TestDocs|^TestPapers(Claims|Pictures|Costs)$$' -update
-	go test ./stages/internal/frozen -update
+	go test ./stages/internal/frozen ./stages/internal/target -update
 
 deps: ## install ONNX Runtime into lib/ with pip or npm, and NumPy for tests with pip, if missing
 	@case "$(ONNXRUNTIME_LIB)" in "$(CURDIR)"/lib/*) go run ./.ci/deps lib;; \

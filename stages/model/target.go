@@ -63,7 +63,7 @@ them; docs/targets.md has all functions and presets.`,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model"}},
 	Outputs: []stages.Port{{Name: "model", Type: stages.Model, Base: "model",
-		Doc: "the model of the expression; facts: height, width, channels, target, unit, low, high"}},
+		Doc: "the model of the expression; facts: height, width, channels, target, value_unit, low, high"}},
 	Sources: func(p TargetParams, _ []string) ([]stages.Source, error) {
 		if p.Vectors == "" {
 			return nil, nil

@@ -21,7 +21,7 @@ import (
 // Facts of a model whose answer is an expression: the expression, its unit, and its bounds.
 const (
 	TargetFact = "target"
-	UnitFact   = "unit"
+	UnitFact   = "value_unit"
 	LowFact    = "low"
 	HighFact   = "high"
 )
