@@ -88,7 +88,8 @@ def detector_loss(net, x, labels, masks):
     there = torch.zeros(rows.shape[:2]).scatter_(1, at, 1)
     picked = rows.gather(1, at[:, :, None].expand(-1, -1, 9))
     objectness = nn.functional.binary_cross_entropy(rows[:, :, 4], there, weight=1 + 7 * there)
-    classes = nn.functional.nll_loss(torch.log(picked[:, :, 5:] + 1e-7).flatten(0, 1), (labels // 3).flatten())
+    logs = torch.log(picked[:, :, 5:] + 1e-7).flatten(0, 1)
+    classes = nn.functional.nll_loss(logs, (labels // 3).flatten())
     distance = (picked[:, :, :4] - box).abs().mean() / 16
     return 4 * objectness + classes + distance + (1 - overlap(picked[:, :, :4], box)).mean()
 
@@ -186,7 +187,8 @@ def accuracies(name, path, draws):
     if name == "segmenter":
         got, want = out[0].argmax(1), outlines(labels, masks)
         shares = [((got == k) & (want == k)).sum() / ((got == k) | (want == k)).sum() for k in range(1, 5)]
-        return {"right pixels": (got == want).float().mean(), "mean IoU of the outlines": torch.stack(shares).mean()}
+        return {"right pixels": (got == want).float().mean(),
+                "mean IoU of the outlines": torch.stack(shares).mean()}
     if name == "detector":
         rows, box = out[0], boxes(masks)
         best = rows[:, :, 4].topk(2).indices
@@ -208,7 +210,8 @@ def accuracies(name, path, draws):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("net", choices=NETS)
     parser.add_argument("data", help="folder with images.npy, labels.npy and masks.npy")
     parser.add_argument("out", type=pathlib.Path, help="the .onnx file to write")

@@ -35,8 +35,8 @@ var groupedBackward = program.Shared(func(ctx context.Context, parts []stages.Pa
 	return runBackward(ctx, parts[0].Env, n, users)
 })
 
-// warnLargest warns of an expression that is at its upper bound for the image itself, as the similarity to the
-// image's own detection is: it falls whatever changes, and has no direction in which it rises.
+// warnLargest warns of an expression that is at its upper bound for the image itself, as the similarity to
+// the image's own detection is: it falls whatever changes, and has no direction in which it rises.
 func warnLargest(e *stages.Env, i int, n *program.Net, results []passResult) {
 	h := n.Head
 	if h == nil || !h.Bounded() || len(results) == 0 {
@@ -44,8 +44,8 @@ func warnLargest(e *stages.Env, i int, n *program.Net, results []passResult) {
 	}
 	if results[0].response >= h.High-1e-6*(h.High-h.Low) {
 		e.WarnItem(i, "the target is at its largest value for the image itself, so its derivative is 0, or "+
-			"rounding: explain a score instead, such as that of the detected row, or use a method that replaces "+
-			"pixels, such as attribute/rise")
+			"rounding: explain a score instead, such as that of the detected row, or use a method that "+
+			"replaces pixels, such as attribute/rise")
 	}
 }
 

@@ -102,8 +102,9 @@ func normalisedPicture() []float64 {
 	return out
 }
 
-// denseSimilarity is equations 2 and 3 of Petsiuk et al., CVPR 2021: the largest product, over the detections of
-// a masked image, of the overlap with a detection, the objectness and the cosine of the probabilities of classes.
+// denseSimilarity is equations 2 and 3 of Petsiuk et al., CVPR 2021: the largest product, over the detections
+// of a masked image, of the overlap with a detection, the objectness and the cosine of the classes'
+// probabilities.
 func denseSimilarity(rows, of []float64) float64 {
 	best := math.Inf(-1)
 	for r := 0; r < len(rows); r += 9 {
@@ -153,8 +154,8 @@ func taskInputs(t *testing.T, base stages.Data, p model.TargetParams) map[string
 	return in
 }
 
-// TestDRISE holds the map of attribute/rise at the target detection against D-RISE in double precision: the sum
-// of masks, each weighted with the similarity of the masked image's detections to the original's.
+// TestDRISE holds the map of attribute/rise at the target detection against D-RISE in double precision: the
+// sum of masks, each weighted with the similarity of the masked image's detections to the original's.
 func TestDRISE(t *testing.T) {
 	modeltest.Runtime(t)
 	net, base := newRawNet(t, "detector.onnx")
@@ -165,7 +166,8 @@ func TestDRISE(t *testing.T) {
 
 	pixels := normalisedPicture()
 	found := surest(net.at(t, pixels)["detections"])
-	if !(found[4] > 0.5 && found[5] > 0.5 && found[0] < 17 && found[2] > 17 && found[1] < 45 && found[3] > 45) {
+	around := found[0] < 17 && found[2] > 17 && found[1] < 45 && found[3] > 45
+	if !(found[4] > 0.5 && found[5] > 0.5 && around) {
 		t.Fatalf("the disc isn't detected: %v", found)
 	}
 	e, err := stagetest.Env(&RISE, in)
@@ -208,8 +210,8 @@ func apartBy(got, want []float64) (off, largest float64) {
 	return off, largest
 }
 
-// deletionOf returns the curve of perturb/deletion of an expression, in an order that depends on no map, and the
-// images along it, dense.
+// deletionOf returns the curve of perturb/deletion of an expression, in an order that depends on no map, and
+// the images along it, dense.
 func deletionOf(t *testing.T, in map[string][]stages.Data) (curve []float64, images [][]float64) {
 	t.Helper()
 	const steps = 8
@@ -260,14 +262,7 @@ func densePresets(texts [][]float64) map[string]densePreset {
 		"binary": {"tagger.onnx", "binary(only(disc))", "", func(now, was map[string][]float64) float64 {
 			return math.Copysign(1, was["disc"][0]) * now["disc"][0]
 		}},
-		"multi-label": {"tagger.onnx", "multi-label(tags)", "", func(now, was map[string][]float64) (v float64) {
-			for k, z := range was["tags"] {
-				if z > 0 {
-					v += now["tags"][k]
-				}
-			}
-			return v
-		}},
+		"multi-label":  {"tagger.onnx", "multi-label(tags)", "", denseTags},
 		"segmentation": {"segmenter.onnx", "segmentation(1)", "", denseSegmentation},
 		"detection":    {"detector.onnx", detectionTarget, "", detection},
 		"row of a detector": {"detector.onnx", rowTarget, "", func(now, was map[string][]float64) float64 {
@@ -319,6 +314,16 @@ func densePresets(texts [][]float64) map[string]densePreset {
 			return now4 - 0.6*(now["tags"][near[0]]+now["tags"][near[1]]+now["tags"][near[2]])/3
 		}},
 	}
+}
+
+// denseTags is the sum of the logits that were positive.
+func denseTags(now, was map[string][]float64) (v float64) {
+	for k, z := range was["tags"] {
+		if z > 0 {
+			v += now["tags"][k]
+		}
+	}
+	return v
 }
 
 // denseSegmentation is the sum of class 1's logits over the pixels that were taken for it.

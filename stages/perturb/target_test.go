@@ -43,7 +43,8 @@ func TestTargetOfCurves(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 		v.SetString("sum(output[")
-		if err := params.(interface{ Validate() error }).Validate(); err == nil || !strings.Contains(err.Error(), "column") {
+		validated := params.(interface{ Validate() error })
+		if err := validated.Validate(); err == nil || !strings.Contains(err.Error(), "column") {
 			t.Errorf("%s: a malformed target: %v", s.Name, err)
 		}
 	}

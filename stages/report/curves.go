@@ -202,8 +202,8 @@ func (p CurvesParams) checkArea(lines []string) error {
 	return nil
 }
 
-// responseOf returns the name of a response of the curves. Those of an expression have its value in the place of
-// a class's probability and logit.
+// responseOf returns the name of a response of the curves. Those of an expression have its value in the place
+// of a class's probability and logit.
 func responseOf(curves []stages.Data, response string) string {
 	if len(curves) > 0 && curves[0].Facts["responses"] == "value" && response != "correct" {
 		return "value"

@@ -12,8 +12,8 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
-	"github.com/runexp/runexp/stages/internal/target"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/target"
 )
 
 // A Rehearsal is a slot on a CPU where programs are compiled and none is loaded: a stage gets the errors

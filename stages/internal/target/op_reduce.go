@@ -132,7 +132,8 @@ var argmax = operator{
 
 // softmax is exp x, divided by its sum along an axis, the last one if none is named.
 var softmax = operator{
-	name: "softmax", form: "softmax(x, axis), along the last axis if none is named", names: []string{"x", "axis"}, required: 1, values: 1,
+	name: "softmax", form: "softmax(x, axis), along the last axis if none is named",
+	names: []string{"x", "axis"}, required: 1, values: 1,
 	bind: func(b *binder, t *term) error {
 		x := t.args[0]
 		if len(x.Shape) == 0 {

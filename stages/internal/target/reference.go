@@ -8,10 +8,10 @@ import (
 // An Entry is a function or a preset, as the reference lists it.
 type Entry struct {
 	Form string // how it is called
-	Doc  string // what it is; "" if the form says so
+	Doc  string // its value; "" for a function of each element
 	Is   string // of a preset, its expression
-	// Derivative of a function is "yes", "0" of a value that is frozen by itself, or "none", so that the value
-	// must be frozen.
+	// Derivative of a function is "yes", "0" of a value that is frozen by itself, or "none", so that the
+	// value must be frozen.
 	Derivative string
 }
 
@@ -27,7 +27,8 @@ func Functions() []Entry {
 		case o.emit == nil && o.made == nil:
 			derivative = "none"
 		}
-		list = append(list, Entry{Form: strings.TrimSuffix(form, ")") + ")", Doc: doc, Derivative: derivative})
+		form = strings.TrimSuffix(form, ")") + ")"
+		list = append(list, Entry{Form: form, Doc: doc, Derivative: derivative})
 	}
 	return list
 }
@@ -51,13 +52,13 @@ func Reference() string {
 		}
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
-	row("function", "what it is", "derivative")
+	row("function", "value", "derivative")
 	b.WriteString("|---|---|---|\n")
 	for _, f := range Functions() {
 		row("`"+f.Form+"`", cmp.Or(f.Doc, "of each element"), f.Derivative)
 	}
 	b.WriteString("\n")
-	row("preset", "is", "what it is")
+	row("preset", "expression", "value")
 	b.WriteString("|---|---|---|\n")
 	for _, p := range Presets() {
 		row("`"+p.Form+"`", "`"+p.Is+"`", p.Doc)
