@@ -63,6 +63,7 @@ func Builtin() *Set {
 		attribute.Random,
 		attribute.RawAttention,
 		attribute.ReciproCAM,
+		attribute.RefineCAM,
 		attribute.Saliency,
 		attribute.ScoreCAM,
 		attribute.ShapleySampling,

@@ -3,7 +3,7 @@
 //
 // A method is a file with its doc, parameters, defaults and mathematics; method.go declares its stage, and
 // registry/builtin.go lists it. Larger methods have a second file: abslrp_start.go, guided_ig_path.go,
-// rise_masks.go, xrai_regions.go, external_files.go, owen.go of partition-shap.
+// rise_masks.go, xrai_regions.go, external_files.go, owen.go of partition-shap, principal.go of eigen-cam.
 //
 // common.go resolves the target and normalises the image. A method with backward passes states these
 // (backward.go, relevant.go), the rules of gradients by a parameter (balance.go); backward_groups.go runs the

@@ -33,6 +33,9 @@ func TestCAMs(t *testing.T) {
 	nets := map[string]map[string][]stages.Data{}
 	for key, want := range keptMaps(t, "cams.json") {
 		words := strings.SplitN(key, " ", 3) // net, layer, method
+		if strings.HasPrefix(words[2], "refine-cam") {
+			continue
+		}
 		if nets[words[0]] == nil {
 			nets[words[0]] = attnLRPInput(t, "quickstart/"+words[0])
 		}
@@ -58,6 +61,65 @@ func TestCAMs(t *testing.T) {
 			tolerance = 1e-4
 		}
 		near(t, key, singles(mapsOf(t, stage, params, nets[words[0]])[0]), singles(want), tolerance)
+	}
+}
+
+// TestRefineCAM compares products of two layers' maps with those of cams.py.
+func TestRefineCAM(t *testing.T) {
+	others := map[string]string{"resnet": "/blocks/blocks.0/relu2/Relu_output_0",
+		"vit": "/blocks/blocks.2/Add_1_output_0"}
+	for key, want := range keptMaps(t, "cams.json") {
+		words := strings.SplitN(key, " ", 3) // net, layer, method
+		base, ok := strings.CutPrefix(words[2], "refine-cam ")
+		if !ok {
+			continue
+		}
+		p := RefineCAM.NewParams().(*RefineCAMParams)
+		p.Layer, p.Also, p.Base, p.Variant = words[1], []string{others[words[0]]}, base, "official-gildenblat"
+		got := rescaled(mapsOf(t, RefineCAM, p, attnLRPInput(t, "quickstart/"+words[0]))[0])
+		var some []float64
+		for i := 0; i < 64; i += 3 {
+			for j := 0; j < 64; j += 3 {
+				some = append(some, got[64*i+j])
+			}
+		}
+		tolerance := 2e-5
+		if base == "grad-cam-plus-plus" && words[0] == "vit" { // denominators nearly cancel
+			tolerance = 5e-4
+		}
+		near(t, key, singles(some), singles(want), tolerance)
+	}
+}
+
+// TestRefineCAMMultiplies checks that the default is the product of the two layers' maps, each divided by its
+// largest value at the layer, and what is refused.
+func TestRefineCAMMultiplies(t *testing.T) {
+	in := attnLRPInput(t, "quickstart/resnet")
+	got := mapsOf(t, RefineCAM, RefineCAM.NewParams(), in)[0]
+	want := slices.Repeat([]float64{1}, len(got))
+	for _, layer := range []string{"middle", "final"} {
+		p := GradCAMPlusPlus.NewParams().(*GradCAMPlusPlusParams)
+		p.Layer = layer
+		large := mapsOf(t, GradCAMPlusPlus, p, in)[0]
+		p.Size = "layer"
+		most := slices.Max(mapsOf(t, GradCAMPlusPlus, p, in)[0])
+		for k, v := range large {
+			want[k] *= v / most
+		}
+	}
+	near(t, "the product", singles(got), singles(want), 1e-5)
+	for what, change := range map[string]func(p *RefineCAMParams){
+		"names no layer": func(p *RefineCAMParams) { p.Also = nil },
+		"inner layers":   func(p *RefineCAMParams) { p.Also = []string{"input"} },
+		"named twice":    func(p *RefineCAMParams) { p.Also = []string{"final"} },
+		"size layer":     func(p *RefineCAMParams) { p.Size = "layer" },
+		"relu false":     func(p *RefineCAMParams) { p.ReLU = false },
+	} {
+		p := RefineCAM.NewParams().(*RefineCAMParams)
+		change(p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

@@ -85,7 +85,8 @@ func (p planes) projected(centred bool) []float64 {
 			out[k] += float64(weight * v)
 		}
 	}
-	if least, most := slices.Min(out), slices.Max(out); -least > most || -least == most && firstSign(out) < 0 {
+	least, most := slices.Min(out), slices.Max(out)
+	if -least > most || -least == most && firstSign(out) < 0 {
 		for k := range out {
 			out[k] = -out[k]
 		}

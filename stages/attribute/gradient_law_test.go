@@ -52,9 +52,11 @@ func gradientStages() map[string]struct {
 		"xgrad-cam":            {XGradCAM, XGradCAM.NewParams()},
 		"grad-cam-elementwise": {GradCAMElementwise, GradCAMElementwise.NewParams()},
 		"eigen-cam":            {EigenCAM, EigenCAM.NewParams()},
+		"refine-cam":           {RefineCAM, RefineCAM.NewParams()},
 		"recipro-cam":          {ReciproCAM, ReciproCAM.NewParams()},
 		"ablation-cam":         {AblationCAM, AblationCAM.NewParams()},
-		"score-cam":            {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"}, "paper"}},
+		"score-cam": {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"},
+			"paper"}},
 	}
 }
 

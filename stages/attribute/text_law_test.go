@@ -32,7 +32,7 @@ var textMethods = []struct {
 	{Occlusion, leaveOneOut("zero")}, {Occlusion, leaveOneOut("mask")},
 	{PartitionSHAP, &PartitionSHAPParams{common(), Hidden{"mask", 1}, 40, 5, "pixels"}},
 	{GradCAM, nil}, {GradCAMPlusPlus, nil}, {HiResCAM, nil}, {LayerCAM, nil}, {AblationCAM, nil},
-	{XGradCAM, nil}, {GradCAMElementwise, nil}, {EigenCAM, nil},
+	{XGradCAM, nil}, {GradCAMElementwise, nil}, {RefineCAM, nil}, {EigenCAM, nil},
 	{GuidedGradCAM, nil},
 	{Random, nil}, {Constant, nil},
 }

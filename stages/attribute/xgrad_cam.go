@@ -27,8 +27,8 @@ Visualization and Explanation of CNNs", BMVC 2020.`,
 	Tolerance: quotientTolerance,
 	Variants: []stages.Variant{{
 		Item: "division", Default: "paper",
-		Differs: "official-gildenblat adds 1e-7 to a channel's sum, which matters where values of both signs " +
-			"cancel; that code also stretches each map to [0,1], which no variant does",
+		Differs: "official-gildenblat adds 1e-7 to a channel's sum, which matters where values of both " +
+			"signs cancel; that code also stretches each map to [0,1], which no variant does",
 		Golden: "cams",
 	}},
 	Defaults: XGradCAMParams{GradientCAM: gradientCAM(), Variant: "paper"},

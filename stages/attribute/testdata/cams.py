@@ -4,7 +4,7 @@
 
 ROOT is the project's folder, with the quickstart's nets. Made with grad-cam 1.5.7, torch
 2.15.0 and numpy 2.4.6. Maps are those of a layer's size, before that code rectifies and
-stretches them; the image is a formula. Where that code has no such method, it is written
+stretches them, but every third value of RefineCAM's; the image is a formula. Where that code has no such method, it is written
 here as its paper has it, one pass at a time: ReciproCAM (Byun and Lee, CVPR 2024 workshops).
 """
 import json
@@ -69,6 +69,7 @@ class UncentredEigenCAM(pgc.EigenCAM):
         return (map if map.max() >= -map.min() else -map).reshape(activations.shape[:1] + activations.shape[2:])
 
 
+BASES = {"grad-cam-plus-plus": pgc.GradCAMPlusPlus, "layer-cam": pgc.LayerCAM}
 METHODS = {"xgrad-cam": pgc.XGradCAM, "grad-cam-elementwise": pgc.GradCAMElementWise,
            "eigen-cam": UncentredEigenCAM, "eigen-cam official": SignedEigenCAM}
 
@@ -116,6 +117,12 @@ def main():
                 cam = type("Kept", (Raw, of), {})(net, [net.blocks[block]], reshape_transform=grid)
                 cam(image(64), [ClassifierOutputTarget(TARGET)])
                 keep(f"{name} {layer} {method}", cam.raw)
+        blocks = [net.blocks[k] for k in reversed(layers)]
+        for base, of in BASES.items():
+            cam = pgc.RefineCAM(net, blocks, reshape_transform=grid, base_method=of)
+            keep(f"{name} {list(layers.values())[1]} refine-cam {base}",
+                 cam(image(64), [ClassifierOutputTarget(TARGET)])[0][::3, ::3])
+        for block, layer in layers.items():
             with torch.no_grad():
                 for mask in ("cell", "gaussian"):
                     keep(f"{name} {layer} recipro-cam {mask}",
