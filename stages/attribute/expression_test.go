@@ -70,8 +70,8 @@ func TestClassAsExpression(t *testing.T) {
 	}
 }
 
-// TestLargestTarget holds that gradients of a similarity to the image itself come with a warning, as the map is
-// nothing but rounding, and that those of a logit don't.
+// TestLargestTarget holds that gradients of a similarity to the image itself come with a warning, as the map
+// is nothing but rounding, and that those of a logit don't.
 func TestLargestTarget(t *testing.T) {
 	modeltest.Runtime(t)
 	base := modeltest.Official(t, "smallcnn", 32)

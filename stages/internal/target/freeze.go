@@ -22,8 +22,8 @@ type state struct {
 	of     *Original // then
 }
 
-// ErrUndefined says that what is frozen depends on a value that isn't a number, such as the cosine of a vector
-// of zeros.
+// ErrUndefined says that what is frozen depends on a value that isn't a number, such as the cosine of a
+// vector of zeros.
 var ErrUndefined = errors.New("a value that isn't a number")
 
 // Freeze returns the parameters of an expression for one image.
