@@ -102,7 +102,8 @@ func TestSignals(t *testing.T) {
 		m, err := stages.DecodeTensor(r.Payloads["maps"][1])
 		return m.Float32s(), err
 	}
-	methods := []stages.Stage{AGI, AbsLRP, AblationCAM, EigenCAM, GradCAMElementwise, ReciproCAM, XGradCAM, BlurIG, CLRP, CRAP, Deconvolution, DeepLIFT,
+	methods := []stages.Stage{AGI, AbsLRP, AblationCAM, EigenCAM, GradCAMElementwise, ReciproCAM,
+		XGradCAM, BlurIG, CLRP, CRAP, Deconvolution, DeepLIFT,
 		GradCAM, GradCAMPlusPlus, GuidedBackprop, GuidedGradCAM, GuidedIG,
 		HiResCAM, IDG, IDGI, InputXGradient, IntegratedGradients, LRPAlphaBeta,
 		LRPComposite, LRPEpsilon, LRPGamma, LRPZPlus, LayerCAM, LeftIG, Occlusion, PartitionSHAP, RAP, RISE,

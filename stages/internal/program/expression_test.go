@@ -34,7 +34,8 @@ func TestExpression(t *testing.T) {
 			continue
 		}
 		got, err := e.Target(row, label, len(row))
-		if err != nil || !reflect.DeepEqual(got, tt.want) || e.Predicts() != tt.predicts || e.Labelled() != tt.labelled {
+		if err != nil || !reflect.DeepEqual(got, tt.want) || e.Predicts() != tt.predicts ||
+			e.Labelled() != tt.labelled {
 			t.Errorf("%s: %+v, predicts %v, labelled %v, error %v", tt.text, got, e.Predicts(), e.Labelled(),
 				err)
 		}
