@@ -64,7 +64,11 @@ func newInputs(net string) (inputs, error) {
 func (in inputs) given(s *stages.Stage) map[string][]stages.Data {
 	all := map[string][]stages.Data{}
 	for _, p := range s.Inputs {
-		if d, ok := in[cmp.Or(p.Via, p.Name)]; ok {
+		from := cmp.Or(p.Via, p.Name)
+		if p.ViaIf != nil {
+			from = p.Name // the classes are explained, and no expression
+		}
+		if d, ok := in[from]; ok {
 			all[p.Name] = []stages.Data{d}
 		}
 	}

@@ -206,7 +206,7 @@ func Described(o modelfile.Output) string {
 // words are the words that may stand where an output does.
 func (b *binder) words() []string {
 	out := []string{answerWord}
-	for _, w := range words {
+	for _, w := range words() {
 		out = append(out, w.name)
 	}
 	for _, o := range b.Outputs {

@@ -17,20 +17,18 @@ const (
 	predictedWord = "predicted"
 )
 
-var words []reserved
-
-func init() { // predicted refers to words
-	words = []reserved{
+// words returns all of them.
+func words() []reserved {
+	return []reserved{
 		{"label", bindLabel}, {predictedWord, bindPredicted}, {"mask", bindMask}, {"vectors", bindVectors},
 	}
 }
 
 // wordNamed returns the word of a name, nil if there is none.
 func wordNamed(name string) *reserved {
-	for i := range words {
-		if words[i].name == name {
-			return &words[i]
-		}
+	all := words()
+	if k := slices.IndexFunc(all, func(w reserved) bool { return w.name == name }); k >= 0 {
+		return &all[k]
 	}
 	return nil
 }
