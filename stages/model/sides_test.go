@@ -314,6 +314,7 @@ func TestTwoSides(t *testing.T) {
 					powers := []float64{1, 0.5, 0.25}
 					switch {
 					case strings.HasPrefix(key, "attribute/grad-cam-plus-plus") ||
+						strings.HasPrefix(key, "attribute/refine-cam") || // by default a product of these
 						strings.HasPrefix(key, "attribute/score-cam"):
 						continue // exponentials of logits
 					case !strings.HasPrefix(key, "attribute/") && !strings.Contains(key, "logit") &&

@@ -64,7 +64,7 @@ var mutants = []mutant{
 		"attribute.TestGaussian"},
 
 	// the curves of perturb/
-	{"perturb/points.go", "for k := range p.Steps + 1 {", "for k := range p.Steps {", "perturb.TestPoints"},
+	{"replacement.go", "for k := range r.Steps + 1 {", "for k := range r.Steps {", "perturb.TestPoints"},
 	{"perturb/order.go", `case "lerf":`, `case "morf":`, "perturb.TestOfficialAblation"},
 
 	// attribute/partition-shap, kernel-shap, lime, feature-ablation, shapley-sampling
