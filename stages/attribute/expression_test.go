@@ -102,6 +102,22 @@ func TestLargestTarget(t *testing.T) {
 	}
 }
 
+// TestAboutClasses holds that stages which read classes by themselves refuse a model whose answer is an
+// expression.
+func TestAboutClasses(t *testing.T) {
+	modeltest.Runtime(t)
+	base := modeltest.Official(t, "smallcnn", 32)
+	image := stagetest.Items(nil, stages.NewTensor(make([]float32, 3*32*32), 3, 32, 32).Encode())
+	in := map[string][]stages.Data{"images": {image}, "other": {image},
+		"model":   {modeltest.Explaining(t, base, model.TargetParams{Target: "output[3]"})},
+		"targets": {stagetest.Items(nil, stages.NewTensor([]float32{}, 0).Encode())}}
+	for _, s := range []stages.Stage{model.Change, model.RandomClass} {
+		if _, err := stagetest.Try(s, nil, in); err == nil || !strings.Contains(err.Error(), "about classes") {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+}
+
 // apart returns the largest difference of two maps, as a share of the largest magnitude.
 func apart(t *testing.T, a, b []byte) float64 {
 	t.Helper()

@@ -187,15 +187,12 @@ and the image. Sixt, Granz and Landgraf, "When Explanations Lie", ICML 2020.`,
 	},
 	Outputs: []stages.Port{{Name: "targets", Type: stages.Targets, Doc: "the drawn class"}},
 	Run: func(_ context.Context, _ RandomClassParams, e *stages.Env) error {
-		n, err := program.Load(e)
+		n, err := program.LoadClasses(e)
 		if err != nil {
 			return err
 		}
 		for i := range e.Len() {
 			t, err := n.Target(e.In("targets", i))
-			if err == nil {
-				err = t.NoClass()
-			}
 			if err == nil && n.PerHead() < 2 {
 				err = fmt.Errorf("the model has no other class")
 			}
@@ -255,7 +252,7 @@ Explanations", 2022.`,
 type state struct{ input, outputs, layer []float32 }
 
 func (p ChangeParams) run(ctx context.Context, e *stages.Env) error {
-	n, err := program.Load(e)
+	n, err := program.LoadClasses(e)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ frozen(…) is a value for the original image, which stays when pixels are repla
 label, predicted, predicted:2, mask and other(…); argmax, comparisons, sign, nearest and resize
 have no derivative, and need it. "runexp inspect" prints a model's outputs and expressions of
 them; docs/targets.md has all functions and presets.`,
-	Version:  1,
+	Version:  target.Language,
 	Relation: stages.Whole,
 	Inputs:   []stages.Port{{Name: "model", Type: stages.Model, Doc: "the model"}},
 	Outputs: []stages.Port{{Name: "model", Type: stages.Model, Base: "model",

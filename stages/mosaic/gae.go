@@ -110,7 +110,7 @@ func (p GAEParams) most(in map[string]stages.Amount) int {
 }
 
 func runGAE(ctx context.Context, p GAEParams, e *stages.Env) error {
-	n, err := program.Load(e)
+	n, err := program.LoadClasses(e)
 	if err != nil {
 		return err
 	}

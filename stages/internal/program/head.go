@@ -31,10 +31,11 @@ const TargetStage = "model/target"
 
 // An Explained is the parameters of a model whose answer is an expression.
 type Explained struct {
-	Target  string    `json:"target"`
-	Names   []string  `json:"names,omitempty"`   // of the base's classes, if they are known
-	Vectors []float32 `json:"vectors,omitempty"` // what the word vectors is, of the shape Shape
-	Shape   []int     `json:"shape,omitempty"`
+	Language int       `json:"language"` // [target.Language]
+	Target   string    `json:"target"`
+	Names    []string  `json:"names,omitempty"`   // of the base's classes, if they are known
+	Vectors  []float32 `json:"vectors,omitempty"` // what the word vectors is, of the shape Shape
+	Shape    []int     `json:"shape,omitempty"`
 }
 
 // Made returns the model whose answer is an expression of n's outputs. The error of a wrong expression is
@@ -44,6 +45,7 @@ func (n *Net) Made(slot stages.Slot, x Explained) (modelfile.Model, *target.Head
 	if err != nil {
 		return modelfile.Model{}, nil, err
 	}
+	x.Language = target.Language
 	with, err := json.Marshal(x)
 	if err != nil {
 		return modelfile.Model{}, nil, err
@@ -57,6 +59,9 @@ func (n *Net) ofRewrite(slot stages.Slot, r modelfile.Rewrite) (*Net, error) {
 	var x Explained
 	if err := json.Unmarshal(r.With, &x); err != nil {
 		return nil, fmt.Errorf("a damaged model: %s: %w", r.Name, err)
+	}
+	if x.Language != target.Language {
+		return nil, fmt.Errorf("a model made by another version of %s", r.Name)
 	}
 	return n.explaining(slot, x)
 }
@@ -93,6 +98,7 @@ func (n *Net) explaining(slot stages.Slot, x Explained) (*Net, error) {
 		return &out, nil
 	}
 	out.Classes, out.Probabilities, out.Independent, out.Spec.Outputs = h.Size(), false, false, nil
+	out.Sides = false // which are of the other output
 	out.Output = h.Outputs[0].Name
 	if len(h.Outputs) > 1 {
 		out.Output = joinedOutput

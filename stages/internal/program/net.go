@@ -45,6 +45,16 @@ func Load(e *stages.Env) (*Net, error) {
 	return n, nil
 }
 
+// LoadClasses does the same for a stage about classes, of which an expression has none.
+func LoadClasses(e *stages.Env) (*Net, error) {
+	n, err := Load(e)
+	if err == nil && n.Head != nil {
+		return nil, fmt.Errorf("%s is about classes, and the model's answer is the expression %s",
+			e.Stage.Name, n.Head.Text)
+	}
+	return n, err
+}
+
 // LoadAny does the same for a model that needn't have classes.
 func LoadAny(e *stages.Env) (*Net, error) {
 	if !e.Wired("model") {

@@ -23,6 +23,11 @@ import (
 	"github.com/runexp/runexp/stages/internal/modelfile"
 )
 
+// Language is the version of what expressions mean. A change that moves any value raises it: it is the
+// version of model/target, and part of what that makes, so that everything which reads the value is computed
+// again.
+const Language = 1
+
 // An Expression is a target as it is written.
 type Expression struct {
 	Text string
