@@ -112,7 +112,8 @@ func TestAboutClasses(t *testing.T) {
 		"model":   {modeltest.Explaining(t, base, model.TargetParams{Target: "output[3]"})},
 		"targets": {stagetest.Items(nil, stages.NewTensor([]float32{}, 0).Encode())}}
 	for _, s := range []stages.Stage{model.Change, model.RandomClass} {
-		if _, err := stagetest.Try(s, nil, in); err == nil || !strings.Contains(err.Error(), "about classes") {
+		_, err := stagetest.Try(s, nil, in)
+		if err == nil || !strings.Contains(err.Error(), "about classes") {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
