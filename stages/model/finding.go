@@ -22,7 +22,7 @@ type finding struct {
 	values []string // that may be the logits
 	sum    float64  // of every row, if whole
 	whole  bool     // all rows have the same sum
-	logs   bool     // the exponentials of all rows have the same sum
+	logs   bool     // the exponentials of every row add up to 1
 }
 
 // find classifies an output by the graph and the answers.
@@ -69,7 +69,8 @@ func (f *finding) constant() bool {
 	return true
 }
 
-// measure computes the properties by which the next steps decide.
+// measure computes the properties by which the next steps decide. The exponentials of logits near 0, as of an
+// untrained net, add up to the same too, but not to 1.
 func (f *finding) measure() {
 	f.nodes = nodesOf(f.r.m)
 	all := f.r.all
@@ -78,7 +79,8 @@ func (f *finding) measure() {
 		return slices.ContainsFunc(between, all.bends) || all.joined(between, from)
 	})
 	f.sum, f.whole = rowSum(f.rows)
-	_, f.logs = rowSum(exponentials(f.rows, 1))
+	sum, same := rowSum(exponentials(f.rows, 1))
+	f.logs = same && math.Abs(sum-1) <= 1e-4
 }
 
 // distances finds numbers that are smallest for the nearest class.
@@ -160,7 +162,7 @@ func (f *finding) probabilities() {
 		v.keep(1, false, true, g.by)
 	case f.whole && (g.never == "" || g.label == g.by):
 		v.keep(roundSum(f.sum), false, false, cause(g, "every row adds up to the same"))
-	case f.logs && math.Abs(logSum(f.rows)-1) <= 1e-4:
+	case f.logs:
 		v.keep(1, true, false, cause(g, "the exponentials of every row add up to 1"))
 	default:
 		v.refuse(g)
@@ -204,11 +206,6 @@ func exponentials(rows [][]float32, scale float64) [][]float32 {
 		}
 	}
 	return out
-}
-
-func logSum(rows [][]float32) float64 {
-	sum, _ := rowSum(exponentials(rows, 1))
-	return sum
 }
 
 // sameLargest reports whether the largest number of every row is the same.

@@ -72,3 +72,21 @@ func TestDistances(t *testing.T) {
 		}
 	}
 }
+
+// Logits of an untrained net may be so small that the exponentials of every row add up to the number of classes.
+func TestSmallLogits(t *testing.T) {
+	modeltest.Runtime(t)
+	for _, size := range []float32{1, 1e-3, 1e-5, 1e-7} {
+		g := graph{&onnxpb.GraphProto{Name: "g"}}
+		pooled := g.op("Flatten", []string{g.op("GlobalAveragePool", []string{"image"})})
+		weights := []float32{1, -2, 3, 2, 1, -1, -2, 1, 1, -1, 3, -2}
+		for i := range weights {
+			weights[i] *= size
+		}
+		g.Initializer = append(g.Initializer, onnx.FloatTensor("weights", weights, 3, 4))
+		x := inspected(t, g, g.op("MatMul", []string{pooled, "weights"}), 4)
+		if x.Problem != "" || x.Head.Kind != "logits" {
+			t.Errorf("weights of %g: %q, kind %q", size, x.Problem, x.Head.Kind)
+		}
+	}
+}
