@@ -8,6 +8,7 @@ type gating int
 
 const (
 	notGate      gating = iota // in any way: no gate
+	lengthGate                 // through lengths, or sigmoids too
 	sigmoidGate                // through sigmoids only
 	constantGate               // through Softmax only, which stops relevance, or not at all
 )
@@ -36,8 +37,10 @@ func (b *Builder) gate(n onnx.Node) int {
 
 // gating returns how v depends on the image. A value computed only from gates and constants is a gate too:
 // moved, resized, pooled, scaled, shifted, normalised, bounded or multiplied by another gate. A layer with
-// weights ends this for sigmoids, which are then its activations. It doesn't for Softmax: no relevance passes
-// that, and the relevance of layers such as CaiT's talking heads would be lost.
+// weights ends this for sigmoids, which are then its activations, and for lengths. It doesn't for Softmax: no
+// relevance passes that, and the relevance of layers such as CaiT's talking heads would be lost. Lengths are
+// of the statistics that normalisations multiply by, as ConvNeXt V2 does, and aren't smaller than what they
+// multiply where a map has a single place.
 func (b *Builder) gating(v Value) gating {
 	if !b.dynamic(v) {
 		return constantGate
@@ -59,13 +62,15 @@ func (b *Builder) gating(v Value) gating {
 	case n.OpType == "Softmax", op.Kind == Opaque:
 	case n.OpType == "Sigmoid", n.OpType == "HardSigmoid":
 		found = sigmoidGate
+	case n.OpType == "ReduceL1", n.OpType == "ReduceL2":
+		found = lengthGate
 	default:
 		for i, in := range n.Input {
 			if op.Role(i) != Config {
 				found = min(found, b.gating(in))
 			}
 		}
-		if found == sigmoidGate && weighted(b, op, n) {
+		if found < constantGate && weighted(b, op, n) {
 			found = notGate
 		}
 	}

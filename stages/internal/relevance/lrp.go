@@ -13,9 +13,10 @@ import (
 //
 // Layers with weights use Conv, Dense and First. All composites share the other rules:
 //
-//   - activations pass relevance on unchanged;
+//   - activations pass relevance on unchanged, powers and roots too;
 //   - a maximum passes all relevance to the largest element;
-//   - sums, means and pools distribute by contribution: xᵢ/(Σx + ε);
+//   - sums, means and pools distribute by contribution: xᵢ/(Σx + ε), and lengths, sums of squares and
+//     products of elements by theirs, such as xᵢ²/(Σx² + ε);
 //   - products with a constant pass relevance on, and divisors are treated as constants;
 //   - so are the divisors of normalisations: the deviation of LayerNormalization and
 //     InstanceNormalization, the sums of LRN and LpNormalization (Achtibat et al.,
@@ -84,6 +85,8 @@ func (p LRP) Policy() Policy {
 		Case{Type("LayerNormalization", "InstanceNormalization"), p.normalised},
 		Case{Type("Clip", "Div", "LRN", "LpNormalization"), pass},
 		Case{activation, pass},
+		Case{Type("ReduceL1", "ReduceL2"), p.share},
+		Case{powers, p.sharePower},
 		Case{OfKind(Move, Select), Gradient},
 		Case{func(*Builder, *Op, onnx.Node) bool { return true }, refuse},
 	)
@@ -118,11 +121,14 @@ func (r LayerRule) rule(p LRP) Rule {
 	}
 }
 
-// activation matches element-wise functions that relevance may pass unchanged.
+// activation matches element-wise functions that relevance may pass unchanged: those that are 0 for 0, where
+// all of y is a share of x, and those that nets have as activations.
 func activation(b *Builder, op *Op, n onnx.Node) bool {
 	switch n.OpType {
-	case "Abs", "Acos", "Acosh", "Cos", "Cosh", "Exp", "Log", "Pow", "Reciprocal", "Sin", "Sqrt", "Tan":
+	case "Acos", "Acosh", "Cos", "Cosh", "Exp", "Log", "Reciprocal":
 		return false
+	case "Pow":
+		return b.exponents(n, func(p float64) bool { return p > 0 })
 	}
 	return op.Kind == Activation
 }

@@ -28,6 +28,7 @@ func TestTreatments(t *testing.T) {
 	norm := Example{Inputs: [][]int{{2, 3}, {3}, {3}, {3}, nil},
 		Consts: map[int]any{4: []float32{0.75, 1, 3}},
 		Attrs:  []onnx.Attr{{Name: "epsilon", Value: float32(0.25)}}}
+	rows := Example{Inputs: [][]int{{2, 3}}, Attrs: []onnx.Attr{{Name: "axes", Value: []int64{1}}}}
 	layerNorm := Example{Inputs: [][]int{{2, 3}, {3}, {3}}}
 	scales, offsets := doubles(noise(rand.New(rand.NewPCG(1, 1)),
 		3)), doubles(noise(rand.New(rand.NewPCG(2, 1)), 3))
@@ -76,6 +77,29 @@ func TestTreatments(t *testing.T) {
 			Example{Inputs: [][]int{{2, 3}, nil, nil}, Consts: map[int]any{1: float32(0), 2: float32(1)}},
 			composite(nil),
 			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r} }},
+		{"a power passes", opPow, Example{Inputs: [][]int{{2, 3}, nil}, Consts: map[int]any{1: float32(2)}},
+			composite(nil),
+			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r} }},
+		{"a length shares by squares", opReduceL2, rows, composite(nil),
+			func(x [][]float64, y, r []float64) [][]float64 {
+				return each(1, 6, func(_, k int) float64 {
+					return x[0][k] * x[0][k] / y[k/3] * r[k/3] / away(y[k/3], 0.125)
+				})
+			}},
+		{"a sum of magnitudes by these", opReduceL1, rows, composite(nil),
+			func(x [][]float64, y, r []float64) [][]float64 {
+				return each(1, 6,
+					func(_, k int) float64 { return math.Abs(x[0][k]) * r[k/3] / away(y[k/3], 0.125) })
+			}},
+		{"a sum of squares by these", opReduceSumSquare, rows, composite(nil),
+			func(x [][]float64, y, r []float64) [][]float64 {
+				return each(1, 6,
+					func(_, k int) float64 { return x[0][k] * x[0][k] * r[k/3] / away(y[k/3], 0.125) })
+			}},
+		{"a product of three gives a third", opReduceProd, rows, composite(nil),
+			func(_ [][]float64, y, r []float64) [][]float64 {
+				return each(1, 6, func(_, k int) float64 { return y[k/3] / 3 * r[k/3] / away(y[k/3], 0.125) })
+			}},
 		{"a constant factor passes", opMul,
 			Example{Inputs: [][]int{{2, 3}, nil}, Consts: map[int]any{1: float32(-3)}}, composite(nil),
 			func(_ [][]float64, _, r []float64) [][]float64 { return [][]float64{r} }},
@@ -215,7 +239,8 @@ func TestLRPRefuses(t *testing.T) {
 		want string
 	}{
 		{opExp, Example{Inputs: [][]int{{2, 3}}}, "Exp"},
-		{opReduceL2, Example{Inputs: [][]int{{2, 3}}}, "ReduceL2"},
+		{opPow, Example{Inputs: [][]int{{2, 3}, nil}, Consts: map[int]any{1: float32(-1)}}, "Pow"},
+		{opReduceLogSumExp, Example{Inputs: [][]int{{2, 3}}}, "ReduceLogSumExp"},
 		{opDiv,
 			Example{Inputs: [][]int{nil, {2, 3}}, Flow: []int{1}, Consts: map[int]any{0: float32(2)},
 				Draw: aboveZero}, "Div"},

@@ -181,13 +181,17 @@ func powers(_ *Builder, _ *Op, n onnx.Node) bool {
 
 // perFactor divides the derivative by the number of factors.
 func perFactor(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
-	factors := 2
-	if n.OpType == "ReduceProd" {
-		factors = size(b.Shape(n.Input[0])) / size(b.Shape(n.Output[0]))
-	}
 	back := op.VJP(b, n, r)
-	back[0] = b.scaled(back[0], 1/float32(factors))
+	back[0] = b.scaled(back[0], 1/float32(b.factors(n)))
 	return back
+}
+
+// factors returns how many values each product of a reduction has.
+func (b *Builder) factors(n onnx.Node) int {
+	if n.OpType == "ReduceProd" {
+		return size(b.Shape(n.Input[0])) / size(b.Shape(n.Output[0]))
+	}
+	return 2
 }
 
 // halved gives each of two factors half of its derivative, or the only one that something is propagated

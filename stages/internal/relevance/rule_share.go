@@ -7,6 +7,14 @@ func (p LRP) share(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	return p.shareOf(b, op, n, n.Output[0], r[0])
 }
 
+// sharePower distributes relevance of sums of squares and of products by contribution: x·∂y/∂x is as many
+// times y as there are factors.
+func (p LRP) sharePower(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
+	back := p.share(b, op, n, r)
+	back[0] = b.scaled(back[0], 1/float32(b.factors(n)))
+	return back
+}
+
 // shareOf is share for an output y.
 func (p LRP) shareOf(b *Builder, op *Op, n onnx.Node, y, r Value) []Value {
 	known := anySign

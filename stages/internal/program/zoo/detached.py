@@ -4,7 +4,8 @@ the rules count as constant is detached.
   - Gates: results of softmax, sigmoid and hardsigmoid, and of products of two open values
     the one that is repeated. Where neither is, each gets half.
   - The statistics of normalisations, and divisors.
-  - What activations do to a value: y = x·(y/x), with the quotient detached.
+  - What activations do to a value, powers and roots among them: y = x·(y/x), with the
+    quotient detached.
 
 A net's own code runs, and every function of PyTorch that it calls is seen here, so that
 nothing depends on how an exporter writes it.
@@ -18,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 GATES = {"sigmoid", "hardsigmoid", "softmax", "_softmax"}
 ACTIVATIONS = {"relu", "relu6", "gelu", "silu", "hardswish", "mish", "elu", "celu", "selu", "tanh", "softplus", "softsign", "leaky_relu", "prelu",
                "hardtanh", "clamp", "clamp_min", "clamp_max", "clip", "log_sigmoid", "hardshrink", "softshrink", "threshold"}
+POWERS = {"pow", "__pow__", "square", "sqrt"}
 STATISTICS = {"var", "std", "norm", "linalg_vector_norm", "linalg_norm", "rsqrt", "reciprocal"}
 PRODUCTS = {"mul", "multiply", "__mul__", "__rmul__", "__imul__", "matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm"}
 QUOTIENTS = {"div", "true_divide", "divide", "__truediv__", "__div__", "__itruediv__"}
@@ -28,15 +30,22 @@ def open_(v):
 
 
 class Detached(TorchFunctionMode):
+    def __init__(self, values=()):
+        """values: what gates are made of elsewhere, and this net's values pass."""
+        super().__init__()
+        self.gates, self.activations = GATES - set(values), ACTIVATIONS | POWERS | set(values)
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         plain = name if name.startswith("__") else name.rstrip("_")
         if plain in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
             raise NotImplementedError("gates inside " + plain)
-        if plain in GATES:
+        if plain in self.gates:
             return func(*args, **kwargs).detach()
-        if plain in ACTIVATIONS and open_(args[0]):
+        if plain in ("pow", "__pow__") and args[1] < 0:
+            return func(*args, **kwargs).detach()
+        if plain in self.activations and open_(args[0]):
             x = args[0]
             y = func(x.detach().clone(), *args[1:], **kwargs)
             return x * torch.where(x == 0, 0, y / x).detach()
@@ -119,14 +128,15 @@ class Detached(TorchFunctionMode):
         return y if bias is None else y + bias.reshape(per)
 
 
-def relevance(net, image, target, answer):
+def relevance(net, image, target, answer, values=()):
     """The target's logit by answer(net, image), and input times its gradient. Functions of
-    torch.nn.functional are followed down to those that they are made of."""
+    torch.nn.functional are followed down to those that they are made of; values are those
+    of Detached."""
     x = image.clone().requires_grad_()
     with ExitStack() as stack:
         for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
             stack.enter_context(mock.patch.object(torch.nn.functional, name, lambda *a: False))
-        stack.enter_context(Detached())
+        stack.enter_context(Detached(values))
         y = answer(net, x)
     y[0, target].backward()
     return float(y[0, target].detach()), (x.grad * image)[0].double().numpy()

@@ -18,10 +18,6 @@ import (
 // lost, 2.1e-3 of all in one net. A wrong rule is off by a tenth at least.
 const relevanceLimit = 1e-2
 
-// activated are the nets that have Sigmoids where values pass, as activations that gates are made of too:
-// relevance passes these, and what is detached is nothing to compare with.
-var activated = []string{"timm/iformer_t"}
-
 // relevance returns the relevance of the target's logit by the ε-rule everywhere; ε = 0 is LRP-0. Each pixel
 // is moved by that part of itself, up or down.
 func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]float32, error) {
@@ -63,7 +59,7 @@ func (s specimen) relevance(t *testing.T, epsilon float32, moved float64) ([]flo
 func TestZooRelevance(t *testing.T) {
 	held, refused := 0, 0
 	for _, s := range specimens(t, folder(t)) {
-		if s.export.Error != "" || slices.Contains(activated, s.name) {
+		if s.export.Error != "" {
 			continue
 		}
 		off, err := s.relevanceError(t)
