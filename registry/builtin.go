@@ -55,6 +55,7 @@ func Builtin() *Set {
 		attribute.LRPGamma,
 		attribute.LRPZPlus,
 		attribute.LayerCAM,
+		attribute.LeGrad,
 		attribute.LeftIG,
 		attribute.Occlusion,
 		attribute.PartitionSHAP,

@@ -52,8 +52,18 @@ func (a attended) units() standalone.Numbers {
 
 // patches emits the map of rows, as [Common.patches].
 func (a attended) patches(c Common, rows standalone.Numbers) standalone.Numbers {
-	plane := rows.Slice(2, a.First, a.First+a.Height*a.Width).KeepMean(1)
-	x := single(c.Reduce, a.m.resized(plane.Reshape(a.m.Batch, a.Height, a.Width), "bilinear"))
+	return a.oneChannel(c, a.enlarged(rows.KeepMean(1)))
+}
+
+// enlarged emits rows [batch, 1, T] at the patches, enlarged to the image's size.
+func (a attended) enlarged(rows standalone.Numbers) standalone.Numbers {
+	plane := rows.Slice(2, a.First, a.First+a.Height*a.Width)
+	return a.m.resized(plane.Reshape(a.m.Batch, a.Height, a.Width), "bilinear")
+}
+
+// oneChannel emits the map of one channel, as [Common.reduced].
+func (a attended) oneChannel(c Common, x standalone.Numbers) standalone.Numbers {
+	x = single(c.Reduce, x)
 	if c.Reduce == "none" {
 		return x.Reshape(a.m.Batch, 1, a.m.net.Height, a.m.net.Width)
 	}

@@ -2,66 +2,143 @@
 
     python attention_maps.py ROOT attention_maps.json
 
-ROOT is the project's folder, with the quickstart's net vit. Made with torch 2.15.0 and numpy
-2.4.6, of the papers' definitions: the attention of each block is kept, and differentiated by
-autograd; matrices are multiplied whole.
+ROOT is the project's folder, beside which the shared nets lie. Made with torch 2.15.0,
+torchvision 0.29.2, torchcam 0.5.0, timm 1.0.31 and numpy 2.4.6, of the papers' definitions:
+the attention of each block is kept, and differentiated by autograd; matrices are multiplied
+whole. Images are formulas, and class 3 is explained.
 
   - generic-attention: R = I, R + mean of heads of max(∇A ⊙ A, 0)·R (Chefer et al., ICCV 2021,
     equations 5 and 6), from block START on; the row of the class token at the patches.
+  - legrad: each block is run again from its own tokens, and the head, with its norm, explains
+    the mean of the block's tokens: the mean over heads and queries of max(∇A, 0), the sum over
+    blocks from START on, at the patches (Bousselham et al., ICCV 2025). Of torchvision's
+    vision transformer it is what torch-cam has before it stretches it, times the blocks.
 """
 import json
 import sys
+import types
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
+import timm
 import torch
+from torchcam.methods import LeGrad
+from torchvision.models import vision_transformer
 
 ROOT = Path(sys.argv[1]).resolve()
-sys.path.append(str(ROOT / "experiments/quickstart"))
+sys.path += [str(ROOT / "experiments/quickstart"), str(ROOT / "stages/internal/program/zoo")]
 import nets  # noqa: E402
 import train  # noqa: E402
-from cams import TARGET, image  # noqa: E402
+import zoo  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
+TARGET = 3
 
 
-def kept(net, x):
-    """The logits, and the attention of each block."""
-    found, softmax = [], torch.Tensor.softmax
+def image(side):
+    """The picture of paths.py."""
+    i, j = np.mgrid[0:side, 0:side]
+    x = np.stack([(i * (2 + c) + j * (3 + 2 * c) + i * j // 9) % 256 for c in range(3)])
+    return torch.tensor(x[None] / 255.0)
+
+
+def kept(run):
+    """What run returns, and the attention of each block in it."""
+    found, softmax, product = [], torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention
 
     def keep(t, *args, **kwargs):
         found.append(softmax(t, *args, **kwargs))
-        found[-1].retain_grad()
         return found[-1]
 
-    torch.Tensor.softmax = keep
+    def attend(q, k, v, *args, **kwargs):
+        return keep((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1), -1) @ v
+
+    torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention = keep, attend
     try:
-        return net(x), found
+        return run(), found
     finally:
-        torch.Tensor.softmax = softmax
+        torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention = softmax, product
+
+
+def explained(y, probability):
+    return (y.softmax(-1) if probability else y)[0, TARGET]
 
 
 def generic(net, x, start, probability):
-    y, attention = kept(net, x)
-    (y.softmax(-1) if probability else y)[0, TARGET].backward()
+    y, attention = kept(lambda: net(x))
+    slopes = torch.autograd.grad(explained(y, probability), attention)
     r = torch.eye(attention[0].shape[-1])
-    for a in attention[start:]:
-        r = r + (a.grad * a).clamp(min=0)[0].mean(0) @ r
+    for a, slope in list(zip(attention, slopes))[start:]:
+        r = r + (slope * a).clamp(min=0)[0].mean(0) @ r
     return r[0, 1:].detach()
+
+
+def legrad(net, x, start, probability, blocks, head):
+    """blocks are the modules, and head is the model behind them, norm included, given a token."""
+    ends, total = [], 0
+    hooks = [b.register_forward_hook(lambda _, inputs, out: ends.append(inputs[0].detach())) for b in blocks]
+    net(x)
+    for h in hooks:
+        h.remove()
+    for block, tokens in list(zip(blocks, ends))[start:]:
+        out, (attention,) = kept(lambda: block(tokens.requires_grad_()))
+        slope, = torch.autograd.grad(explained(head(out.mean(1)), probability), attention)
+        total = total + slope.clamp(min=0).mean((0, 1, 2))
+    return total[1:].detach()
+
+
+def peer(net, x, start):
+    """torch-cam's, for torchvision's nets."""
+    blocks = list(net.encoder.layers)[start:]
+    with LeGrad(net, blocks) as cam:
+        y = net(x)
+        joined, = cam.compute_cams(TARGET, y, normalized=False)
+    return joined.flatten() * len(blocks)
+
+
+def quickstart(name):
+    net = nets.NETS[name]()
+    train.go_on(net, ROOT / f"experiments/quickstart/{name}.onnx")
+    return net, 2 * image(64) - 1, net.blocks, lambda t: net.head(net.norm(t))
+
+
+def tiny():
+    net = timm.create_model("vit_tiny_patch16_224")
+    shared = next(d for d in (ROOT / "shared", ROOT.parent / "shared") if d.exists())
+    train.go_on(net, shared / "data/models/imagenet_vit_tiny_patch16_224.onnx")
+    return net, 2 * image(224) - 1, net.blocks, lambda t: net.head(net.norm(t))
+
+
+def subset():
+    known = json.load(open(ROOT / "stages/internal/program/zoo/testdata/subset.vit.json"))
+    with mock.patch.object(torch, "get_default_dtype", lambda: torch.float32):
+        torch.set_default_dtype(torch.float32)
+        net = zoo.rebuilt("subset/vit", known.get("gain", zoo.GAINS[0]))
+        torch.set_default_dtype(torch.float64)
+    return net, image(32), net.encoder.layers, lambda t: net.heads(net.encoder.ln(t))
 
 
 def main():
     out = {}
-    for name in ("vit", "vit-16"):
-        net = nets.NETS[name]()
-        train.go_on(net, ROOT / f"experiments/quickstart/{name}.onnx")
+    for name, build in {"quickstart/vit": partial(quickstart, "vit"), "quickstart/vit-16": partial(quickstart, "vit-16"),
+                        "imagenet_vit_tiny_patch16_224": tiny, "subset/vit": subset}.items():
+        net, x, blocks, head = build()
         net = net.double().eval()
         for start in (0, 2):
             for output in ("logit", "probability"):
-                values = generic(net, image(64), start, output == "probability").numpy()
-                out[f"{name} generic-attention {start} {output}"] = [float(f"{v:.7g}") for v in values]
+                key, probability = f"{start} {output}", output == "probability"
+                if name.startswith("quickstart"):
+                    out[f"{name} generic-attention {key}"] = generic(net, x, start, probability)
+                if start < len(blocks):
+                    out[f"{name} legrad {key}"] = legrad(net, x, start, probability, blocks, head)
+                if name == "subset/vit" and start == 0 and not probability:
+                    torch.testing.assert_close(peer(net, x, start), out[f"{name} legrad {key}"])
+                print(name, key, flush=True)
     with open(sys.argv[2], "w") as f:
-        f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in out.items()) + "\n}\n")
+        f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps([float(f'{v:.7g}') for v in m.numpy()])}"
+                                    for k, m in out.items()) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ const (
 	// Driven is each block's attention times its derivative, where positive, the mean over its heads:
 	// mean(max(∇A·A, 0)).
 	Driven Glance = "driven"
+	// Formation is each block's derivative of the score that the model's head gives to the block's own tokens,
+	// where positive, the mean over heads and queries: [1, T], see formation.go.
+	Formation Glance = "formation"
 	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
 	// LastRelevance is the relevance of the last block.
@@ -38,7 +41,7 @@ const (
 // needs returns which backward passes compute it.
 func (what Glance) needs() (relevances, slopes bool) {
 	switch what {
-	case Slopes, Driven:
+	case Slopes, Driven, Formation:
 		return false, true
 	case Weighted, Factors:
 		return true, true
@@ -61,6 +64,9 @@ func (u *unit) attend() error {
 	g := u.graph
 	if err := u.explain(); err != nil {
 		return err
+	}
+	if u.Glance == Formation {
+		return u.formation()
 	}
 	own := len(g.Proto.Graph.Node)
 	needsRelevances, needsSlopes := u.Glance.needs()
@@ -115,13 +121,8 @@ func (u *unit) attend() error {
 func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 	batch, t := u.batch, u.attention.Tokens
 	heads := onnx.Size(u.graph.Shape(v)) / (batch * t * t)
-	add := func(name, v string, shape ...int) {
-		out := IO{name, append([]int{batch}, shape...)}
-		f.OpTo(out.Value(), "Reshape",
-			[]string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
-		u.signature.Outputs = append(u.signature.Outputs, out)
-	}
-	mean := func(v string) string { return meanOverHeads(f, v, batch, heads, t) }
+	add := func(name, v string, shape ...int) { u.returned(f, name, v, shape...) }
+	mean := func(v string) string { return meanOverHeads(f, v, batch, heads, t, t) }
 	switch u.Glance {
 	case Heads:
 		add(name, mean(v), 1, t, t)
@@ -147,9 +148,18 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 	}
 }
 
-// meanOverHeads emits the mean over heads as a product, whose bits don't depend on the batch.
-func meanOverHeads(f *onnx.Fragment, v string, batch, heads, t int) string {
-	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(t * t)}, 3)})
+// returned adds v to the outputs, in a shape for each image.
+func (u *unit) returned(f *onnx.Fragment, name, v string, shape ...int) {
+	out := IO{name, append([]int{u.batch}, shape...)}
+	f.OpTo(out.Value(), "Reshape",
+		[]string{v, f.Ints("returned", int64s(out.Shape), int64(len(out.Shape)))})
+	u.signature.Outputs = append(u.signature.Outputs, out)
+}
+
+// meanOverHeads emits the mean over heads of matrices [n, t] as a product, whose bits don't depend on the
+// batch.
+func meanOverHeads(f *onnx.Fragment, v string, batch, heads, n, t int) string {
+	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(n * t)}, 3)})
 	weights := make([]float32, heads)
 	for i := range weights {
 		weights[i] = 1 / float32(heads)

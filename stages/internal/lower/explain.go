@@ -21,12 +21,8 @@ func (u *unit) explain() error {
 	own := len(g.Proto.Graph.Node)
 	f := g.Fragment()
 	value := u.head.Emit(g, f, Answer, prefix+"targets")
-	ones := slices.Repeat([]float32{1}, u.batch)
-	one := g.Fresh("runexp_one")
-	g.AddWeight(onnx.FloatTensor(one, ones, u.batch, 1))
-	g.Types[one] = onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: []int{u.batch, 1}}
 	g.After(f)
-	results, err := u.without().Backward(g, map[string]string{value: one}, []string{Answer},
+	results, err := u.without().Backward(g, map[string]string{value: u.ones()}, []string{Answer},
 		relevance.Derivative())
 	if err != nil {
 		return err

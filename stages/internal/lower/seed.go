@@ -63,14 +63,20 @@ func (u *unit) seedOfHead(f *onnx.Fragment, k int, q Question) (seed, error) {
 // derivative emits the derivative of the explained number with respect to the model's output, given s, how
 // much each class counts.
 func (u *unit) derivative(f *onnx.Fragment, s string, probability bool) string {
+	if u.head != nil {
+		return u.shaped(f, u.counts, u.graph.Shape(u.Output))
+	}
+	return u.derivativeAt(f, Answer, s, probability)
+}
+
+// derivativeAt does so for classes, with respect to an output of which answer are the rows.
+func (u *unit) derivativeAt(f *onnx.Fragment, answer, s string, probability bool) string {
 	switch {
-	case u.head != nil:
-		s = u.counts
 	case probability && !u.Probabilities:
-		s = u.slope(f, Answer, s)
+		s = u.slope(f, answer, s)
 	case !probability && u.Probabilities:
 		// of the logarithm, and 0 for an unexplained class whose probability is 0
-		p := f.Op("Max", []string{Answer, f.Floats("smallest", []float32{smallest})})
+		p := f.Op("Max", []string{answer, f.Floats("smallest", []float32{smallest})})
 		s = f.Op("Div", []string{s, p})
 	default:
 		s = f.Op("Expand", []string{s, f.Ints("rows", u.rows(), 2)})

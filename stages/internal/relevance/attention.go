@@ -22,6 +22,9 @@ type Attention struct {
 	Read []int
 	// The patches are Height × Width tokens in row-major order, starting at token First.
 	First, Height, Width int
+	// Pool is the attention, [B, heads, 1, T], by which a single query pools the tokens after the last block,
+	// as in SigLIP; "" if the head has none.
+	Pool Value
 }
 
 // Attend finds the attention of a vision transformer by its structure, independent of names: a Softmax along
@@ -44,9 +47,16 @@ func Attend(g *onnx.Graph) (Attention, error) {
 		}
 		t := shape[rank-1]
 		axis := n.Int("axis", -1)
+		along := axis == -1 || axis == rank-1
+		if along && shape[rank-2] == 1 && t == a.Tokens && t > 1 && a.Pool == "" && p.multiplied(i) {
+			a.Pool = n.Output[0]
+			continue
+		}
 		switch {
-		case axis != -1 && axis != rank-1 || t != shape[rank-2]:
+		case !along || t != shape[rank-2]:
 			return fail("it isn't a matrix of all tokens by all tokens")
+		case a.Pool != "":
+			return fail(fmt.Sprintf("it follows the attention %q of a single query", a.Pool))
 		case !p.multiplied(i):
 			return fail("its rows aren't the weights of values")
 		case rank == 4 && shape[0] == batch:

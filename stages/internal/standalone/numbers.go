@@ -119,16 +119,24 @@ func (x Numbers) reduce(op string, keep int, axes ...int) Numbers {
 }
 
 // Range returns the largest element of each row minus its least.
-func (x Numbers) Range() Numbers {
+func (x Numbers) Range() Numbers { return x.ends("ReduceMax").Minus(x.Least()) }
+
+// Least returns the least element of each row.
+func (x Numbers) Least() Numbers { return x.ends("ReduceMin") }
+
+func (x Numbers) ends(op string) Numbers {
 	axes := make([]int64, len(x.Shape)-1)
 	shape := []int{x.Shape[0]}
 	for i := range axes {
 		axes[i], shape = int64(i+1), append(shape, 1)
 	}
-	ends := func(op string) Numbers {
-		return Numbers{x.d.Op(op, []string{x.Name}, onnx.Attr{Name: "axes", Value: axes}), shape, x.d}
-	}
-	return ends("ReduceMax").Minus(ends("ReduceMin"))
+	return Numbers{x.d.Op(op, []string{x.Name}, onnx.Attr{Name: "axes", Value: axes}), shape, x.d}
+}
+
+// Stretched returns each row stretched to [0,1], 0 where all of its elements are equal.
+func (x Numbers) Stretched() Numbers {
+	span := x.Range()
+	return x.Minus(x.Least()).Over(span.Plus(span.IsZero()))
 }
 
 // Reshape returns x in another shape.
