@@ -19,6 +19,8 @@ type Device struct {
 	Class   string // one of [DeviceClasses]
 	Index   int
 	Threads int // CPU threads to use; 0 means all
+	// Precision is one of [Precisions]; "" means float32. Slots have none: a program is loaded with one.
+	Precision string
 }
 
 func (d Device) String() string { return fmt.Sprintf("%s:%d", d.Class, d.Index) }
@@ -138,6 +140,8 @@ type Env struct {
 	// Batch is the number of items or forward passes to pass to the device at once. No output may depend on
 	// it.
 	Batch int
+	// Precision is the precision of the model's passes, that of the stage's parameters.
+	Precision string
 	// Calls are the items of an itemwise call.
 	Calls []Call
 	// Ports holds the upstream data by input port: every port for a Whole stage, value ports for the others.

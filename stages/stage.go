@@ -12,6 +12,7 @@
 //   - An [Env] is the environment of a running stage: its inputs, its random numbers, its device (env.go),
 //     and the order and labels of ids (order.go). Its labels may be of other classes than its model
 //     (classes.go).
+//   - [Precise] chooses the arithmetic of a model's passes (precision.go).
 //   - [Deviation] compares the results of two devices (deviation.go), a [Definition] describes a metric
 //     (definition.go), and a [Variant] documents where paper and official code differ (variant.go).
 //   - A [Replacement] says what the points of a curve replace (replacement.go).
@@ -277,6 +278,9 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // New turns a declaration into a [Stage].
 func New[P any](d Def[P]) Stage {
 	of := func(params any) P { return *params.(*P) }
+	if p, ok := any(&d.Defaults).(inPrecision); ok {
+		p.precise().Precision = cmp.Or(p.precise().Precision, Float32)
+	}
 	s := Stage{Def: alike(reflect.ValueOf(d)), NewParams: func() any { p := d.Defaults; return &p }}
 	s.Tolerance = cmp.Or(d.Tolerance, UsualTolerance)
 	s.Check = given(d.Check != nil, func(params any, wired func(string) bool) error {
@@ -292,10 +296,12 @@ func New[P any](d Def[P]) Stage {
 		return d.Declares(of(params), in)
 	})
 	s.Program = given(d.Program != nil, func(ctx context.Context, params any, e *Env) (Digest, error) {
+		e.Precision = PrecisionOf(params)
 		return d.Program(ctx, of(params), e)
 	})
 	s.Hooks = given(d.Hooks != nil, func(params any) Hooks { return d.Hooks(of(params)) })
 	s.Run = func(ctx context.Context, params any, e *Env) error {
+		e.Precision = PrecisionOf(params)
 		if d.Shared != nil {
 			return d.Shared.Run(ctx, []Part{{params, e}})
 		}

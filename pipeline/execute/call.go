@@ -27,7 +27,7 @@ func (w *Worker) runStage(cells []*resolve.Cell, envs []*stages.Env) error {
 		parts := make([]stages.Part, len(cells))
 		for k, n := range cells {
 			e := envs[k]
-			e.Seed = n.Seed
+			e.Seed, e.Precision = n.Seed, stages.PrecisionOf(n.Params)
 			e.Slot, e.Batch, e.Outputs, e.OutFacts = w.slot, batch, nil, nil
 			e.OnWarn = func(x stages.Warning) { warnings[k] = append(warnings[k], x) }
 			parts[k] = stages.Part{Params: n.Params, Env: e}

@@ -84,13 +84,15 @@ func (c *Cell) Leading() (ports []int) {
 // Kept reports whether the bytes of c's results are kept.
 func (c *Cell) Kept() bool { return c.Step.Keep || c.Stage.Relation == stages.Whole }
 
-// MayShare reports whether c and d are of stages of one group, see [stages.SharedRun], and read the same
-// outputs.
+// MayShare reports whether c and d are of stages of one group, see [stages.SharedRun], run the model in one
+// precision, and read the same outputs.
 func (c *Cell) MayShare(d *Cell) bool {
 	sameEdge := func(e, f Edge) bool { return e.From == f.From && e.Port == f.Port }
 	sameInput := func(x, y Input) bool { return slices.EqualFunc(x.Edges, y.Edges, sameEdge) }
 	shared := c.Stage.Shared
-	return shared != nil && shared == d.Stage.Shared && slices.EqualFunc(c.Inputs, d.Inputs, sameInput)
+	return shared != nil && shared == d.Stage.Shared &&
+		stages.PrecisionOf(c.Params) == stages.PrecisionOf(d.Params) &&
+		slices.EqualFunc(c.Inputs, d.Inputs, sameInput)
 }
 
 // Edges yields c's edges, input by input.

@@ -12,6 +12,7 @@ import (
 // Common are the parameters of all attribution methods, so that an experiment can set them for a whole axis
 // of methods.
 type Common struct {
+	stages.Precise
 	Target string           `yaml:"target" doc:"the explained class: predicted (or that on the port targets), predicted:2 for the second best, label, a class's number or name, or a difference such as 7-3, tench - goldfish, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
 	Layer  string           `yaml:"layer" doc:"the layer of the map: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines support input alone"`
 	Output string           `yaml:"output" doc:"the explained output" choices:"logit|probability"`

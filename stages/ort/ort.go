@@ -5,8 +5,8 @@
 // runs it, on the values of tensor.go; binding.go keeps tensors on a device between runs; simplify.go has
 // the library optimise a model and infer shapes; profile.go has it measure a session.
 //
-// provider.go, provider_cuda.go and provider_webgpu.go describe the classes of devices, and probe.go tries
-// whether they compute.
+// provider.go and provider_*.go describe the classes of devices and their precisions, plugin.go finds and
+// registers the libraries that have some of them, and probe.go tries whether they compute.
 //
 // account.go admits runs that fit the memory, which room.go measures. A model that may crash, hang or
 // exhaust memory runs in a worker process: worker.go is the caller's side, serve.go the process's,

@@ -39,6 +39,9 @@ type Provider struct {
 	// OneQueue means that all sessions use one queue, which isn't safe for several threads.
 	OneQueue bool
 
+	// Precisions are those that the class has but float32.
+	Precisions []Precision
+
 	// add adds the provider to a session's options, on the device of this index; nil for the CPU provider,
 	// which every session has.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error
@@ -52,9 +55,23 @@ type Provider struct {
 	others string
 }
 
+// A Precision is one in which a class computes programs.
+type Precision struct {
+	Name string // one of [stages.Precisions]
+	// Batch is the batch of all programs, where a row's results may depend on it or a program takes seconds
+	// to be compiled; 0: batches are as for float32.
+	Batch int
+	// add adds to a session's options what computes in the precision; it returns a [NoDevice] if the machine
+	// or the library lacks it.
+	add func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error
+}
+
 // Providers lists one provider for each class of devices.
 var Providers = []*Provider{
-	{Class: "cpu", Name: "CPUExecutionProvider"},
+	{
+		Class: "cpu", Name: "CPUExecutionProvider",
+		Precisions: []Precision{{Name: stages.BFloat16, Batch: 16, add: addOpenVINO}},
+	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",
 		Forms:     1,
@@ -84,8 +101,31 @@ func ProviderOf(class string) *Provider {
 	return Providers[slices.IndexFunc(Providers, func(p *Provider) bool { return p.Class == class })]
 }
 
+// In returns the class's row of a precision, nil for float32, or a [NoDevice] if it has none.
+func (p *Provider) In(precision string) (*Precision, error) {
+	if precision == "" || precision == stages.Float32 {
+		return nil, nil
+	}
+	names := []string{stages.Float32}
+	for i := range p.Precisions {
+		if p.Precisions[i].Name == precision {
+			return &p.Precisions[i], nil
+		}
+		names = append(names, p.Precisions[i].Name)
+	}
+	return nil, &NoDevice{Reason: fmt.Sprintf("%s doesn't compute in %s", p.Class, precision),
+		Remedy: "precision: " + strings.Join(names, " or ")}
+}
+
 func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) error {
 	p := ProviderOf(d.Class)
+	precision, err := p.In(d.Precision)
+	switch {
+	case err != nil:
+		return err
+	case precision != nil:
+		return keepingHandlers(func() error { return precision.add(r, o, d) })
+	}
 	if p.add == nil {
 		return nil
 	}

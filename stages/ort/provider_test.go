@@ -108,7 +108,7 @@ func TestFindPlugin(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	library := filepath.Join(next, fileName())
 	put := func(dir string) string {
-		file := filepath.Join(dir, pluginName())
+		file := filepath.Join(dir, webGPU.fileName())
 		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(file, nil, 0o666)); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestFindPlugin(t *testing.T) {
 	}
 	check := func(want string) {
 		t.Helper()
-		if got, err := findPlugin(library); got != want || err != nil {
+		if got, err := webGPU.find(library); got != want || err != nil {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestFindPlugin(t *testing.T) {
 	check(put(next))
 	want := put(given)
 	for _, path := range []string{given, want} {
-		t.Setenv(pluginVariable, path)
+		t.Setenv(webGPU.variable, path)
 		check(want)
 	}
 }
@@ -135,7 +135,7 @@ func TestPluginOfLibrary(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("VIRTUAL_ENV", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	library, plugin := filepath.Join(dir, fileName()), filepath.Join(dir, pluginName())
+	library, plugin := filepath.Join(dir, fileName()), filepath.Join(dir, webGPU.fileName())
 	write := func(file, text string) {
 		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestPluginOfLibrary(t *testing.T) {
 	check(plugin)
 	write(library, "...ep.webgpuexecutionprovider.powerPreference...")
 	check("")
-	t.Setenv(pluginVariable, plugin)
+	t.Setenv(webGPU.variable, plugin)
 	check(plugin)
 }
 
@@ -186,7 +186,7 @@ func TestDriverThatHangs(t *testing.T) {
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", plugin, source).CombinedOutput(); err != nil {
 		stagetest.Lacks(t, "no C compiler: "+err.Error()+string(out))
 	}
-	t.Setenv(pluginVariable, plugin)
+	t.Setenv(webGPU.variable, plugin)
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = 2 * time.Second
 	_, _, err := r.Devices("webgpu")

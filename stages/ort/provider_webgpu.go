@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -34,17 +32,18 @@ func addWebGPU(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 		return fmt.Errorf("a process has one adapter, webgpu:0")
 	}
 	quietDrivers()
-	if os.Getenv(pluginVariable) == "" {
+	if os.Getenv(webGPU.variable) == "" {
 		err := o.AppendExecutionProvider("WebGPU", webGPUOptions)
 		if err == nil || !strings.Contains(err.Error(), "not supported in this build") {
 			return err
 		}
 	}
-	device, err := r.webGPUPlugin()
+	// The plugin may offer a device for each GPU, but computes on the same adapter with all of them.
+	devices, err := webGPU.devices(r)
 	if err != nil {
 		return err
 	}
-	return o.AppendExecutionProviderV2([]onnxruntime.EpDevice{device}, webGPUOptions)
+	return o.AppendExecutionProviderV2(devices[:1], webGPUOptions)
 }
 
 // quietDrivers sets environment variables that keep Vulkan's drivers from printing warnings on stderr, and
@@ -60,55 +59,21 @@ var quietDrivers = sync.OnceFunc(func() {
 	}
 })
 
-// pluginVariable is the environment variable that holds the path of the plugin or of its folder.
-const pluginVariable = "ONNXRUNTIME_EP_WEBGPU"
-
 const webGPUName = "WebGpuExecutionProvider"
 
-const (
-	noWebGPU  = "this ONNX Runtime has no WebGPU"
-	getWebGPU = "pip install onnxruntime-ep-webgpu"
-)
-
-func pluginName() string {
-	if runtime.GOOS == "darwin" {
-		return "libonnxruntime_providers_webgpu.dylib"
-	}
-	return "libonnxruntime_providers_webgpu.so"
-}
-
-// findPlugin looks for WebGPU's plugin: at the variable's path, next to the library, and in the Python
-// environments to which the program may belong.
-func findPlugin(library string) (string, error) {
-	if path := os.Getenv(pluginVariable); path != "" {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			path = filepath.Join(path, pluginName())
-		}
-		if !regular(path) {
-			return "", &NoDevice{fmt.Sprintf("$%s names no plugin: %s is no file", pluginVariable, path),
-				getWebGPU}
-		}
-		return filepath.Abs(path)
-	}
-	places := []string{filepath.Dir(library)}
-	for _, environment := range pythons() {
-		for _, site := range sitePackages(environment) {
-			places = append(places, filepath.Join(site, "onnxruntime_ep_webgpu"))
-		}
-	}
-	for _, dir := range places {
-		if file := filepath.Join(dir, pluginName()); regular(file) {
-			return file, nil
-		}
-	}
-	return "", &NoDevice{noWebGPU, getWebGPU}
+var webGPU = plugin{
+	name: "webgpu", provider: webGPUName, module: "onnxruntime_ep_webgpu",
+	file:     "libonnxruntime_providers_webgpu",
+	variable: "ONNXRUNTIME_EP_WEBGPU",
+	lacking:  "this ONNX Runtime has no WebGPU",
+	get:      "pip install onnxruntime-ep-webgpu",
 }
 
 // Plugin returns the plugin with which a library computes on webgpu; "" if there is none, or if WebGPU is
 // compiled into the library. It opens neither file.
 func Plugin(library string) string {
-	file, err := findPlugin(library)
-	if err != nil || os.Getenv(pluginVariable) == "" && compiledIn(library) {
+	file, err := webGPU.find(library)
+	if err != nil || os.Getenv(webGPU.variable) == "" && compiledIn(library) {
 		return ""
 	}
 	return file
@@ -119,59 +84,6 @@ func Plugin(library string) string {
 func compiledIn(library string) bool {
 	b, err := stages.ReadFile(library, maxLibrary)
 	return err == nil && bytes.Contains(b, []byte("ep.webgpuexecutionprovider.powerPreference"))
-}
-
-func regular(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// A process registers the plugin once.
-var plugin struct {
-	mu     sync.Mutex // guards the fields below
-	device onnxruntime.EpDevice
-	found  bool
-}
-
-// webGPUPlugin registers the plugin and returns its device. The plugin may offer one for each GPU, but
-// computes on the same adapter with all of them.
-func (r *Runtime) webGPUPlugin() (device onnxruntime.EpDevice, err error) {
-	plugin.mu.Lock()
-	defer plugin.mu.Unlock()
-	if plugin.found {
-		return plugin.device, nil
-	}
-	file, err := findPlugin(r.Library.Path)
-	if err != nil {
-		return device, err
-	}
-	if err := onnxruntime.RegisterExecutionProviderLibrary("webgpu", file); err != nil {
-		return device, notPlugin(file, r.Version, err)
-	}
-	devices, err := onnxruntime.GetEpDevices()
-	if err != nil {
-		return device, err
-	}
-	for _, d := range devices {
-		if d.EpName() == webGPUName {
-			plugin.device, plugin.found = d, true
-			return d, nil
-		}
-	}
-	return device, &NoDevice{fmt.Sprintf("the plugin %s offers no device", file),
-		"pip install --upgrade onnxruntime-ep-webgpu"}
-}
-
-// notPlugin explains why a file can't be registered.
-func notPlugin(file, version string, err error) error {
-	text := err.Error()
-	if strings.Contains(text, "Failed to load library") || strings.Contains(text, "Failed to get symbol") {
-		return &NoDevice{fmt.Sprintf("%s is no plugin of ONNX Runtime (%s)", file,
-			strings.TrimPrefix(plainly(err), file+": ")), getWebGPU}
-	}
-	return &NoDevice{fmt.Sprintf("the plugin %s doesn't fit ONNX Runtime %s (%s)", file, version,
-		plainly(err)),
-		"pip install --upgrade onnxruntime onnxruntime-ep-webgpu"}
 }
 
 // whyNoWebGPU explains why a program doesn't run on WebGPU.

@@ -43,6 +43,7 @@ import (
 
 // Params are the parameters common to the stages that blend images with a substrate.
 type Params struct {
+	stages.Precise
 	Substrate string    `yaml:"substrate" doc:"what replaces the image's pixels: the blurred image, zero after normalisation, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, that of each channel of the region or segment, or the images on the port substrates; of texts, whose special tokens stay, the token that masks or the one that pads, which the model attends to, or removal, by which the other tokens move up" choices:"blur|zero|black|mean|random|channel-mean|segment-mean|images|mask|pad|removal"`
 	Kernel    int       `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64   `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`

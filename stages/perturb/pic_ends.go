@@ -12,6 +12,7 @@ import (
 
 // PICEndsParams are the parameters of [PICEnds], which [PIC] passes on.
 type PICEndsParams struct {
+	stages.Precise
 	Random  float64 `yaml:"random" doc:"share of the pixels, drawn once for all images, that is shown from the start" min:"0" max:"1"`
 	Variant string  `yaml:"variant" doc:"images of 8-bit pixels, rounded (paper), or of floating point, truncated to 8 bits where their size is measured (official, the code of MAS)" choices:"paper|official"`
 	Target  string  `yaml:"target" key:"added" doc:"whose response is recorded, unless targets is wired: the class, as model/predict has it, or an expression of the model's outputs, such as sum(output[3])"`

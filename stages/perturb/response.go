@@ -12,6 +12,7 @@ import (
 
 // ResponseParams are the parameters of [Response]. A stage that implies it may have the same.
 type ResponseParams struct {
+	stages.Precise
 	Target string `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
 }
 

@@ -16,6 +16,7 @@ import (
 
 // RoadParams are the parameters of [Road].
 type RoadParams struct {
+	stages.Precise
 	Shares  []float64 `yaml:"shares" doc:"the shares of the pixels that are removed, rounded down to whole pixels; the image as it is comes first" min:"0" max:"1"`
 	Order   string    `yaml:"order" doc:"morf removes the most relevant pixels first, lerf the least relevant; random draws an order for each image, the same for all maps" choices:"morf|lerf|random"`
 	Variant string    `yaml:"variant" doc:"order lerf: whether shares are removed (paper) or kept (official)" choices:"paper|official"`

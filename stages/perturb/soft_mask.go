@@ -11,6 +11,7 @@ import (
 
 // SoftMaskParams are the parameters of [SoftMask].
 type SoftMaskParams struct {
+	stages.Precise
 	Substrate string  `yaml:"substrate" doc:"what shows where the map has its least value: zero after normalisation, the blurred image, black pixels, the mean over channels of the model's means as a normalised value, uniform noise in [0,1) as normalised values, the mean of each channel of the image, or the images on the port substrates" choices:"blur|zero|black|mean|random|channel-mean|images"`
 	Kernel    int     `yaml:"kernel" doc:"blur: side of the kernel in pixels, odd" min:"1" max:"1023"`
 	Sigma     float64 `yaml:"sigma" doc:"blur: standard deviation of the kernel in pixels" min:"0.01" max:"1000"`

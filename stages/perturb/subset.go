@@ -16,6 +16,7 @@ import (
 // SubsetParams are the parameters of [Subset]. A stage that implies it has those it needs, of the same names
 // and types.
 type SubsetParams struct {
+	stages.Precise
 	Target    string    `yaml:"target" doc:"the class whose response is recorded, unless targets is wired, as model/predict has it: predicted, label, a class's number or name, or a difference"`
 	Draw      string    `yaml:"draw" doc:"what a subset is: fixed, one of all with the same number of units; bernoulli, each unit with probability p; shapley, of a number drawn by the weights of the Shapley kernel; single, one unit after the other; permutation, the beginnings of random orders of all units" choices:"fixed|bernoulli|shapley|single|permutation"`
 	Samples   int       `yaml:"samples" doc:"how many subsets are drawn, of each size; permutation: how many orders; 0: two for each unit, at least 200" min:"0" max:"1000000"`

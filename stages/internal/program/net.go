@@ -30,6 +30,8 @@ type Net struct {
 	Head *target.Head
 
 	warn func(format string, args ...any) // the user, nil if there is none to
+
+	precision string // in which programs are run; "" means float32
 }
 
 // Load returns the model on the port called model. Once its specification is cached on the slot, its bytes
@@ -65,6 +67,9 @@ func LoadAny(e *stages.Env) (*Net, error) {
 		return nil, fmt.Errorf("port model: %w", err)
 	}
 	n.warn = e.Warn
+	if e.Precision != stages.Float32 {
+		n.precision = e.Precision
+	}
 	if n.Text != nil && e.Stage.Input("images") != nil && e.Wired("images") {
 		return n.ofTexts(e)
 	}

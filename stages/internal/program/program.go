@@ -84,6 +84,7 @@ func (n *Net) open(ctx context.Context, slot stages.Slot, p *lower.Lowered) (l *
 func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*loaded, error) {
 	l := &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes}
 	d := slot.Device()
+	d.Precision = n.precision
 	need := lower.Need{}
 	if d.Class == "cpu" { // other devices have memory of their own, and say when that is short
 		var err error
@@ -197,6 +198,12 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	if batch, err = n.paced(ctx, slot, key, batch, r); err != nil {
 		return nil, err
 	}
+	if batch, err = n.inPrecision(slot, batch); err != nil {
+		return nil, err
+	}
+	if n.precision != "" {
+		key = n.precision + " " + key
+	}
 	name := key
 	key = fmt.Sprintf("program %s, batch %d of %s", name, batch, n.digest)
 	defer func() { err = n.short(err, batch) }()
@@ -228,6 +235,18 @@ func (n *Net) cached(ctx context.Context, slot stages.Slot, key string, batch in
 	}
 	p := c.(*Program)
 	return p, p.on(n, slot, l)
+}
+
+// inPrecision returns the batch of a program in the net's precision, or the error of a device without it.
+func (n *Net) inPrecision(slot stages.Slot, batch int) (int, error) {
+	if _, ok := slot.(*Rehearsal); ok { // its programs are those of every class
+		return batch, nil
+	}
+	p, err := ort.ProviderOf(slot.Device().Class).In(n.precision)
+	if err != nil || p == nil || p.Batch == 0 || n.Batch > 0 {
+		return batch, err
+	}
+	return p.Batch, nil
 }
 
 // compile lowers a program of the net.

@@ -1,0 +1,73 @@
+package ort
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	onnxruntime "github.com/yalue/onnxruntime_go"
+	"golang.org/x/sys/cpu"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/ortapi"
+)
+
+// OpenVINO computes programs on processors in bfloat16. It isn't used for float32: its results in that
+// precision were wrong for a vision transformer, without an error.
+var openVINO = plugin{
+	name: "openvino", provider: "OpenVINOExecutionProvider", module: "onnxruntime_ep_openvino",
+	file:     "libonnxruntime_providers_openvino_plugin",
+	variable: "ONNXRUNTIME_EP_OPENVINO",
+	lacking:  "bfloat16 on a processor needs OpenVINO's plugin of ONNX Runtime, which isn't found",
+	get:      "pip install 'runexp_xai[openvino]'",
+	register: func(r *Runtime, name, file string) error {
+		return ortapi.AsIntel(r.Library.Path, func() error {
+			return onnxruntime.RegisterExecutionProviderLibrary(name, file)
+		})
+	},
+}
+
+// noBFloat16 is the error of a processor that has no instructions for bfloat16: it would be slower than in
+// float32. It is replaced in tests.
+var noBFloat16 = func() error {
+	switch {
+	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
+		return &NoDevice{"OpenVINO's plugin exists for Linux on x86-64 alone", "precision: float32"}
+	case !cpu.X86.HasAVX512BF16 && !cpu.X86.HasAMXBF16:
+		return &NoDevice{"this processor has no bfloat16: it lacks AVX512-BF16 and AMX",
+			"precision: float32, or another machine"}
+	}
+	return nil
+}
+
+// addOpenVINO adds the plugin, on the processor.
+func addOpenVINO(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error {
+	if err := noBFloat16(); err != nil {
+		return err
+	}
+	return addOpenVINOIn(r, o, d, "bf16")
+}
+
+// addOpenVINOIn does so in one of OpenVINO's precisions.
+func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, precision string) error {
+	devices, err := openVINO.devices(r)
+	if err != nil {
+		return err
+	}
+	for _, device := range devices {
+		if !ortapi.IsProcessor(r.Library.Path, *(*unsafe.Pointer)(unsafe.Pointer(&device))) { // its only field
+			continue
+		}
+		threads := ""
+		if d.Threads > 0 {
+			threads = fmt.Sprintf(`,"INFERENCE_NUM_THREADS":"%s"`, strconv.Itoa(d.Threads))
+		}
+		return o.AppendExecutionProviderV2([]onnxruntime.EpDevice{device}, map[string]string{
+			"load_config": `{"CPU":{"INFERENCE_PRECISION_HINT":"` + precision + `","NUM_STREAMS":"1"` +
+				threads + `}}`,
+		})
+	}
+	return errors.New("OpenVINO's plugin offers no processor")
+}
