@@ -1,5 +1,6 @@
 // Package interval has the intervals of means that reports show and that publish and diff compare: one
-// implementation, without randomness of its own, for stages and engine alike.
+// implementation, without randomness of its own, for stages and engine alike. sample.go has those of values
+// that were measured exactly for some items, and cheaply for all.
 package interval
 
 import (
@@ -128,23 +129,26 @@ func bca(deviations []float64, a, z float64) (low, high float64) {
 // resampled returns the means of so many resamples of deviations from their mean, sorted.
 func resampled(x []float64, times int) []float64 {
 	source := rand.NewPCG(1, 2)
-	n := uint64(len(x))
 	means := make([]float64, times)
 	for i := range means {
-		sum := 0.0
-		k := len(x)
-		for ; k > 1; k -= 2 { // two indices of 32 bits at once
-			bits := source.Uint64()
-			sum += x[(bits>>32)*n>>32]
-			sum += x[(bits&math.MaxUint32)*n>>32]
-		}
-		if k > 0 {
-			sum += x[(source.Uint64()>>32)*n>>32]
-		}
-		means[i] = sum / float64(n)
+		means[i] = resample(source, x) / float64(len(x))
 	}
 	slices.Sort(means)
 	return means
+}
+
+// resample returns the sum of as many values as x has, drawn from x.
+func resample(source *rand.PCG, x []float64) (sum float64) {
+	n, k := uint64(len(x)), len(x)
+	for ; k > 1; k -= 2 { // two indices of 32 bits at once
+		bits := source.Uint64()
+		sum += x[(bits>>32)*n>>32]
+		sum += x[(bits&math.MaxUint32)*n>>32]
+	}
+	if k > 0 {
+		sum += x[(source.Uint64()>>32)*n>>32]
+	}
+	return sum
 }
 
 // quantile interpolates between the two nearest of the sorted values; q is in [0, 1].

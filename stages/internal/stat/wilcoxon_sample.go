@@ -1,0 +1,171 @@
+package stat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/runexp/runexp/stages/interval"
+)
+
+// WilcoxonOf is the two-sided p-value of [Wilcoxon] for the exact differences of all items, where only some
+// were measured exactly: of the signed-rank test with ranks that are estimated as means are, see
+// [interval.Sample]. Where all items were measured exactly it is Wilcoxon's.
+//
+// The signed-rank statistic is a mean over pairs of items, Tukey's Walsh averages: without zeros
+// Σᵢ sign(yᵢ)·rank|yᵢ| = Σ_{i≤j} sign(yᵢ + yⱼ). So it is a function of the distribution of y alone,
+// U = ∬ sign(u + v) dF(u) dF(v), and F is what the difference estimator estimates, of any set of values: each
+// exact value of the pilot counts 1/N, each cheap one of the others 1/N, and with weight N₁/n each of the
+// second phase is exchanged for its exact value. A value's influence is 2·h(u), h(u) = ∫ sign(u + v) dF(v)
+// (Hájek's projection; Hoeffding, Annals of Mathematical Statistics 1948). Under the hypothesis that
+// differences are symmetric about 0 the variance of U has two parts, as that of [interval.Sample]: that of
+// the full test, 4/N·∫q², where q(u) is the share of smaller magnitudes, and the sample's,
+// 4·(N₁/N)²·(1/n − 1/N₁)·Var(h(y) − h(x)). Of U over its root the distribution is Student's t with the
+// degrees of freedom of Welch and Satterthwaite, of which the first part has infinitely many. Zeros are
+// dropped, pairs of an item with itself are left out. P is NaN without two items of the second phase.
+func WilcoxonOf(s interval.Sample) float64 {
+	if s.Whole() {
+		return Wilcoxon(slices.DeleteFunc(slices.Clone(s.Exact), math.IsNaN)).P
+	}
+	m := newMeasure(s)
+	if m.second < 2 {
+		return math.NaN()
+	}
+	n, others, second := float64(len(s.Phases)), float64(m.others), float64(m.second)
+	full := 4 / n * m.meanOf(func(u float64) float64 { q := m.smaller(u); return q * q })
+	mean, squares := 0.0, 0.0
+	var exchange []float64
+	for i, p := range s.Phases {
+		if p == Second {
+			exchange = append(exchange, m.projection(s.Exact[i])-m.projection(s.Cheap[i]))
+			mean += exchange[len(exchange)-1] / second
+		}
+	}
+	for _, e := range exchange {
+		squares += float64((e - mean) * (e - mean))
+	}
+	sampled := 4 * others / n * others / n * (1/second - 1/others) * squares / (second - 1)
+	variance := max(0, full) + sampled
+	if variance == 0 {
+		return 1 // all differences are 0
+	}
+	z := math.Abs(m.statistic(s)) / math.Sqrt(variance)
+	free := (second - 1) * (variance / sampled) * (variance / sampled)
+	if free > 1e6 {
+		return min(1, 2*distuv.UnitNormal.CDF(-z))
+	}
+	return min(1, 2*distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.CDF(-z))
+}
+
+// Second is short for the phase.
+const Second = interval.Second
+
+// A measure is an estimated distribution of differences other than 0, whose masses may be negative.
+type measure struct {
+	others, second int
+	points         []point // by value
+	below          []float64
+	magnitudes     []point // by magnitude
+	smallerMass    []float64
+}
+
+type point struct{ value, mass float64 }
+
+func newMeasure(s interval.Sample) *measure {
+	m := &measure{}
+	for _, p := range s.Phases {
+		if p != interval.Pilot {
+			m.others++
+		}
+		if p == Second {
+			m.second++
+		}
+	}
+	each := func(v, mass float64) {
+		if v != 0 && !math.IsNaN(v) {
+			m.points = append(m.points, point{v, mass})
+			m.magnitudes = append(m.magnitudes, point{math.Abs(v), mass})
+		}
+	}
+	for i := range s.Phases {
+		for _, p := range m.of(s, i) {
+			each(p.value, p.mass)
+		}
+	}
+	m.below, m.smallerMass = cumulated(m.points), cumulated(m.magnitudes)
+	return m
+}
+
+// of returns the masses of an item.
+func (m *measure) of(s interval.Sample, i int) []point {
+	one := 1 / float64(len(s.Phases))
+	switch s.Phases[i] {
+	case interval.Pilot:
+		return []point{{s.Exact[i], one}}
+	case Second:
+		weight := float64(m.others) / float64(m.second) * one
+		return []point{{s.Cheap[i], one - weight}, {s.Exact[i], weight}}
+	}
+	return []point{{s.Cheap[i], one}}
+}
+
+// cumulated sorts points and returns the masses before each, and of all.
+func cumulated(points []point) []float64 {
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.value, b.value) })
+	sums := make([]float64, len(points)+1)
+	for i, p := range points {
+		sums[i+1] = sums[i] + p.mass
+	}
+	return sums
+}
+
+// share returns the mass of smaller points than v, with half the mass at v.
+func share(points []point, sums []float64, v float64) float64 {
+	find := func(p point, v float64) int { return cmp.Compare(p.value, v) }
+	from, equal := slices.BinarySearchFunc(points, v, find)
+	to := from
+	if equal {
+		to, _ = slices.BinarySearchFunc(points, math.Nextafter(v, math.Inf(1)), find)
+	}
+	return (sums[from] + sums[to]) / 2
+}
+
+// projection returns ∫ sign(u + v) dF(v): the mass above −u less that below.
+func (m *measure) projection(u float64) float64 {
+	if u == 0 || math.IsNaN(u) {
+		return 0
+	}
+	return m.below[len(m.points)] - 2*share(m.points, m.below, -u)
+}
+
+// smaller returns the mass of smaller magnitudes than u's.
+func (m *measure) smaller(u float64) float64 { return share(m.magnitudes, m.smallerMass, math.Abs(u)) }
+
+func sign(x float64) int { return cmp.Compare(x, 0) }
+
+// meanOf returns ∫ f dF.
+func (m *measure) meanOf(f func(u float64) float64) (sum float64) {
+	for _, p := range m.points {
+		sum += float64(p.mass * f(p.value))
+	}
+	return sum
+}
+
+// statistic returns ∬ sign(u + v) over pairs of two items.
+func (m *measure) statistic(s interval.Sample) float64 {
+	sum := m.meanOf(m.projection)
+	for i := range s.Phases {
+		own := m.of(s, i)
+		for _, p := range own {
+			for _, q := range own {
+				if both := p.value * q.value; both < 0 || both > 0 {
+					sum -= float64(float64(sign(p.value+q.value)) * p.mass * q.mass)
+				}
+			}
+		}
+	}
+	n := float64(len(s.Phases))
+	return sum * n / (n - 1)
+}
