@@ -50,11 +50,62 @@ const (
 type Sample struct {
 	Cheap  []float64 // of all N items
 	Exact  []float64 // of the same; read where Phases aren't Cheap
-	Phases []Phase
+	Phases []Phase   // nil: Exact is of all items, and Cheap isn't read
 }
 
 // Whole reports whether all items were measured exactly.
 func (s Sample) Whole() bool { return !slices.Contains(s.Phases, Cheap) }
+
+// Len returns the number of items with a defined value: a cheap one if there are any.
+func (s Sample) Len() (n int) {
+	values := s.Exact
+	if !s.Whole() {
+		values = s.Cheap
+	}
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// Measured returns the number of items that were measured exactly.
+func (s Sample) Measured() (n int) {
+	if s.Phases == nil {
+		return len(s.Exact)
+	}
+	for _, p := range s.Phases {
+		if p != Cheap {
+			n++
+		}
+	}
+	return n
+}
+
+// Map returns the sample of a function of values; an undefined one stays so.
+func (s Sample) Map(f func(v float64) float64) Sample {
+	each := func(values []float64) []float64 {
+		out := make([]float64, len(values))
+		for i, v := range values {
+			out[i] = f(v)
+		}
+		return out
+	}
+	return Sample{each(s.Cheap), each(s.Exact), s.Phases}
+}
+
+// Minus returns the sample of the differences from another of the same items, in the same phases.
+func (s Sample) Minus(t Sample) Sample {
+	less := func(a, b []float64) []float64 {
+		out := make([]float64, len(a))
+		for i := range a {
+			out[i] = a[i] - b[i]
+		}
+		return out
+	}
+	return Sample{less(s.Cheap, t.Cheap), less(s.Exact, t.Exact), s.Phases}
+}
 
 // strata returns N₁, n, and the weight N₁/n of a difference.
 func (s Sample) strata() (others, second int, weight float64) {
@@ -78,6 +129,12 @@ func (s Sample) sum(f func(v float64) float64) (sum float64) {
 		}
 		return f(v)
 	}
+	if s.Whole() {
+		for _, v := range s.Exact {
+			sum += defined(v)
+		}
+		return sum
+	}
 	for i, p := range s.Phases {
 		switch p {
 		case Cheap:
@@ -99,16 +156,10 @@ func (s Sample) sum(f func(v float64) float64) (sum float64) {
 // where nothing is defined.
 func (s Sample) Mean() (mean, low, high float64) {
 	if s.Whole() {
-		exact := make([]float64, len(s.Phases))
-		copy(exact, s.Exact)
-		return Mean(exact)
+		return Mean(s.Exact)
 	}
+	mean, count := s.estimate()
 	_, second, _ := s.strata()
-	if second == 0 {
-		return math.NaN(), math.NaN(), math.NaN()
-	}
-	count := s.sum(func(float64) float64 { return 1 })
-	mean = s.sum(func(v float64) float64 { return v }) / count
 	if math.IsInf(mean, 0) || math.IsNaN(mean) || !(count > 0) || second < 2 {
 		return mean, math.NaN(), math.NaN()
 	}
@@ -120,6 +171,21 @@ func (s Sample) Mean() (mean, low, high float64) {
 	return mean, mean + low, mean + high
 }
 
+// Estimate returns the estimate of the exact mean alone; NaN as of Mean.
+func (s Sample) Estimate() float64 {
+	mean, _ := s.estimate()
+	return mean
+}
+
+// estimate also returns the estimated number of items whose exact value is defined.
+func (s Sample) estimate() (mean, count float64) {
+	if _, second, _ := s.strata(); second == 0 && !s.Whole() {
+		return math.NaN(), math.NaN()
+	}
+	count = s.sum(func(float64) float64 { return 1 })
+	return s.sum(func(v float64) float64 { return v }) / count, count
+}
+
 // deviations returns by stratum what each item adds to the estimate, from the stratum's mean.
 func (s Sample) deviations(mean, count float64) strata {
 	_, _, weight := s.strata()
@@ -129,7 +195,7 @@ func (s Sample) deviations(mean, count float64) strata {
 		}
 		return (v - mean) / count
 	}
-	var all [3][]float64
+	var all [3][]float64 // by phase
 	for i, p := range s.Phases {
 		var u float64
 		switch p {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // A Contest compares the ids of one axis in every case, a combination of the other collapsed axes.
@@ -116,11 +117,22 @@ func (m *Case) Best() int {
 // Qualities returns how good the means of lists of the case's scores are, larger is better: equal ones are
 // tied at the resolution of the scores. The mean of no scores is NaN.
 func (m *Case) Qualities(lists [][]float64) []float64 {
-	out := make([]float64, len(lists))
+	samples := make([]interval.Sample, len(lists))
 	for p, v := range lists {
-		out[p], _ = stat.Mean(v)
+		samples[p].Exact = v
 	}
-	out = stat.Tied(out, stat.Resolution(lists...))
+	return m.QualitiesOf(samples)
+}
+
+// QualitiesOf is Qualities for estimates of means.
+func (m *Case) QualitiesOf(lists []interval.Sample) []float64 {
+	out := make([]float64, len(lists))
+	var values [][]float64
+	for p, v := range lists {
+		out[p] = v.Estimate()
+		values = append(values, v.Cheap, v.Exact)
+	}
+	out = stat.Tied(out, stat.Resolution(values...))
 	if m.Measure.Direction == stages.Lower {
 		for p := range out {
 			out[p] = -out[p]

@@ -1,6 +1,7 @@
 // Package scores reads the scores of whole data sets, of which there may be many: a number takes eight bytes,
 // and cells with the same images share their names. An image is an item's id with its origin: counted names,
-// such as those of mosaics, may stand for different images in different cells.
+// such as those of mosaics, may stand for different images in different cells. exact.go adds exact scores of some
+// images to cheap ones of all.
 package scores
 
 import (
@@ -116,8 +117,17 @@ func (l *List) name(i int, id string) {
 
 // Of returns l's score of the image that is m's item i, and whether there is one.
 func (l *List) Of(m *List, i int) (float64, bool) {
+	k := l.position(m, i)
+	if k < 0 {
+		return math.NaN(), false
+	}
+	return l.Values[k], true
+}
+
+// position returns l's item that is m's item i, or -1.
+func (l *List) position(m *List, i int) int {
 	if l.names == m.names {
-		return l.Values[i], true
+		return i
 	}
 	if l.names.index == nil {
 		l.names.index = make(map[string]int32, len(l.Values))
@@ -127,9 +137,9 @@ func (l *List) Of(m *List, i int) (float64, bool) {
 	}
 	k, ok := l.names.index[string(m.names.at(i))]
 	if !ok {
-		return math.NaN(), false
+		return -1
 	}
-	return l.Values[k], true
+	return int(k)
 }
 
 // Shared returns, list by list, the scores of the images for which every list has a defined one, in the order

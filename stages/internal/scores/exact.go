@@ -1,0 +1,178 @@
+package scores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
+)
+
+// An Exact is what a [Cell] of cheap scores has besides: by item the exact one, NaN where there is none, and
+// in which phase it was measured.
+type Exact struct {
+	Values []float64
+	Phases []interval.Phase
+}
+
+// AddExact gives cells the exact scores of some items, of cells with the same coordinates: of the items of
+// the pilot, and of those of the second phase.
+func AddExact(ctx context.Context, cells []*Cell, pilot, second []stages.Data) error {
+	for _, c := range cells {
+		if c.Replicates != nil {
+			return errors.New("scores are averaged over seeds, whose deviation isn't known exactly: name " +
+				"the axis of the seeds in a parameter, or leave it out of over")
+		}
+		c.Exact = &Exact{slices.Repeat([]float64{math.NaN()}, len(c.Scores.Values)),
+			make([]interval.Phase, len(c.Scores.Values))}
+	}
+	// Where all items were measured exactly at once, they are in both.
+	for _, of := range []struct {
+		phase interval.Phase
+		data  []stages.Data
+	}{{interval.Second, second}, {interval.Pilot, pilot}} {
+		measured, err := Load(ctx, of.data)
+		if err != nil {
+			return err
+		}
+		for i := range measured {
+			for _, c := range cells {
+				if slices.Equal(c.Coord, measured[i].Coord) {
+					c.Exact.add(c.Scores, measured[i].Scores, of.phase)
+				}
+			}
+		}
+	}
+	for _, c := range cells {
+		if !slices.Contains(c.Exact.Phases, interval.Second) && !c.Sample().Whole() {
+			return fmt.Errorf("there are no exact scores of %v", c.Coord)
+		}
+	}
+	return nil
+}
+
+func (x *Exact) add(cheap, exact *List, phase interval.Phase) {
+	for i := range x.Values {
+		if v, ok := exact.Of(cheap, i); ok {
+			x.Values[i], x.Phases[i] = v, phase
+		}
+	}
+}
+
+// Sample returns the cell's scores: its defined ones, or cheap ones of all items with the exact ones of some.
+func (c *Cell) Sample() interval.Sample {
+	if c.Exact == nil {
+		v, _ := c.Defined()
+		return interval.Sample{Exact: v}
+	}
+	return interval.Sample{Cheap: c.Scores.Values, Exact: c.Exact.Values, Phases: c.Exact.Phases}
+}
+
+// samples returns, cell by cell, the scores of the images that all have, undefined where one of them is. It
+// returns false if an image has exact scores of some cells alone; a cell with those of all images has the
+// phases of the others.
+func samples(cells ...*Cell) (out []interval.Sample, ok bool) {
+	out = make([]interval.Sample, len(cells))
+	var partly []int
+	for k, c := range cells {
+		if !c.Sample().Whole() {
+			partly = append(partly, k)
+		}
+	}
+	at := make([]int, len(cells))
+	defined := func(of func(c *Cell) []float64) bool {
+		for k, c := range cells {
+			if math.IsNaN(of(c)[at[k]]) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range cells[0].Scores.Values {
+		for k, c := range cells {
+			at[k] = c.Scores.position(cells[0].Scores, i)
+		}
+		if slices.Contains(at, -1) {
+			continue
+		}
+		phase := interval.Pilot
+		for n, k := range partly {
+			if p := cells[k].Exact.Phases[at[k]]; n == 0 {
+				phase = p
+			} else if p != phase {
+				return nil, false
+			}
+		}
+		cheap, exact := defined(cheapOf), phase != interval.Cheap && defined(exactOf)
+		for k, c := range cells {
+			x, y := math.NaN(), math.NaN()
+			if cheap {
+				x = c.Scores.Values[at[k]]
+			}
+			if exact {
+				y = c.Exact.Values[at[k]]
+			}
+			s := &out[k]
+			s.Cheap, s.Exact, s.Phases = append(s.Cheap, x), append(s.Exact, y), append(s.Phases, phase)
+		}
+	}
+	return out, true
+}
+
+func cheapOf(c *Cell) []float64 { return c.Scores.Values }
+func exactOf(c *Cell) []float64 { return c.Exact.Values }
+
+// Samples returns, by competitor, the scores of the images that have a defined one of every competitor, as
+// Shared does, or cheap and exact ones. A missing cell leaves none.
+func (m *Case) Samples() []interval.Sample {
+	out := make([]interval.Sample, len(m.Cells))
+	if slices.Contains(m.Cells, nil) {
+		return out
+	}
+	if m.Cells[0].Exact != nil {
+		if exact, ok := samples(m.Cells...); ok {
+			return exact
+		}
+		return out
+	}
+	for k, v := range m.Shared() {
+		out[k].Exact = v
+	}
+	return out
+}
+
+// Sampled returns a's scores minus b's, as Differences does, of scores or of cheap and exact ones.
+func (m *Case) Sampled(a, b int) interval.Sample {
+	x, y := m.Cells[a], m.Cells[b]
+	if x == nil || y == nil || x.Exact == nil {
+		return interval.Sample{Exact: m.Differences(a, b)}
+	}
+	return differences(x, y)
+}
+
+// differences are undefined for cells whose images have exact scores of one of them alone.
+func differences(x, y *Cell) interval.Sample {
+	both, ok := samples(x, y)
+	if !ok {
+		return interval.Sample{}
+	}
+	d := interval.Sample{Cheap: stat.Differences(both[0].Cheap, both[1].Cheap),
+		Exact: stat.Differences(both[0].Exact, both[1].Exact), Phases: both[0].Phases}
+	return d
+}
+
+// HolmAgainst returns by competitor the p-value of the signed-rank test against the
+// reference, corrected by Holm for these tests alone; NaN for the reference and where there is no cell.
+func (m *Case) HolmAgainst(reference int) []float64 {
+	p := make([]float64, len(m.Cells))
+	for i := range p {
+		if p[i] = math.NaN(); i != reference {
+			p[i] = stat.WilcoxonOf(m.Sampled(i, reference))
+		}
+	}
+	return stat.Holm(p)
+}
