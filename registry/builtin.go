@@ -76,6 +76,7 @@ func Builtin() *Set {
 		attribute.XRAI,
 		dataset.Background,
 		dataset.Columns,
+		dataset.Draw,
 		dataset.Folder,
 		dataset.Mean,
 		dataset.Select,
@@ -207,6 +208,7 @@ func Builtin() *Set {
 		stats.IRR,
 		stats.MeanCurve,
 		stats.RankCorrelation,
+		stats.SecondPhase,
 		stats.Sensitivity,
 		stats.Wilcoxon,
 	)

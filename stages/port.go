@@ -123,6 +123,10 @@ type Port struct {
 	// the other one, from their output of this port's type.
 	Beside string
 
+	// Again, of an optional input of scores, has the engine compute another input's cells again for some
+	// items, with another value of a parameter.
+	Again *Again
+
 	// SameTarget names another input of the same stage. What the stages on both declare as "target", the
 	// explained class, must be equal if both do.
 	SameTarget string
@@ -141,6 +145,21 @@ type Port struct {
 	// Accepts is the type that may be wired if Via is set: the input type of the inserted stage. Otherwise it
 	// is nil and Type applies.
 	Accepts *Type
+}
+
+// Again describes a second computation of the cells on an input of a Whole stage, for a part of their items.
+// These cells are copied, and the itemwise cells that they read, up to the farthest that has the parameter with
+// another value: with the value that is wanted, and for the items that a stage draws.
+type Again struct {
+	Of    string // the input whose cells are computed again
+	Param string // the name of the parameter of cells that is replaced
+	As    string // the consumer's parameter with the value; nothing is computed while it is empty
+	// Draw is the stage that draws items. It passes some of the items on its first input to its first output,
+	// and its parameters take the values of the consumer's parameters of the same name.
+	Draw string
+	// Size is the stage whose table is the size of the draw, on the input size of Draw; "" for none. It has
+	// inputs scores, fed as Of is, and one called as the input After of the consumer, fed as that.
+	Size, After string
 }
 
 // TextsName is another name of the input images with [Port.Texts] or [Port.NotTexts].

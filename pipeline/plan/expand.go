@@ -20,6 +20,7 @@ type expander struct {
 	standIns   map[*stages.Stage]bool   // for stages that don't exist
 	functions  map[string]*stages.Stage // in files of Python, by the file and their names
 	implied    impliedCells
+	copied     bool // there are cells that are computed again: see [expander.again]
 	warnings   diagnostics
 	budget     int // how many more cells are allowed
 	edgeBudget int
@@ -83,6 +84,9 @@ func (l *loader) expand() *Plan {
 
 // number numbers the cells of the plan.
 func (x *expander) number() {
+	if x.copied {
+		x.sortSteps()
+	}
 	for _, s := range x.plan.Steps {
 		if s.Implied {
 			slices.SortFunc(s.Cells, func(a, b *Cell) int { return compareCoord(a.Coord, b.Coord) })
@@ -336,6 +340,7 @@ func (x *expander) cells(b *stepBuild) {
 		// Check sees the inputs as they are wired, so it comes before implied ones.
 		if !good || x.checkCell(m) {
 			x.complete(consumer{b, c, 0})
+			x.again(m)
 		}
 	}
 }

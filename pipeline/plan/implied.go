@@ -217,6 +217,16 @@ func mergeCoord(a, b []stages.Coord) (out []stages.Coord, agree bool) {
 	return out, true
 }
 
+// kept returns the coordinates of the edge's cell on axes that aren't collapsed.
+func (e Edge) kept() []stages.Coord {
+	if len(e.Coord) == 0 {
+		return e.From.Coord
+	}
+	return slices.DeleteFunc(slices.Clone(e.From.Coord), func(c stages.Coord) bool {
+		return slices.ContainsFunc(e.Coord, func(on stages.Coord) bool { return on.Axis == c.Axis })
+	})
+}
+
 // id numbers a cell for the keys of implied cells.
 func (m *impliedCells) id(c *Cell) uint64 {
 	n, ok := m.ids[c]
@@ -264,7 +274,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	for k, in := range inputs {
 		cell.Inputs[k].Edges = in
 		for _, e := range in {
-			cell.Coord, _ = mergeCoord(cell.Coord, e.From.Coord)
+			cell.Coord, _ = mergeCoord(cell.Coord, e.kept())
 		}
 	}
 	refused := x.refusalsAsWired(cell)
@@ -289,10 +299,15 @@ func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *St
 	m := &x.implied
 	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name
 	for _, in := range c.Inputs {
+		last := ""
 		for _, e := range in.Edges {
-			key = append(append(key, 0), e.From.Step.Name...)
-			key = binary.AppendUvarint(append(key, 0), uint64(e.Port))
 			from := e.From.Step.Name
+			if len(e.Coord) > 0 && from == last { // of several cells of a step that the stage reads at once
+				continue
+			}
+			last = from
+			key = append(append(key, 0), from...)
+			key = binary.AppendUvarint(append(key, 0), uint64(e.Port))
 			if e.From.Step.Implied {
 				from, _, _ = strings.Cut(from, "~")
 			}

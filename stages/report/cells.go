@@ -32,6 +32,15 @@ var (
 	places  = scores.Places
 )
 
+// pointers returns the addresses of cells.
+func pointers(cells []cell) []*cell {
+	all := make([]*cell, len(cells))
+	for i := range cells {
+		all[i] = &cells[i]
+	}
+	return all
+}
+
 // replicated reports whether the scores of a cell are averaged over seeds.
 func replicated(cells []cell) bool {
 	return slices.ContainsFunc(cells, func(c cell) bool { return c.Replicates != nil })

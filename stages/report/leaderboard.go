@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -22,8 +23,14 @@ type LeaderboardParams struct {
 	// The correction also applies to marks.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of p for the number of pairs in a case; none marks as stats/wilcoxon does against the best without correction" choices:"holm|none"`
 	Family     string `yaml:"family" key:"added" doc:"the tests for whose number holm corrects: all pairs of a case, or those with its best alone, which needs fewer images and has more false alarms, since the scores chose the best: of equal methods in 9 of 100 experiments, not 5" choices:"pairs|best"`
+	Exactly
 	claims.List
 	Grouped
+}
+
+// Validate refuses claims and precisions.
+func (p LeaderboardParams) Validate() error {
+	return errors.Join(p.List.Validate(), p.Exactly.Validate())
 }
 
 // Known rejects claims that name unknown ids.
@@ -60,15 +67,16 @@ seeds, as axes of replicates, every image counts with its mean over them, and sd
 standard deviation over seeds of each seed's mean: shown as mean ± sd.
 ` + interval.Small + groupsDoc + ` A group is a case like those
 of other axes, with ranks of its own; the answer tells how many images each has. Claims
-are of all images.`,
+are of all images.
+` + exactDoc,
 	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{
+	Inputs: append([]stages.Port{
 		{Name: "scores", Type: stages.Scores, Averages: true,
 			Doc: "scores of all competitors in all cases"},
 		columnsPort,
-	},
+	}, exactPorts("scores")...),
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
 			Doc: "one row per competitor, best first; one column per case"},
@@ -77,9 +85,11 @@ are of all images.`,
 		claims.AnswerPort,
 	},
 	Defaults: LeaderboardParams{Rank: "method", Correction: holm, Family: scores.Pairs,
-		Grouped: Grouped{Parts: usualParts}},
-	Check: func(p LeaderboardParams, wired func(string) bool) error { return p.Grouped.check(wired) },
-	Run:   runLeaderboard,
+		Exactly: Exactly{Pilot: usualPilot}, Grouped: Grouped{Parts: usualParts}},
+	Check: func(p LeaderboardParams, wired func(string) bool) error {
+		return errors.Join(p.Grouped.check(wired), p.Exactly.check(p.By, wired))
+	},
+	Run: runLeaderboard,
 	Hooks: func(p LeaderboardParams) stages.Hooks {
 		return stages.Hooks{Power: p.power, Marks: p.family("", 0).String(), Present: p.present}
 	},
@@ -89,9 +99,9 @@ are of all images.`,
 type scoreCase struct {
 	*scores.Case
 	ranked bool
-	shared [][]float64 // by competitor: scores of the images that all competitors have
-	rank   []float64   // by competitor; NaN if not ranked
-	p      [][]float64 // of every two competitors, corrected; nil if not ranked
+	shared []interval.Sample // by competitor: scores of the images that all competitors have
+	rank   []float64         // by competitor; NaN if not ranked
+	p      [][]float64       // of every two competitors, corrected; nil if not ranked
 }
 
 // A board holds the contents of all outputs.
@@ -110,6 +120,7 @@ type board struct {
 	family      scores.Family
 	twins       string // a sentence on competitors with equal scores, "" without any
 	seeds       string // a sentence on the seeds over which scores are averaged, "" without any
+	exact       *exactness
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
@@ -131,6 +142,9 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
 	grouped.warn(e, b.family.Least(), english.Count(len(c.Competitors), c.Axis))
+	if b.exact, err = addExact(ctx, e, "scores", c.Cells()); err != nil {
+		return err
+	}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)
 	results.Label, results.Holm = e.Label, b.family.Holm
@@ -141,6 +155,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	for i := range c.Cases {
 		m := scoreCase{Case: &c.Cases[i]}
 		m.rankCompetitors(b.family)
+		m.grew(b.exact)
 		b.cases = append(b.cases, m)
 	}
 	b.meanRanks()
@@ -161,12 +176,12 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 
 // rankCompetitors ranks the competitors of one case, and tests which of them differ significantly.
 func (m *scoreCase) rankCompetitors(f scores.Family) {
-	m.shared = m.Shared()
-	if m.ranked = m.Comparable && len(m.Cells) > 1 && len(m.shared[0]) > 0; !m.ranked {
+	m.shared = m.Samples()
+	if m.ranked = m.Comparable && len(m.Cells) > 1 && m.shared[0].Len() > 0; !m.ranked {
 		m.rank = slices.Repeat([]float64{math.NaN()}, len(m.Cells))
 		return
 	}
-	worse := m.Qualities(m.shared)
+	worse := m.QualitiesOf(m.shared)
 	for i := range worse {
 		worse[i] = -worse[i]
 	}
@@ -174,9 +189,8 @@ func (m *scoreCase) rankCompetitors(f scores.Family) {
 	m.p, _ = m.Pairwise(f.Holm)
 	if f.Holm && f.Against == scores.Best {
 		first, _ := m.best()
-		all, _ := m.Compare(first, false, true)
-		for _, c := range all {
-			m.p[first][c.Competitor], m.p[c.Competitor][first] = c.P, c.P
+		for other, p := range m.HolmAgainst(first) {
+			m.p[first][other], m.p[other][first] = p, p
 		}
 	}
 }
@@ -209,14 +223,26 @@ func (m *scoreCase) best() (first, second int) {
 // lead returns by how much a is better than b, over the images that all competitors share, with its
 // interval.
 func (m *scoreCase) lead(a, b int) (mean, low, high float64) {
-	d := make([]float64, len(m.shared[a]))
-	for i := range d {
-		d[i] = m.shared[a][i] - m.shared[b][i]
-		if m.Measure.Direction == stages.Lower {
-			d[i] = -d[i]
-		}
+	return m.ahead(a, b).Mean()
+}
+
+// ahead returns by how much a is better than b.
+func (m *scoreCase) ahead(a, b int) interval.Sample {
+	if m.Measure.Direction == stages.Lower {
+		a, b = b, a
 	}
-	return interval.Mean(d)
+	return m.shared[a].Minus(m.shared[b])
+}
+
+// grew notes how much the intervals of leads have grown.
+func (m *scoreCase) grew(x *exactness) {
+	if !m.ranked || x == nil {
+		return
+	}
+	first, _ := m.best()
+	for other := range m.shared {
+		x.grew(m.ahead(first, other))
+	}
 }
 
 func (b *board) meanRanks() {
@@ -250,6 +276,7 @@ func (b *board) table(title string) stages.Table {
 			title += overSeeds
 		}
 	}
+	title += b.exact.title()
 	t := stages.Table{Title: title, Ranked: true, Keys: []string{b.axis}, Numbers: []stages.Column{
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
 		{Name: "first", Unit: "cases", Direction: stages.Higher},
@@ -301,11 +328,13 @@ func (b *board) row(p int) stages.Row {
 	for i := range b.cases {
 		m := &b.cases[i]
 		x := []float64{math.NaN()}
-		v, missing := []float64(nil), 0
+		var v interval.Sample
+		missing := 0
 		if m.Cells[p] != nil {
-			v, missing = m.Cells[p].Defined()
+			v = m.Cells[p].Sample()
+			_, missing = m.Cells[p].Defined()
 		}
-		mean, low, high := interval.Mean(v)
+		mean, low, high := v.Mean()
 		x[0] = mean
 		if m.ranked {
 			x = append(x, m.mark(p))
@@ -323,8 +352,8 @@ func (b *board) row(p int) stages.Row {
 			continue
 		}
 		undefined, seeds = undefined+missing, max(seeds, m.Cells[p].Seeds())
-		if least < 0 || len(v) < least {
-			least = len(v)
+		if n := v.Len(); least < 0 || n < least {
+			least = n
 		}
 	}
 	row.Numbers = append(row.Numbers, stages.Number(max(least, 0)), stages.Number(undefined))
@@ -386,21 +415,22 @@ func (b *board) details() stages.Table {
 			if c == nil {
 				continue
 			}
-			v, undefined := c.Defined()
-			mean, low, high := interval.Mean(v)
+			_, undefined := c.Defined()
+			v := c.Sample()
+			mean, low, high := v.Mean()
 			behind, from, to, common, n := math.NaN(), math.NaN(), math.NaN(), math.NaN(), 0
 			against, pairs := math.NaN(), 0
 			if m.ranked {
-				common, n = stat.Mean(m.shared[p])
+				common, n = m.shared[p].Estimate(), m.shared[p].Len()
 				if first, _ := m.best(); first == p {
 					behind, from, to = 0, 0, 0
 				} else {
 					behind, from, to = m.lead(first, p)
-					against, pairs = m.p[p][first], len(m.Differences(p, first))
+					against, pairs = m.p[p][first], m.Sampled(p, first).Len()
 				}
 			}
 			row := stages.Row{Keys: append(slices.Clone(m.IDs), b.competitors[p])}
-			for _, x := range []float64{mean, low, high, float64(len(v)), float64(undefined), m.rank[p],
+			for _, x := range []float64{mean, low, high, float64(v.Len()), float64(undefined), m.rank[p],
 				behind, from, to, common, float64(n), against, float64(pairs)} {
 				row.Numbers = append(row.Numbers, stages.Number(x))
 			}

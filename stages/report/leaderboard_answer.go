@@ -32,7 +32,7 @@ func (b *board) answer() string {
 	if rest := b.remarks(); rest != "" {
 		s = append(s, rest)
 	}
-	return strings.Join(s, " ") + b.seeds + "\n"
+	return strings.Join(s, " ") + b.seeds + b.exact.sentence() + "\n"
 }
 
 // ranking names the first competitors.
@@ -129,7 +129,7 @@ func (b *board) leads() []string {
 		}
 		cases++
 		first, second := m.best()
-		n := len(m.Differences(first, second))
+		n := m.Sampled(first, second).Len()
 		fewest, most = min(fewest, n), max(most, n)
 		if !m.alike(first, second) {
 			clear++
@@ -159,7 +159,7 @@ func (b *board) leads() []string {
 			verdict = "confirmed"
 		}
 		s = append(s, fmt.Sprintf("%s leads **%s** by %.3g [%.3g, %.3g] over %s, %s (p = %.2g, n = %d).",
-			in, b.names[second], lead, low, high, english.CountOf(len(m.shared[first]), b.items), verdict,
+			in, b.names[second], lead, low, high, english.CountOf(m.shared[first].Len(), b.items), verdict,
 			m.p[first][second], n))
 	}
 	if b.ranked > detailed {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -23,9 +24,13 @@ type TableParams struct {
 	Title     string   `yaml:"title" doc:"a title"`
 	// The correction applies to claims.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of the p-values of claims for their number" choices:"holm|none"`
+	Exactly
 	claims.List
 	Grouped
 }
+
+// Validate refuses claims and precisions.
+func (p TableParams) Validate() error { return errors.Join(p.List.Validate(), p.Exactly.Validate()) }
 
 // Known rejects claims that name unknown ids.
 func (p TableParams) Known(ids map[string][]string) error { return p.List.Known(ids, p.Statistic) }
@@ -52,24 +57,26 @@ isn't confirmed, nowhere if every difference is:
   pairs: {uses: stats/wilcoxon, in: {scores: gae.total}, over: [method], with: {among: method}}
   table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}
 ` + groupsDoc + ` Groups are the first columns of
-the table, and n tells how many images each has. Claims are of all images.`,
+the table, and n tells how many images each has. Claims are of all images.
+` + exactDoc,
 	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{
+	Inputs: append([]stages.Port{
 		{Name: "values", Type: stages.Scores, Averages: true, Doc: "scores, of all cells to show"},
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
 		columnsPort,
-	},
+	}, exactPorts("values")...),
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per combination of the row axes"},
 		claims.Port,
 		{Name: "answer", Type: stages.Text,
 			Doc: "what became of claims, in words; empty, and not published, without claims"},
 	},
-	Facts:    claims.AnswerFacts[TableParams],
-	Defaults: TableParams{Statistic: "mean", Correction: holm, Grouped: Grouped{Parts: usualParts}},
+	Facts: claims.AnswerFacts[TableParams],
+	Defaults: TableParams{Statistic: "mean", Correction: holm, Exactly: Exactly{Pilot: usualPilot},
+		Grouped: Grouped{Parts: usualParts}},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
 			return stages.BadField("mark", "mark is set, but the input marks isn't wired")
@@ -82,7 +89,11 @@ the table, and n tells how many images each has. Claims are of all images.`,
 			return stages.BadField("by", "marks are of all images, and not of groups: unwire marks, or use "+
 				"report/leaderboard, whose marks are of each group")
 		}
-		if err := p.Grouped.check(wired); err != nil {
+		if (p.Exact != "" || wired("exact")) && p.Statistic != "mean" {
+			return stages.BadField("statistic", "of exact scores of some images the mean alone is estimated, "+
+				"and statistic is %s", p.Statistic)
+		}
+		if err := errors.Join(p.Grouped.check(wired), p.Exactly.check(p.By, wired)); err != nil {
 			return err
 		}
 		all := slices.Concat(p.Rows, p.Columns)
@@ -116,6 +127,10 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
+	exact, err := addExact(ctx, e, "values", pointers(cells))
+	if err != nil {
+		return err
+	}
 	t := stages.Table{Title: p.Title, Keys: rows, Ranked: len(p.By) > 0} // groups have an order
 	if t.Title == "" {
 		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
@@ -124,6 +139,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if p.Title == "" && seeded {
 		t.Title += overSeeds
 	}
+	t.Title += exact.title()
 	p.Intervals = p.Statistic == "mean" && (p.Intervals || len(across) == 1)
 	t.Numbers = p.header(e, cells, columns, across, stages.ItemsOf(data))
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
@@ -152,7 +168,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 			return err
 		}
 	}
-	return p.claimed(e, axes, cells)
+	return p.claimed(e, axes, pointers(cells), exact)
 }
 
 // header describes the columns of the numbers that numbers returns.
@@ -198,8 +214,11 @@ func (p TableParams) numbers(cells []cell, columns []string, across [][]string,
 			}
 			v, missing := c.Defined()
 			x = summary(p.Statistic, v)
+			if c.Exact != nil {
+				x = c.Sample().Estimate()
+			}
 			if p.Intervals {
-				_, low, high = interval.Mean(v)
+				_, low, high = c.Sample().Mean()
 			}
 			sd = c.SD(func(v []float64) float64 { return summary(p.Statistic, v) })
 			undefined, seeds = undefined+missing, max(seeds, c.Seeds())
@@ -225,11 +244,7 @@ func (p TableParams) numbers(cells []cell, columns []string, across [][]string,
 }
 
 // claimed sets the outputs with the results of claims.
-func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
-	all := make([]*cell, len(cells))
-	for i := range cells {
-		all[i] = &cells[i]
-	}
+func (p TableParams) claimed(e *stages.Env, axes []string, all []*cell, exact *exactness) error {
 	statistic := func(v []float64) float64 { return summary(p.Statistic, v) }
 	results := claims.OfScores(all, axes, statistic, p.Statistic)
 	results.Label, results.Holm = e.Label, p.Correction == holm
@@ -241,7 +256,7 @@ func (p TableParams) claimed(e *stages.Env, axes []string, cells []cell) error {
 	words.More = "a larger " + p.Statistic
 	text := outcomes.Answer(words)
 	if text != "" {
-		text += scores.Seeded(all) + "\n"
+		text += scores.Seeded(all) + exact.sentence() + "\n"
 	}
 	e.Set("claims", outcomes.Table(claims.MeanColumn(all)).Encode())
 	e.Set("answer", []byte(text))

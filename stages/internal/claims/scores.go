@@ -6,6 +6,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // OfScores makes the results that are means of cells over images, or another statistic of theirs. Two means
@@ -15,39 +16,38 @@ import (
 func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) float64,
 	names ...string) *Results {
 	r := &Results{Axes: axes, Names: names, Holm: true, Unit: itemsOf(cells)}
+	of := func(s interval.Sample) float64 {
+		if s.Phases != nil {
+			return s.Estimate()
+		}
+		return statistic(s.Exact)
+	}
 	for i := range cells {
-		v, _ := cells[i].Defined()
-		r.Add(scores.Pick(cells[i].Coord, axes), statistic(v))
+		r.Add(scores.Pick(cells[i].Coord, axes), of(cells[i].Sample()))
 	}
 	r.Direction = func(i int) stages.Direction { return cells[i].Measure.Direction }
-	compare := func(x, y []float64, paired bool) Comparison {
-		c := Comparison{X: statistic(x), Y: statistic(y), P: math.NaN()}
-		tied := stat.Tied([]float64{c.X, c.Y}, stat.Resolution(x, y))
+	compare := func(x, y interval.Sample, paired bool) Comparison {
+		c := Comparison{X: of(x), Y: of(y), P: math.NaN()}
+		tied := stat.Tied([]float64{c.X, c.Y}, stat.Resolution(x.Cheap, x.Exact, y.Cheap, y.Exact))
 		if c.X, c.Y = tied[0], tied[1]; paired {
-			c.N, c.P = len(x), stat.Wilcoxon(stat.Differences(x, y)).P
+			c.N, c.P = x.Len(), stat.WilcoxonOf(scores.Differences(x, y))
 		}
 		return c
 	}
 	r.Compare = func(i, k int) Comparison {
-		if a, b := cells[i].Scores, cells[k].Scores; !scores.Mixed(a, b) {
-			if both := scores.Shared([]*scores.List{a, b}); len(both[0]) > 0 {
-				return compare(both[0], both[1], true)
-			}
+		if x, y, ok := scores.Paired(cells[i], cells[k]); ok {
+			return compare(x, y, true)
 		}
-		x, _ := cells[i].Defined()
-		y, _ := cells[k].Defined()
+		x, y := cells[i].Sample(), cells[k].Sample()
 		c := compare(x, y, false)
-		c.Unpaired = len(x) > 0 && len(y) > 0
+		c.Unpaired = x.Len() > 0 && y.Len() > 0
 		return c
 	}
 	r.Against = func(i int, limit float64) Comparison {
-		x, _ := cells[i].Defined()
-		y := make([]float64, len(x))
-		for k := range y {
-			y[k] = limit
-		}
-		c := compare(x, y, len(x) > 0)
-		if len(x) == 0 {
+		x := cells[i].Sample()
+		y := x.Map(func(float64) float64 { return limit })
+		c := compare(x, y, x.Len() > 0)
+		if x.Len() == 0 {
 			c.Y = limit
 		}
 		return c

@@ -22,34 +22,44 @@ type Exact struct {
 // AddExact gives cells the exact scores of some items, of cells with the same coordinates: of the items of
 // the pilot, and of those of the second phase.
 func AddExact(ctx context.Context, cells []*Cell, pilot, second []stages.Data) error {
+	// Where all items were measured exactly at once, they are in both.
+	if err := add(ctx, cells, second, interval.Second); err != nil {
+		return err
+	}
+	if err := add(ctx, cells, pilot, interval.Pilot); err != nil {
+		return err
+	}
+	for _, c := range cells {
+		if !slices.Contains(c.Exact.Phases, interval.Second) && !c.Sample().Whole() {
+			return fmt.Errorf("there are no exact scores of %v", c.Coord)
+		}
+	}
+	return nil
+}
+
+// AddPilot gives cells the exact scores of the items of the pilot.
+func AddPilot(ctx context.Context, cells []*Cell, pilot []stages.Data) error {
+	return add(ctx, cells, pilot, interval.Pilot)
+}
+
+func add(ctx context.Context, cells []*Cell, exact []stages.Data, phase interval.Phase) error {
+	measured, err := Load(ctx, exact)
+	if err != nil {
+		return err
+	}
 	for _, c := range cells {
 		if c.Replicates != nil {
 			return errors.New("scores are averaged over seeds, whose deviation isn't known exactly: name " +
 				"the axis of the seeds in a parameter, or leave it out of over")
 		}
-		c.Exact = &Exact{slices.Repeat([]float64{math.NaN()}, len(c.Scores.Values)),
-			make([]interval.Phase, len(c.Scores.Values))}
-	}
-	// Where all items were measured exactly at once, they are in both.
-	for _, of := range []struct {
-		phase interval.Phase
-		data  []stages.Data
-	}{{interval.Second, second}, {interval.Pilot, pilot}} {
-		measured, err := Load(ctx, of.data)
-		if err != nil {
-			return err
+		if c.Exact == nil {
+			c.Exact = &Exact{slices.Repeat([]float64{math.NaN()}, len(c.Scores.Values)),
+				make([]interval.Phase, len(c.Scores.Values))}
 		}
 		for i := range measured {
-			for _, c := range cells {
-				if slices.Equal(c.Coord, measured[i].Coord) {
-					c.Exact.add(c.Scores, measured[i].Scores, of.phase)
-				}
+			if slices.Equal(c.Coord, measured[i].Coord) {
+				c.Exact.add(c.Scores, measured[i].Scores, phase)
 			}
-		}
-	}
-	for _, c := range cells {
-		if !slices.Contains(c.Exact.Phases, interval.Second) && !c.Sample().Whole() {
-			return fmt.Errorf("there are no exact scores of %v", c.Coord)
 		}
 	}
 	return nil
@@ -145,24 +155,38 @@ func (m *Case) Samples() []interval.Sample {
 	return out
 }
 
+// Paired returns the scores of two cells for the images that have a defined one of both. It returns false if
+// there are none, if an id stands for different images, or if images have exact scores of one cell alone.
+func Paired(a, b *Cell) (x, y interval.Sample, ok bool) {
+	if Mixed(a.Scores, b.Scores) {
+		return x, y, false
+	}
+	if a.Exact == nil {
+		both := Shared([]*List{a.Scores, b.Scores})
+		x.Exact, y.Exact = both[0], both[1]
+	} else if both, ok := samples(a, b); ok {
+		x, y = both[0], both[1]
+	}
+	return x, y, x.Len() > 0
+}
+
+// Differences returns x − y, at the resolution of the scores, as [stat.Differences] does.
+func Differences(x, y interval.Sample) interval.Sample {
+	return interval.Sample{Cheap: stat.Differences(x.Cheap, y.Cheap),
+		Exact: stat.Differences(x.Exact, y.Exact), Phases: x.Phases}
+}
+
 // Sampled returns a's scores minus b's, as Differences does, of scores or of cheap and exact ones.
 func (m *Case) Sampled(a, b int) interval.Sample {
 	x, y := m.Cells[a], m.Cells[b]
 	if x == nil || y == nil || x.Exact == nil {
 		return interval.Sample{Exact: m.Differences(a, b)}
 	}
-	return differences(x, y)
-}
-
-// differences are undefined for cells whose images have exact scores of one of them alone.
-func differences(x, y *Cell) interval.Sample {
 	both, ok := samples(x, y)
 	if !ok {
 		return interval.Sample{}
 	}
-	d := interval.Sample{Cheap: stat.Differences(both[0].Cheap, both[1].Cheap),
-		Exact: stat.Differences(both[0].Exact, both[1].Exact), Phases: both[0].Phases}
-	return d
+	return Differences(both[0], both[1])
 }
 
 // HolmAgainst returns by competitor the p-value of the signed-rank test against the
