@@ -299,13 +299,13 @@ func (x *expander) impliedStep(c *Cell, paramKey string, out int, keep bool) *St
 	m := &x.implied
 	key, name := []byte(paramKey), c.Stage.Outputs[out].Type.Name
 	for _, in := range c.Inputs {
-		last := ""
+		named := map[string]bool{}
 		for _, e := range in.Edges {
 			from := e.From.Step.Name
-			if len(e.Coord) > 0 && from == last { // of several cells of a step that the stage reads at once
+			if len(e.Coord) > 0 && named[from] { // of several cells of a step that the stage reads at once
 				continue
 			}
-			last = from
+			named[from] = true
 			key = append(append(key, 0), from...)
 			key = binary.AppendUvarint(append(key, 0), uint64(e.Port))
 			if e.From.Step.Implied {

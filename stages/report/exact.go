@@ -17,17 +17,14 @@ type Exactly struct {
 	Pilot int    `yaml:"pilot" key:"added" doc:"exact: number of images of the pilot, whose differences say how many images are computed in float32" min:"8" max:"100000"`
 }
 
-// float32Name is the precision whose answer is asked for.
-const float32Name = "float32"
-
 // usualPilot is the default of Pilot.
 const usualPilot = 32
 
 // Validate refuses other precisions.
 func (x Exactly) Validate() error {
-	if x.Exact != "" && x.Exact != float32Name {
+	if x.Exact != "" && x.Exact != stages.Float32 {
 		return stages.BadField("exact", "exact is %s, or left out: %q isn't the precision of a reference",
-			float32Name, x.Exact)
+			stages.Float32, x.Exact)
 	}
 	return nil
 }
@@ -120,7 +117,7 @@ func (x *exactness) sentence() string {
 		return ""
 	}
 	from := "a faster precision"
-	if x.precision != "" && x.precision != float32Name {
+	if x.precision != "" && x.precision != stages.Float32 {
 		from = x.precision
 	}
 	if math.IsInf(x.growth, 1) {
