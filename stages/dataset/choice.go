@@ -17,11 +17,16 @@ type Choice struct {
 	Count      int `yaml:"count" doc:"how many images at most, the first of the list; 0: all" key:"-" min:"0" max:"100000000"`
 	Sample     int `yaml:"sample" doc:"how many images at most, drawn at random; those of a smaller sample are among those of a larger one; 0: all" key:"-" min:"0" max:"100000000"`
 	SampleSeed int `yaml:"sample_seed" doc:"seed of the draw" key:"-" min:"0" max:"1000000000"`
+	SampleSkip int `yaml:"sample_skip" doc:"how many images of the draw are left out, its first ones, such as those on which a method was chosen: with sample: 0 all others are taken" key:"-" min:"0" max:"100000000"`
 	PerClass   int `yaml:"per_class" doc:"how many images a class at most, the first of the list or, with sample, random ones; 0: all" key:"-" min:"0" max:"100000000"`
 }
 
-// check rejects two totals.
+// check rejects two totals, and a draw of the first of a list.
 func (c Choice) check() error {
+	if c.Count > 0 && c.SampleSkip > 0 {
+		return stages.BadField("sample_skip", "count and sample_skip are mutually exclusive: count takes the "+
+			"first of the list, sample_skip leaves out random ones")
+	}
 	if c.Count > 0 && c.Sample > 0 {
 		return stages.BadField("sample", "count and sample are mutually exclusive: count takes the first "+
 			"of the list, sample random ones")
@@ -36,7 +41,7 @@ func (c Choice) of(all []stages.Source) ([]stages.Source, error) {
 	for i := range order {
 		order[i] = i
 	}
-	if c.Sample > 0 {
+	if c.Sample > 0 || c.SampleSkip > 0 {
 		draw := make([]stages.Digest, len(all))
 		for i := range all {
 			draw[i] = stages.Sum([]byte(strconv.Itoa(c.SampleSeed) + "\n" + all[i].ID))
@@ -63,6 +68,10 @@ func (c Choice) of(all []stages.Source) ([]stages.Source, error) {
 		}
 		order = few
 	}
+	if c.SampleSkip > 0 && c.SampleSkip >= len(order) {
+		return nil, fmt.Errorf("sample_skip: %d leaves out all of the %d", c.SampleSkip, len(order))
+	}
+	order = order[c.SampleSkip:]
 	if n := cmp.Or(c.Count, c.Sample); n > 0 {
 		order = order[:min(n, len(order))]
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,6 +199,19 @@ func TestChoice(t *testing.T) {
 	if a, b := chosen(Choice{Sample: 6}), chosen(Choice{Sample: 6, SampleSeed: 1}); a == b {
 		t.Errorf("two seeds have the same sample %s", a)
 	}
+	// What a sample has, and what is left out, are parts of one draw.
+	for n := 1; n < 12; n++ {
+		first, next, rest := chosen(Choice{Sample: n}), chosen(Choice{Sample: 1, SampleSkip: n}),
+			chosen(Choice{SampleSkip: n})
+		parts := slices.Sorted(slices.Values(strings.Fields(first + " " + rest)))
+		if all := chosen(Choice{}); strings.Join(parts, " ") != all {
+			t.Errorf("a sample of %d and the others are %s, not %s", n, parts, all)
+		}
+		larger := slices.Sorted(slices.Values(strings.Fields(first + " " + next)))
+		if want := chosen(Choice{Sample: n + 1}); strings.Join(larger, " ") != want {
+			t.Errorf("a sample of %d and the next image are %s, not %s", n, larger, want)
+		}
+	}
 	if got := chosen(Choice{Sample: 6, PerClass: 2}); strings.Count(got, "a/") != 2 || strings.Count(got,
 		"b/") != 2 {
 		t.Errorf("two a class: %s", got)
@@ -206,6 +220,14 @@ func TestChoice(t *testing.T) {
 	p.Count, p.Sample = 1, 1
 	if err := p.Validate(); err == nil {
 		t.Error("count and sample are accepted together")
+	}
+	p.Sample, p.SampleSkip = 0, 1
+	if err := p.Validate(); err == nil {
+		t.Error("count and sample_skip are accepted together")
+	}
+	p.Count, p.SampleSkip = 0, 12
+	if _, err := Folder.Sources(p, nil); err == nil || !strings.Contains(err.Error(), "leaves out all of the 12") {
+		t.Errorf("a draw of which nothing is left: %v", err)
 	}
 	p = defaults(folderOf(t, map[string]string{"a.png": ""}))
 	p.PerClass = 1

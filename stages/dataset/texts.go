@@ -24,10 +24,14 @@ type TextChoice struct {
 	Count      int `yaml:"count" doc:"how many texts at most, the first of the file; 0: all" key:"-" min:"0" max:"100000000"`
 	Sample     int `yaml:"sample" doc:"how many texts at most, drawn at random; those of a smaller sample are among those of a larger one; 0: all" key:"-" min:"0" max:"100000000"`
 	SampleSeed int `yaml:"sample_seed" doc:"seed of the draw" key:"-" min:"0" max:"1000000000"`
+	SampleSkip int `yaml:"sample_skip" doc:"how many texts of the draw are left out, its first ones, such as those on which a method was chosen: with sample: 0 all others are taken" key:"-" min:"0" max:"100000000"`
 	PerClass   int `yaml:"per_class" doc:"how many texts a class at most, the first of the file or, with sample, random ones; 0: all" key:"-" min:"0" max:"100000000"`
 }
 
-func (p *TextChoice) choice() Choice { return Choice{p.Count, p.Sample, p.SampleSeed, p.PerClass} }
+func (p *TextChoice) choice() Choice {
+	return Choice{Count: p.Count, Sample: p.Sample, SampleSeed: p.SampleSeed,
+		SampleSkip: p.SampleSkip, PerClass: p.PerClass}
+}
 
 // textOutputs are the output ports of data sets of texts.
 var textOutputs = []stages.Port{
