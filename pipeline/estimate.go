@@ -53,6 +53,16 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 	return e
 }
 
+// Cost returns the seconds of one slot that a call of a cell took in an earlier run, and those before in which
+// its programs were loaded, whatever of it is stored. ok is false if nothing is known.
+func (o *Outlook) Cost(c *plan.Cell) (call, loading float64, ok bool) {
+	speed, ok := o.speeds.of(o.resolver.Cells[c.Index])
+	if !ok {
+		return 0, 0, false
+	}
+	return speed.Seconds / float64(speed.Calls), speed.Loading, true
+}
+
 // cost estimates the cost of a cell on one slot, with the given number of its calls done.
 func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 	speed, ok := o.speeds.of(n)

@@ -69,17 +69,45 @@ type starter struct {
 	Count           int     // number of images
 	Steps, Coarse   int     // steps of the curves; the divisor of the methods' settings
 	seconds         float64 // estimated time of the run
+	Seed            int
+
+	// What a tournament adds: its outcome in lines, the seed of its draw and the images of the draw on which
+	// it chose, and the leaderboard's claim and column of its metric; zero without one.
+	Found         []string
+	Draw, Skip    int
+	Claim, Column string
 }
 
 func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
 	if _, err := ort.Default(); err != nil {
 		return err
 	}
-	s := starter{Name: starterName(model)}
+	s := starter{Name: starterName(model), Seed: 1}
 	s.File = filepath.Join(dir, s.Name+".yaml")
 	if _, err := os.Lstat(s.File); err == nil {
 		return exists(s.File)
 	}
+	if err := s.examine(ctx, u, dir, model, images, look); err != nil {
+		return err
+	}
+	s.budget()
+	var err error
+	if s.NamesFile, err = s.namesFrom(dir); err != nil {
+		return err
+	}
+	text, err := s.text()
+	if err != nil {
+		return err
+	}
+	if err := s.create(dir, s.Name+".yaml", text); err != nil {
+		return err
+	}
+	s.report(u)
+	return nil
+}
+
+// examine finds out how the model takes the images, which an experiment in dir then reads.
+func (s *starter) examine(ctx context.Context, u *ui, dir, model, images string, look *registry.Look) error {
 	model, modelAs, err := u.local(ctx, model, true)
 	if err != nil {
 		return err
@@ -102,18 +130,6 @@ func writeStarter(ctx context.Context, u *ui, dir, model, images string, look *r
 	}
 	s.Model.File, s.Images = given, imagesAs
 	s.Stanza = indent(s.Model.StanzaAt(*look, modelAs), "  ")
-	s.budget()
-	if s.NamesFile, err = s.namesFrom(dir); err != nil {
-		return err
-	}
-	text, err := s.text()
-	if err != nil {
-		return err
-	}
-	if err := s.create(dir, s.Name+".yaml", text); err != nil {
-		return err
-	}
-	s.report(u)
 	return nil
 }
 
@@ -165,12 +181,14 @@ func (s *starter) look(ctx context.Context, u *ui, model, images string, look *r
 	return nil
 }
 
+// starterPage is the template of an experiment for images.
+var starterPage = parsed("starter", starterText, template.FuncMap{"quote": registry.Quote,
+	"list": func(words []string) string { return strings.Join(words, ", ") }})
+
 // text fills the template.
 func (s *starter) text() ([]byte, error) {
-	t := template.New("starter").Funcs(template.FuncMap{"quote": registry.Quote,
-		"list": func(words []string) string { return strings.Join(words, ", ") }})
 	var b bytes.Buffer
-	err := template.Must(t.Parse(starterText)).Execute(&b, s)
+	err := starterPage().Execute(&b, s)
 	return b.Bytes(), err
 }
 

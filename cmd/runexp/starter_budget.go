@@ -22,9 +22,7 @@ const (
 // leaves out the costliest methods, then it coarsens the others. The choice depends only on the model and
 // the folder, so that everyone gets the same experiment.
 func (s *starter) budget() {
-	f := s.Model.Feed
-	pass := float64(s.Model.MultiplyAdds)*perMultiplyAdd + float64(f.Channels*f.Height*f.Width)*perValue
-	pass /= 2 // cores
+	pass := s.pass()
 	for _, level := range []struct{ costly, coarse, images int }{
 		{512, 1, enough}, {400, 1, enough}, {200, 1, enough}, {100, 2, leastImages},
 	} {
@@ -35,6 +33,13 @@ func (s *starter) budget() {
 			return
 		}
 	}
+}
+
+// pass returns the seconds of a forward pass on two cores.
+func (s *starter) pass() float64 {
+	f := s.Model.Feed
+	pass := float64(s.Model.MultiplyAdds)*perMultiplyAdd + float64(f.Channels*f.Height*f.Width)*perValue
+	return pass / 2
 }
 
 // Time describes how long the run takes, approximately.

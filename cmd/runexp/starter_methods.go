@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/runexp/runexp/registry"
 )
@@ -72,14 +71,10 @@ func (s *starter) choose(from []candidate, costly int) (passes int) {
 		if c.suits != anyKind && c.suits != s.kind() {
 			continue
 		}
-		line := fmt.Sprintf("%-21s {uses: attribute/%s", c.id+":", c.method)
-		if c.with != "" {
-			line += ", with: {" + c.with + "}"
-		}
-		line += "}"
+		line := c.line()
 		switch f := s.fit(c.method); {
 		case !f.Fits || f.Why != "" && !f.Hides:
-			why, _, _ := strings.Cut(strings.Join(strings.Fields(f.Why), " "), "; ")
+			why := oneClause(f.Why)
 			if k, ok := unfit[why]; ok {
 				s.Others[k] = c.id + ", " + s.Others[k]
 				continue

@@ -35,8 +35,8 @@ type arity struct {
 // verbs lists the verbs in the order of the help text.
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
-		newVerb, inspectVerb, compileVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb, checkVerb,
-		fetchVerb, pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, appendixVerb,
+		newVerb, recommendVerb, inspectVerb, compileVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb,
+		checkVerb, fetchVerb, pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, appendixVerb,
 		verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
 	} {
 		f := flags{}
