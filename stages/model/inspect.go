@@ -65,6 +65,7 @@ type Inspection struct {
 	Final      *Value         `json:"final,omitempty"`
 	Layers     []Value        `json:"layers,omitempty"`      // candidates, middle and final among them
 	Gradient   string         `json:"no_gradient,omitempty"` // why there is no gradient
+	Families   []string       `json:"families,omitempty"`    // of architectures; none if the graph doesn't tell
 
 	// MultiplyAdds are the multiplications of an image's forward pass in convolutions and matrix products.
 	MultiplyAdds int64 `json:"multiply_adds,omitempty"`
@@ -258,6 +259,7 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
+	x.Families = familiesOf(g, x.Norm)
 	_, err := relevance.Attend(g)
 	x.tokens = err == nil
 	x.MultiplyAdds = multiplyAdds(g) / int64(batch)
