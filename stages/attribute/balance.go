@@ -13,7 +13,7 @@ import (
 
 // Balanced is the parameter of all methods that take gradients: the backward pass that computes them.
 type Balanced struct {
-	Backward relevance.Balance `yaml:"backward" key:"added" doc:"the backward pass of gradients: plain; balanced, of LibraGrad; attn-lrp, cp-lrp or decompx, the balances of these methods; or a mapping {attention: detach | quarter, norm: detach, activation: ratio, product: half}, whose missing keys are plain"`
+	Backward relevance.Balance `yaml:"backward" key:"added" doc:"the backward pass of gradients: plain; balanced, of LibraGrad; attn-lrp, cp-lrp or decompx, the balances of these methods; or a mapping {attention: detach | quarter, norm: detach, activation: ratio, product: half, quantize: straight-through}, whose missing keys are plain"`
 }
 
 // plain reports whether gradients are derivatives.

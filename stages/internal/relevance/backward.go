@@ -34,6 +34,9 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	for _, n := range b.g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
+	if p.StraightThrough {
+		b.pairs()
+	}
 	if p.Grouped || p.Slopes || len(p.Cases) == 0 {
 		b.group(seeds, wrt, p.Grouped)
 	}

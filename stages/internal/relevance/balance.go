@@ -8,12 +8,12 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
-// A Balance is the backward pass of a gradient with four of its derivatives exchanged, as LibraGrad does:
+// A Balance is the backward pass of a gradient with some of its derivatives exchanged, as LibraGrad does:
 // Mehri et al., "LibraGrad: Balancing Gradient Flow for Universally Better Vision Transformer Attributions",
 // CVPR 2025. The zero Balance is the gradient.
 //
-// With all four, a net is a linear map of its input and its constants at every image: Σ x·g + Σ b·g_b is the
-// explained output, over all values x of the image and all constants b that are added.
+// With all four of LibraGrad's, a net is a linear map of its input and its constants at every image:
+// Σ x·g + Σ b·g_b is the explained output, over all values x of the image and all constants b that are added.
 type Balance struct {
 	// Attention is plain; or Detach: nothing is propagated through Softmax, the weights of values are
 	// constants; or Quarter: of products of two matrices each gets half, so that queries and keys get a
@@ -27,6 +27,9 @@ type Balance struct {
 	Activation Treatment
 	// Product is plain; or Half: each factor of an element-wise product gets half.
 	Product Treatment
+	// Quantize is plain: activations that are rounded to integers have no derivative, which is an error; or
+	// StraightThrough: pairs of QuantizeLinear and DequantizeLinear have that of their bounds.
+	Quantize Treatment
 }
 
 // A Treatment is what is done with an operator's derivative.
@@ -38,6 +41,8 @@ const (
 	Quarter Treatment = "quarter"
 	Ratio   Treatment = "ratio"
 	Half    Treatment = "half"
+
+	StraightThrough Treatment = "straight-through"
 )
 
 // balances are the named ones, in the order of the documentation.
@@ -48,16 +53,20 @@ var balances = []struct {
 	{"plain", Balance{}},
 	{"balanced", Balanced()},
 	{"attn-lrp", AttnLRP()},
-	{"cp-lrp", Balance{Detach, Detach, Plain, Plain}},
-	{"decompx", Balance{Detach, Detach, Ratio, Plain}},
+	{"cp-lrp", Balance{Attention: Detach, Norm: Detach}},
+	{"decompx", Balance{Attention: Detach, Norm: Detach, Activation: Ratio}},
 }
 
 // Balanced is the Balance of LibraGrad.
-func Balanced() Balance { return Balance{Detach, Detach, Ratio, Half} }
+func Balanced() Balance {
+	return Balance{Attention: Detach, Norm: Detach, Activation: Ratio, Product: Half}
+}
 
 // AttnLRP is that of Achtibat et al., "AttnLRP: Attention-Aware Layer-Wise Relevance Propagation for
 // Transformers", ICML 2024, section 3.3, as a gradient times input.
-func AttnLRP() Balance { return Balance{Quarter, Detach, Ratio, Half} }
+func AttnLRP() Balance {
+	return Balance{Attention: Quarter, Norm: Detach, Activation: Ratio, Product: Half}
+}
 
 // balanceFields are the fields of a Balance as they are written, with the treatments that each can have.
 var balanceFields = []struct {
@@ -69,6 +78,7 @@ var balanceFields = []struct {
 	{"norm", func(p *Balance) *Treatment { return &p.Norm }, []Treatment{Detach, Plain}},
 	{"activation", func(p *Balance) *Treatment { return &p.Activation }, []Treatment{Ratio, Plain}},
 	{"product", func(p *Balance) *Treatment { return &p.Product }, []Treatment{Half, Plain}},
+	{"quantize", func(p *Balance) *Treatment { return &p.Quantize }, []Treatment{StraightThrough, Plain}},
 }
 
 // written is the treatment's name.
@@ -79,7 +89,8 @@ func (t Treatment) written() string {
 	return string(t)
 }
 
-// MarshalText writes the name, or a mapping of all fields.
+// MarshalText writes the name, or a mapping of all fields, of which quantize is left out if it is plain: what
+// is written stays as it was before there was this field.
 func (p Balance) MarshalText() ([]byte, error) {
 	for _, b := range balances {
 		if b.Balance == p {
@@ -88,6 +99,9 @@ func (p Balance) MarshalText() ([]byte, error) {
 	}
 	var parts []string
 	for _, f := range balanceFields {
+		if f.name == "quantize" && p.Quantize == Plain {
+			continue
+		}
 		parts = append(parts, f.name+": "+f.of(&p).written())
 	}
 	return []byte("{" + strings.Join(parts, ", ") + "}"), nil
@@ -165,7 +179,8 @@ func (p Balance) Policy() Policy {
 		return Derivative()
 	}
 	name, _ := p.MarshalText() // never an error
-	return Policy{Name: "backward " + string(name), Cases: balancing{p}.cases(), Slopes: true}
+	return Policy{Name: "backward " + string(name), Cases: balancing{p}.cases(), Slopes: true,
+		StraightThrough: p.Quantize == StraightThrough}
 }
 
 // PolicyFor returns the policy for a model: that of the gradient, with which results are shared, if the model
@@ -176,7 +191,11 @@ func (p Balance) PolicyFor(g *onnx.Graph) Policy {
 	for _, n := range g.Proto.Graph.Node {
 		b.model = append(b.model, onnx.Node{NodeProto: n})
 	}
-	if slices.ContainsFunc(b.model, func(n onnx.Node) bool { return b.balanced(policy, n) }) {
+	if policy.StraightThrough {
+		b.pairs()
+	}
+	if len(b.groups) > 0 || // of pairs
+		slices.ContainsFunc(b.model, func(n onnx.Node) bool { return b.balanced(policy, n) }) {
 		return policy
 	}
 	return Derivative()

@@ -22,7 +22,7 @@ var stopped = []string{"Pow/inverse root", "Reciprocal/any", "ReduceL2/places", 
 // balanceLimit is for rounding.
 const balanceLimit = 1e-5
 
-func balancedPolicy() Policy { return Balance{Detach, Detach, Ratio, Half}.Policy() }
+func balancedPolicy() Policy { return Balanced().Policy() }
 
 // TestBalance holds the law of balanced gradients for every operator: values times what is propagated to
 // them, and what the operator returns for zeros in their place, are what arrived.
@@ -209,8 +209,10 @@ func zeroOr(x, derivative, rise float64) float64 {
 // TestBalanceText: every Balance is read as it is written.
 func TestBalanceText(t *testing.T) {
 	for text, want := range map[string]Balance{
-		"plain": {}, "balanced": {Detach, Detach, Ratio, Half}, "attn-lrp": {Quarter, Detach, Ratio, Half},
-		"cp-lrp": {Detach, Detach, Plain, Plain}, "decompx": {Detach, Detach, Ratio, Plain},
+		"plain": {}, "balanced": {Detach, Detach, Ratio, Half, Plain},
+		"attn-lrp": {Quarter, Detach, Ratio, Half, Plain},
+		"cp-lrp":   {Detach, Detach, Plain, Plain, Plain}, "decompx": {Detach, Detach, Ratio, Plain, Plain},
+		"{quantize: straight-through}": {Quantize: StraightThrough}, "{quantize: plain}": {},
 		"{}": {}, "{attention: plain}": {}, "{norm: detach, product: half}": {Norm: Detach, Product: Half},
 		"{activation: ratio}":                       {Activation: Ratio},
 		"{ norm : detach , attention : quarter , }": {Attention: Quarter, Norm: Detach},

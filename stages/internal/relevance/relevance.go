@@ -23,7 +23,8 @@
 //
 // What rules ask about a model, all found in its graph, without names: position.go has the nodes between
 // two values. group.go finds operators that exporters write as several nodes, linear layers
-// (group_linear.go) and element-wise functions (group_elementwise.go). gate.go separates gates from gated
+// (group_linear.go), element-wise functions (group_elementwise.go) and pairs of quantisation
+// (group_fakequantize.go). gate.go separates gates from gated
 // values; nonnegative.go finds values that can't be negative, at_zero.go
 // functions that are 0 for 0, and batch_axis.go the axis of the images.
 //
@@ -131,6 +132,9 @@ type Policy struct {
 	// Slopes means that derivatives are propagated, as by the zero Policy, of a net that is linear in some
 	// operators: values times them are relevance.
 	Slopes bool
+	// StraightThrough gives pairs of QuantizeLinear and DequantizeLinear, which have no derivative, that of
+	// their bounds.
+	StraightThrough bool
 }
 
 // Derivative is the policy of plain derivatives.
@@ -165,6 +169,7 @@ func OfKind(kinds ...Kind) func(*Builder, *Op, onnx.Node) bool {
 type UnsupportedError struct {
 	Nodes     []string
 	Quantised bool // one of them quantises activations or computes with quantised ones
+	Pairs     bool // all of them are QuantizeLinear and DequantizeLinear
 }
 
 func (e *UnsupportedError) Error() string {
@@ -172,13 +177,17 @@ func (e *UnsupportedError) Error() string {
 	if e.Quantised {
 		text += ": " + onnx.Quantised
 	}
+	if e.Pairs {
+		text += "; or, for gradients, backward: {quantize: straight-through}"
+	}
 	return text
 }
 
 // unsupported returns the error for one or more nodes.
 func unsupported(nodes []onnx.Node) error {
-	e := &UnsupportedError{}
+	e := &UnsupportedError{Pairs: true}
 	for _, n := range nodes {
+		e.Pairs = e.Pairs && (n.OpType == "QuantizeLinear" || n.OpType == "DequantizeLinear")
 		e.Nodes = append(e.Nodes, n.Label())
 		e.Quantised = e.Quantised || n.Quantises()
 	}
