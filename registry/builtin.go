@@ -38,6 +38,7 @@ func Builtin() *Set {
 		attribute.GradCAM,
 		attribute.GradCAMElementwise,
 		attribute.GradCAMPlusPlus,
+		attribute.GradECLIP,
 		attribute.GuidedBackprop,
 		attribute.GuidedGradCAM,
 		attribute.GuidedIG,

@@ -24,6 +24,8 @@ func TestAttentionMaps(t *testing.T) {
 		switch words[1] {
 		case "generic-attention":
 			stage, params = GenericAttention, &GenericAttentionParams{at, start}
+		case "grad-eclip":
+			stage, params = GradECLIP, &GradECLIPParams{at}
 		case "legrad":
 			stage, params = LeGrad, &LeGradParams{at, start}
 		default:

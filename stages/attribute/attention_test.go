@@ -17,6 +17,7 @@ func TestAttentionBits(t *testing.T) {
 	modeltest.InvariantStage(t, RawAttention, RawAttention.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, AttentionRollout, AttentionRollout.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, GenericAttention, GenericAttention.NewParams(), "maps", in)
+	modeltest.InvariantStage(t, GradECLIP, GradECLIP.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, LeGrad, LeGrad.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{common(), 3, 0}, "maps", in)
 	for _, form := range []string{"attribution", "rollout", "last-layer", "full"} {

@@ -57,8 +57,12 @@ func (a attended) patches(c Common, rows standalone.Numbers) standalone.Numbers 
 
 // enlarged emits rows [batch, 1, T] at the patches, enlarged to the image's size.
 func (a attended) enlarged(rows standalone.Numbers) standalone.Numbers {
-	plane := rows.Slice(2, a.First, a.First+a.Height*a.Width)
-	return a.m.resized(plane.Reshape(a.m.Batch, a.Height, a.Width), "bilinear")
+	return a.plane(rows.Slice(2, a.First, a.First+a.Height*a.Width))
+}
+
+// plane emits values at the patches, enlarged to the image's size.
+func (a attended) plane(patches standalone.Numbers) standalone.Numbers {
+	return a.m.resized(patches.Reshape(a.m.Batch, a.Height, a.Width), "bilinear")
 }
 
 // oneChannel emits the map of one channel, as [Common.reduced].

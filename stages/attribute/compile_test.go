@@ -75,6 +75,7 @@ var compiledCases = []struct {
 	{"attention-rollout", AttentionRollout, nil},
 	{"tibav", TIBAV, nil},
 	{"generic-attention", GenericAttention, func(p any) { p.(*GenericAttentionParams).Start = 1 }},
+	{"grad-eclip", GradECLIP, nil},
 	{"legrad", LeGrad, func(p any) { p.(*LeGradParams).Start = -2 }},
 	{"tibav, full", TIBAV, func(p any) { p.(*TIBAVParams).Form = "full" }},
 	{"tibav, last layer", TIBAV, func(p any) { p.(*TIBAVParams).Form = "last-layer" }},

@@ -13,6 +13,10 @@ whole. Images are formulas, and class 3 is explained.
     the mean of the block's tokens: the mean over heads and queries of max(∇A, 0), the sum over
     blocks from START on, at the patches (Bousselham et al., ICCV 2025). Of torchvision's
     vision transformer it is what torch-cam has before it stretches it, times the blocks.
+  - grad-eclip: the last block is run again from its queries, keys and values, and the sum over
+    channels of ∂f/∂o·v is taken at the output o of its attention at the class token, before the
+    projection; times the cosine of query and keys, from 0 to 1 over the patches, if positive
+    (Zhao et al., ICML 2024). START is that of the other methods.
 """
 import json
 import sys
@@ -89,6 +93,37 @@ def legrad(net, x, start, probability, blocks, head):
     return total[1:].detach()
 
 
+def eclip(net, x, probability, blocks, head):
+    block, found = blocks[-1], []
+    with block.register_forward_hook(lambda _, inputs, out: found.append(inputs[0].detach())):
+        net(x)
+    tokens, = found
+    heads, norm1, qkv, bias, project, behind = parts(block)
+    n, width = tokens.shape[1:]
+    q, k, v = (t[0] for t in (norm1(tokens) @ qkv.T + bias).chunk(3, -1))  # [T, C]
+    split = [t.reshape(n, heads, -1).transpose(0, 1) for t in (q, k, v)]
+    weights = torch.softmax(split[0] @ split[1].transpose(1, 2) / (width // heads) ** 0.5, -1)
+    o = (weights @ split[2]).transpose(0, 1).reshape(1, n, width).detach().requires_grad_()
+    y = head(behind(tokens + project(o))[:, 0])
+    torch.testing.assert_close(y, net(x))
+    g = torch.autograd.grad(explained(y, probability), o)[0][0, 0]
+    similar = torch.cosine_similarity(q[0], k[1:])
+    similar = (similar - similar.min()) / (similar.max() - similar.min())
+    return (similar * (v[1:] @ g)).clamp(min=0).detach()
+
+
+def parts(block):
+    """Heads, first norm, weights and bias of queries, keys and values, projection, and the rest of a block."""
+    if hasattr(block, "self_attention"):
+        a = block.self_attention
+        return a.num_heads, block.ln_1, a.in_proj_weight, a.in_proj_bias, a.out_proj, lambda t: t + block.mlp(block.ln_2(t))
+    if hasattr(block, "attn"):
+        a = block.attn
+        return a.num_heads, block.norm1, a.qkv.weight, a.qkv.bias, a.proj, lambda t: t + block.mlp(block.norm2(t))
+    a = block.attention
+    return a.heads, block.norm1, a.qkv.weight, a.qkv.bias, a.out, lambda t: t + block.dense(block.norm2(t))
+
+
 def peer(net, x, start):
     """torch-cam's, for torchvision's nets."""
     blocks = list(net.encoder.layers)[start:]
@@ -131,6 +166,8 @@ def main():
                 key, probability = f"{start} {output}", output == "probability"
                 if name.startswith("quickstart"):
                     out[f"{name} generic-attention {key}"] = generic(net, x, start, probability)
+                if start == 0 and name != "subset/vit":  # whose map is 0
+                    out[f"{name} grad-eclip {key}"] = eclip(net, x, probability, blocks, head)
                 if start < len(blocks):
                     out[f"{name} legrad {key}"] = legrad(net, x, start, probability, blocks, head)
                 if name == "subset/vit" and start == 0 and not probability:

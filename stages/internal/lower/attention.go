@@ -3,6 +3,7 @@ package lower
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -28,6 +29,9 @@ const (
 	// Formation is each block's derivative of the score that the model's head gives to the block's own tokens,
 	// where positive, the mean over heads and queries: [1, T], see formation.go.
 	Formation Glance = "formation"
+	// Aligned is the derivative with respect to the last attention, the sum over its heads, and the queries and
+	// keys of each head.
+	Aligned Glance = "aligned"
 	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
 	// LastRelevance is the relevance of the last block.
@@ -41,7 +45,7 @@ const (
 // needs returns which backward passes compute it.
 func (what Glance) needs() (relevances, slopes bool) {
 	switch what {
-	case Slopes, Driven, Formation:
+	case Slopes, Driven, Formation, Aligned:
 		return false, true
 	case Weighted, Factors:
 		return true, true
@@ -55,6 +59,11 @@ func (what Glance) Plain() bool { return what == Heads || what == EachHead }
 // findAttention finds the matrices of attention.
 func (u *unit) findAttention() (err error) {
 	u.attention, err = relevance.Attend(u.graph)
+	if err == nil && u.attention.Pool != "" && u.Glance != Formation && u.Glance != Aligned {
+		return fmt.Errorf("the head pools the tokens by the attention %q of a query that is no token, for which "+
+			"this method has no rule; use attribute/legrad or attribute/grad-eclip, or gradient, relevance or "+
+			"class activation methods, instead", u.attention.Pool)
+	}
 	return err
 }
 
@@ -84,6 +93,8 @@ func (u *unit) attend() error {
 	switch u.Glance {
 	case Slopes, LastRelevance:
 		at = at[len(at)-1:]
+	case Aligned:
+		at = []string{u.attention.Last()}
 	case Pixels:
 		at = []string{cmp.Or(g.Root, u.Input)}
 	}
@@ -105,6 +116,11 @@ func (u *unit) attend() error {
 		u.signature.Backward++
 	}
 	f = g.Fragment()
+	if u.Glance == Aligned {
+		if err := u.queryKey(f, at[0]); err != nil {
+			return err
+		}
+	}
 	for k, v := range at {
 		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
 			return fmt.Errorf("nothing of the answer depends on %q", v)
@@ -122,7 +138,7 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 	batch, t := u.batch, u.attention.Tokens
 	heads := onnx.Size(u.graph.Shape(v)) / (batch * t * t)
 	add := func(name, v string, shape ...int) { u.returned(f, name, v, shape...) }
-	mean := func(v string) string { return meanOverHeads(f, v, batch, heads, t, t) }
+	mean := func(v string) string { return overHeads(f, v, 1/float32(heads), batch, heads, t, t) }
 	switch u.Glance {
 	case Heads:
 		add(name, mean(v), 1, t, t)
@@ -132,6 +148,10 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 		add(name, slope, heads, t, t)
 	case Weighted:
 		add(name, mean(f.Op("Relu", []string{f.Op("Mul", []string{slope, relevance})})), 1, t, t)
+	case Aligned:
+		queries := onnx.Size(u.graph.Shape(v)[len(u.graph.Shape(v))-2:]) / t
+		heads := onnx.Size(u.graph.Shape(v)) / (batch * queries * t)
+		add(name, overHeads(f, slope, 1, batch, heads, queries, t), queries, t)
 	case Driven:
 		add(name, mean(f.Op("Relu", []string{f.Op("Mul", []string{slope, v})})), 1, t, t)
 	case Relevances, LastRelevance:
@@ -156,13 +176,32 @@ func (u *unit) returned(f *onnx.Fragment, name, v string, shape ...int) {
 	u.signature.Outputs = append(u.signature.Outputs, out)
 }
 
-// meanOverHeads emits the mean over heads of matrices [n, t] as a product, whose bits don't depend on the
-// batch.
-func meanOverHeads(f *onnx.Fragment, v string, batch, heads, n, t int) string {
-	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(n * t)}, 3)})
-	weights := make([]float32, heads)
-	for i := range weights {
-		weights[i] = 1 / float32(heads)
+// queryKey returns the queries [heads, Q, d] and the keys [heads, d, T] of an attention.
+func (u *unit) queryKey(f *onnx.Fragment, attention string) error {
+	q, k, err := relevance.QueryKey(u.graph, attention)
+	if err != nil {
+		return err
 	}
-	return f.Op("MatMul", []string{f.Floats("mean", weights, 1, int64(heads)), flat})
+	shape := u.graph.Shape(attention) // of which what is constant may lack axes
+	rank := len(shape)
+	width := u.graph.Shape(k)
+	d := width[len(width)-2]
+	heads := onnx.Size(shape[:rank-2]) / u.batch
+	for _, v := range []struct {
+		name, of   string
+		rows, cols int
+	}{{"queries", q, shape[rank-2], d}, {"keys", k, d, shape[rank-1]}} {
+		whole := append(slices.Clone(shape[:rank-2]), v.rows, v.cols)
+		all := f.Op("Expand", []string{v.of, f.Ints("whole", int64s(whole), int64(rank))})
+		u.returned(f, v.name, all, heads, v.rows, v.cols)
+	}
+	return nil
+}
+
+// overHeads emits the sum over heads of matrices [n, t], times a weight, as a product, whose bits don't depend
+// on the batch.
+func overHeads(f *onnx.Fragment, v string, weight float32, batch, heads, n, t int) string {
+	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(n * t)}, 3)})
+	weights := f.Floats("mean", slices.Repeat([]float32{weight}, heads), 1, int64(heads))
+	return f.Op("MatMul", []string{weights, flat})
 }

@@ -138,5 +138,6 @@ func (u *unit) constantShape(shape []int) string {
 func (u *unit) formed(f *onnx.Fragment, name, slope string, shape []int) {
 	t := shape[len(shape)-1]
 	rows := onnx.Size(shape) / (u.batch * t)
-	u.returned(f, name, meanOverHeads(f, f.Op("Relu", []string{slope}), u.batch, rows, 1, t), 1, t)
+	positive := f.Op("Relu", []string{slope})
+	u.returned(f, name, overHeads(f, positive, 1/float32(rows), u.batch, rows, 1, t), 1, t)
 }

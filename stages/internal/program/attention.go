@@ -97,3 +97,12 @@ func (a Attention) Pixels(i int) ([]float32, []int) {
 
 // Matrices returns a block's matrices for row i: one [T, T], or one a head. The next run overwrites them.
 func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[block], i) }
+
+// Aligned returns the derivative with respect to the last attention for row i, [Q, T], summed over its heads,
+// and the queries [heads, Q, d] and keys [heads, d, T] of that. The next run overwrites them.
+func (a Attention) Aligned(i int) (slope, queries, keys []float32) {
+	return a.named("block0", i), a.named("queries", i), a.named("keys", i)
+}
+
+// Heads returns the number of heads of Aligned's queries and keys.
+func (a Attention) Heads() int { return a.signature.Outputs[a.output("queries")].Shape[1] }

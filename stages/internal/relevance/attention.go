@@ -225,3 +225,55 @@ func clampIndex(at int64, size int) int {
 	}
 	return int(min(max(at, 0), int64(size)))
 }
+
+// Last returns the attention from whose rows the classes are computed: that of the head, if it pools by one,
+// or of the last block.
+func (a Attention) Last() Value {
+	if a.Pool != "" {
+		return a.Pool
+	}
+	return a.Blocks[len(a.Blocks)-1]
+}
+
+// Asking returns the rows of Last that the classes are computed from.
+func (a Attention) Asking() []int {
+	if a.Pool != "" {
+		return []int{0}
+	}
+	return a.Read
+}
+
+// QueryKey returns the two factors whose product, scaled and masked, an attention is the softmax of: queries
+// [.., Q, d] and keys [.., d, T].
+func QueryKey(g *onnx.Graph, attention Value) (query, key Value, err error) {
+	if n := g.Producer(attention); n != nil {
+		if m := scoresOf(g, onnx.Node{NodeProto: n}.In(0), 8); m != nil {
+			return m.Input[0], m.Input[1], nil
+		}
+	}
+	return "", "", fmt.Errorf("the attention %q isn't the softmax of a product of queries and keys, which are "+
+		"needed", attention)
+}
+
+// scoresOf returns the MatMul that v is computed from by at most so many scales and masks, nil if there is none
+// or more than one.
+func scoresOf(g *onnx.Graph, v Value, steps int) *onnxNode {
+	n := g.Producer(v)
+	if n == nil || steps == 0 {
+		return nil
+	}
+	var found *onnxNode
+	switch n.OpType {
+	case "MatMul":
+		return n
+	case "Add", "Sub", "Mul", "Div", "Where", "Identity", "Cast":
+		for _, x := range n.Input {
+			if m := scoresOf(g, x, steps-1); m != nil && found != nil {
+				return nil
+			} else if m != nil {
+				found = m
+			}
+		}
+	}
+	return found
+}

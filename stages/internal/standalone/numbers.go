@@ -59,6 +59,7 @@ func (x Numbers) each(op string) Numbers { return x.op(op, x.Shape) }
 func (x Numbers) Abs() Numbers  { return x.each("Abs") }
 func (x Numbers) Relu() Numbers { return x.each("Relu") }
 func (x Numbers) Exp() Numbers  { return x.each("Exp") }
+func (x Numbers) Sqrt() Numbers { return x.each("Sqrt") }
 
 // Plus, Minus, Times and Over compute with another value that broadcasts to x, or to which x broadcasts.
 func (x Numbers) Plus(y Numbers) Numbers  { return x.with("Add", y) }
