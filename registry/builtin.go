@@ -34,6 +34,7 @@ func Builtin() *Set {
 		attribute.ExpectedGradients,
 		attribute.External,
 		attribute.FeatureAblation,
+		attribute.FullGrad,
 		attribute.GenericAttention,
 		attribute.GradCAM,
 		attribute.GradCAMElementwise,

@@ -20,7 +20,8 @@ func TestElsewhere(t *testing.T) {
 		"eigen-cam":       "EigenCAM: attribute/eigen-cam" + differs,
 		"kpca-cam": "KPCA_CAM isn't here (attribute/eigen-cam projects the layer itself): " +
 			"attribute/external reads maps of other programs, and score/external their scores",
-		"fullgrad": "FullGrad isn't here: attribute/external reads maps of other programs, and " +
+		"fullgrad": "FullGrad: attribute/full-grad" + differs,
+		"shapleycam": "ShapleyCAM isn't here: attribute/external reads maps of other programs, and " +
 			"score/external their scores",
 		"nothing of the kind": "", "": "", "+": "",
 	} {

@@ -176,8 +176,7 @@ func (s *groupedPasses) collect(g *passGroup, i, row int, results [][]passResult
 				return err
 			}
 			if overwritten {
-				r.Gradient, r.Value = slices.Clone(r.Gradient), slices.Clone(r.Value)
-				r.Seed = slices.Clone(r.Seed)
+				r.Keep()
 			}
 			results[u][k] = r
 		}

@@ -53,6 +53,7 @@ func gradientStages() map[string]struct {
 		"grad-cam-elementwise": {GradCAMElementwise, GradCAMElementwise.NewParams()},
 		"eigen-cam":            {EigenCAM, EigenCAM.NewParams()},
 		"refine-cam":           {RefineCAM, RefineCAM.NewParams()},
+		"full-grad":            {FullGrad, FullGrad.NewParams()},
 		"recipro-cam":          {ReciproCAM, ReciproCAM.NewParams()},
 		"ablation-cam":         {AblationCAM, AblationCAM.NewParams()},
 		"score-cam": {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"},

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -60,16 +61,16 @@ func (u *unit) answerQuestion(k int, q Question) error {
 
 // vjp emits the backward pass from a seed to question k's layer, and returns its result.
 func (u *unit) vjp(k int, q Question, start seed) error {
-	backward := func(g *onnx.Graph, seeds map[string]string, wrt []string,
-		p relevance.Policy) (map[string]string, []relevance.Entry, error) {
-		results, err := u.without().Backward(g, seeds, wrt, p)
-		return results, nil, err
-	}
+	var entries []relevance.Entry
+	var shares relevance.Shares
+	var results map[string]string
+	var err error
+	seeds, wrt := map[string]string{start.at: start.cotangent}, []string{u.wrt[k]}
 	if u.Audit {
-		backward = u.without().Audit
+		results, entries, err = u.without().Audit(u.graph, seeds, wrt, q.Rules)
+	} else {
+		results, shares, err = u.without().BackwardWithShares(u.graph, seeds, wrt, q.Rules)
 	}
-	results, entries, err := backward(u.graph, map[string]string{start.at: start.cotangent},
-		[]string{u.wrt[k]}, q.Rules)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,25 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 	u.graph.After(f)
 	u.signature.Outputs = append(u.signature.Outputs, v)
 	u.signature.Entries = append(u.signature.Entries, entries...)
+	u.returnShares(k, shares)
 	return nil
+}
+
+// returnShares adds the shares of constants to the outputs for question k.
+func (u *unit) returnShares(k int, s relevance.Shares) {
+	f := u.graph.Fragment()
+	put := func(name, v string) {
+		out := IO{name, u.graph.Shape(v)}
+		f.OpTo(out.Value(), "Identity", []string{v})
+		u.signature.Outputs = append(u.signature.Outputs, out)
+	}
+	for i, v := range s.Planes {
+		put(fmt.Sprintf("shares%s_%d", number(k), i), v)
+	}
+	if s.Total != "" {
+		put("total"+number(k), s.Total)
+	}
+	u.graph.After(f)
 }
 
 // addUp emits runexp_sum plus the rows of x times runexp_weights, one row after the other: the sum has the

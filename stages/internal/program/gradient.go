@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -72,6 +73,17 @@ type Result struct {
 	Gradient, Value []float32 // at the layer
 	Shape           []int     // of both
 	Seed            []float32 // what the backward pass starts with, a number a class; nil for the derivative
+
+	// Of rules that return shares, what constants have of the number: see [relevance.Shares]. Total is nil if
+	// it is unknown.
+	Shares []Plane
+	Total  []float32
+}
+
+// A Plane has a number for each place of a grid, row by row.
+type Plane struct {
+	Values        []float32
+	Height, Width int
 }
 
 // Result returns the result of the k-th question for row i: the first is number 0, and the others follow.
@@ -82,7 +94,28 @@ func (g Gradient) Result(k, i int) Result {
 	}
 	shape := g.signature.Outputs[g.output("derivative"+number)].Shape[1:]
 	return Result{g.named("derivative"+number, i), g.named("value"+number, i), slices.Clone(shape),
-		g.named("began"+number, i)}
+		g.named("began"+number, i), g.shares(number, i), g.named("total"+number, i)}
+}
+
+// shares returns the planes of a question's shares for row i.
+func (g Gradient) shares(number string, i int) (planes []Plane) {
+	for k := 0; ; k++ {
+		at := g.output(fmt.Sprintf("shares%s_%d", number, k))
+		if at < 0 {
+			return planes
+		}
+		shape := g.signature.Outputs[at].Shape
+		planes = append(planes, Plane{g.part(g.outputs[at], i), shape[1], shape[2]})
+	}
+}
+
+// Keep replaces the slices, which the next run overwrites, by copies.
+func (r *Result) Keep() {
+	r.Gradient, r.Value = slices.Clone(r.Gradient), slices.Clone(r.Value)
+	r.Seed, r.Total = slices.Clone(r.Seed), slices.Clone(r.Total)
+	for k := range r.Shares {
+		r.Shares[k].Values = slices.Clone(r.Shares[k].Values)
+	}
 }
 
 // A Slope returns the derivative of the explained number at values that replace a layer's own.

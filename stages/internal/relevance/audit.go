@@ -49,9 +49,25 @@ func (b *Builder) finite(v Value) Value {
 	return b.Emit("Max", b.Shape(v), []Value{v, b.Scalar(-math.MaxFloat32)})
 }
 
-// weighedInputs is weighed for the inputs of a node, and records the share of its constants: what it returns
-// for inputs of 0, or all that it returns if nothing is propagated through it.
+// weighedInputs is weighed for the inputs of a node, and records the share of its constants.
 func (b *Builder) weighedInputs(n onnx.Node, r, back []Value) []Value {
+	for _, v := range b.constantShares(n, r, back) {
+		if v != "" {
+			b.recordConstant(v)
+		}
+	}
+	return b.weighed(n.Input, back)
+}
+
+// constantShares emits the share of a node's constants of what is propagated to each output: that times what
+// the node returns for inputs of 0, or all that it returns if nothing is propagated through it; "" for none.
+func (b *Builder) constantShares(n onnx.Node, r, back []Value) []Value {
+	if c, known := b.addend(n, back); known {
+		if c == "" {
+			return nil
+		}
+		return b.weighed([]Value{c}, r[:1])
+	}
 	zeros := map[int]Value{}
 	for i, s := range back {
 		if s != "" && b.flows[n.Input[i]] {
@@ -62,12 +78,7 @@ func (b *Builder) weighedInputs(n onnx.Node, r, back []Value) []Value {
 	if len(zeros) > 0 {
 		rest = b.Copy(n, zeros)
 	}
-	for _, v := range b.weighed(rest.Output, r) {
-		if v != "" {
-			b.recordConstant(v)
-		}
-	}
-	return b.weighed(n.Input, back)
+	return b.weighed(rest.Output, r)
 }
 
 // recordEntry records the result of a rule on relevance r.

@@ -46,7 +46,14 @@ func (b *Builder) backward(seeds map[Value]Value, wrt []Value, p Policy) (map[Va
 	if b.err != nil {
 		return nil, b.err
 	}
-	b.flush(slices.Collect(maps.Values(out))...)
+	if b.unknownTotal {
+		b.shares.Total = ""
+	}
+	results := append(slices.Collect(maps.Values(out)), b.shares.Planes...)
+	if b.shares.Total != "" {
+		results = append(results, b.shares.Total)
+	}
+	b.flush(results...)
 	return out, nil
 }
 
@@ -156,6 +163,9 @@ func (b *Builder) pass(n onnx.Node, rel map[Value]Value, p Policy) {
 		} else {
 			b.recordEntry(n, r, back)
 		}
+	}
+	if p.Shares != nil && b.err == nil {
+		b.share(*p.Shares, op, n, r, back)
 	}
 	for i, v := range n.Input {
 		if !b.flows[v] || op.Role(i) == Config {

@@ -52,6 +52,11 @@ type Builder struct {
 	entries       []Entry
 	toConstants   Value // relevance of constants at the current node
 
+	// The shares of constants, of a policy with them.
+	shares       Shares
+	unknownTotal bool             // those of some node can't be told apart by image
+	layouts      map[Value]layout // results of [Builder.layoutOf]
+
 	err error
 }
 

@@ -135,6 +135,8 @@ type Policy struct {
 	// StraightThrough gives pairs of QuantizeLinear and DequantizeLinear, which have no derivative, that of
 	// their bounds.
 	StraightThrough bool
+	// Shares, if set, has [Without.BackwardWithShares] return the shares of constants.
+	Shares *Scaling
 }
 
 // Derivative is the policy of plain derivatives.
