@@ -47,15 +47,18 @@ func (p AblationCAMParams) run(ctx context.Context, e *stages.Env, n *program.Ne
 func (p CAM) ablated(ctx context.Context, e *stages.Env, n *program.Net,
 	weights func(ctx context.Context, e *stages.Env, n *program.Net, at layerValue) ([]float64,
 		error)) error {
-	return p.values(ctx, e, n, func(at layerValue) error {
-		w, err := weights(ctx, e, n, at)
-		if err != nil {
-			return err
-		}
-		cam := at.planes.combined(p.ReLU, func(c int, weights []float64) { fill(weights, w[c]) })
-		p.putPlane(e, at.item, n, p.flat(cam, len(cam)), at.planes, p.Upsample)
-		return nil
-	})
+	return p.eachLayer(ctx, e, n, p.Joined, p.Upsample,
+		func(ctx context.Context, one Tapped, put func(int, layerMap)) error {
+			return one.values(ctx, e, n, func(at layerValue) error {
+				w, err := weights(ctx, e, n, at)
+				if err != nil {
+					return err
+				}
+				cam := at.planes.combined(p.ReLU, func(c int, weights []float64) { fill(weights, w[c]) })
+				put(at.item, layerMap{cam, at.planes})
+				return nil
+			})
+		})
 }
 
 // channelWeights computes the relative drop of the explained output without each channel.

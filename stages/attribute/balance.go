@@ -112,13 +112,20 @@ type GradientCAM struct {
 func gradientCAM() GradientCAM { return GradientCAM{CAM: defaultCAM()} }
 
 func (p GradientCAM) backwardPasses(ctx context.Context, e *stages.Env,
-	n *program.Net) ([]backwardPass, error) {
-	return Differentiated{p.Tapped, p.Balanced}.backwardPasses(ctx, e, n)
+	n *program.Net) (all []backwardPass, err error) {
+	for _, layer := range p.Layer.List() {
+		passes, err := Differentiated{p.at(layer), p.Balanced}.backwardPasses(ctx, e, n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, passes...)
+	}
+	return all, nil
 }
 
-// Remark is that of [Differentiated].
+// Remark is that of [Differentiated] about the first layer with one.
 func (p GradientCAM) Remark(g *onnx.Graph) string {
-	return Differentiated{p.Tapped, p.Balanced}.Remark(g)
+	return p.remarkEach(g, func(at Tapped) string { return Differentiated{at, p.Balanced}.Remark(g) })
 }
 
 // warnIncomplete warns as the function does, unless gradients aren't derivatives: they needn't be complete.

@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -11,6 +12,20 @@ type CAM struct {
 	Tapped
 	ReLU     bool   `yaml:"relu" doc:"keep only positive values of the map"`
 	Upsample string `yaml:"upsample" doc:"how the layer's map is enlarged" choices:"bilinear|nearest"`
+	Joined
+}
+
+// Validate refuses what [Tapped] refuses, except several layers, and those that can't be joined.
+func (p CAM) Validate() error {
+	if err := p.checkLayers(p.Tapped, !p.ReLU); err != nil {
+		return err
+	}
+	return p.validate()
+}
+
+// Remark is that of [Tapped] about the first layer with one.
+func (p CAM) Remark(g *onnx.Graph) string {
+	return p.remarkEach(g, func(at Tapped) string { return at.Remark(g) })
 }
 
 // atFinal returns the parameters of methods that make their map at the last layer with places.
@@ -21,19 +36,25 @@ func atFinal() Tapped {
 }
 
 // defaultCAM returns the defaults of CAM.
-func defaultCAM() CAM { return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear"} }
+func defaultCAM() CAM {
+	return CAM{Tapped: atFinal(), ReLU: true, Upsample: "bilinear", Joined: joined()}
+}
 
 // A weightRule writes the weight of each place of a channel, given the channel's values and derivatives
 // there.
 type weightRule func(value, gradient, weights []float64, response float64)
 
-// putCAM puts the map of item i of a method that needs one backward pass.
-func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, result passResult, rule weightRule) error {
-	cam, at, err := p.cam(e, i, n, result, rule, p.ReLU)
-	if err != nil {
-		return err
+// putCAM puts the map of item i of a method that needs one backward pass to each layer.
+func (p CAM) putCAM(e *stages.Env, i int, n *program.Net, results []passResult, rule weightRule) error {
+	var maps []layerMap
+	for k, layer := range p.Layer.List() {
+		cam, at, err := p.at(layer).cam(e, i, n, results[k], rule, p.ReLU)
+		if err != nil {
+			return err
+		}
+		maps = append(maps, layerMap{cam, at})
 	}
-	p.putPlane(e, i, n, p.flat(cam, len(cam)), at, p.Upsample)
+	p.putJoined(e, i, n, maps, p.Joined, p.Upsample)
 	return nil
 }
 

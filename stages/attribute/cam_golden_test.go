@@ -80,7 +80,7 @@ func TestOfficialChannelCAM(t *testing.T) {
 	for file, layer := range officialCAMs() {
 		a := read(t, "cam", file+".npz")
 		model := modeltest.Official(t, file[:strings.Index(file, "_")], 0)
-		at := CAM{tappedAt(layer), true, "bilinear"}
+		at := CAM{tappedAt(layer), true, "bilinear", joined()}
 		for prefix, target := range map[string]string{"t": "target", "u": "target2"} {
 			for method, m := range map[string]struct {
 				stage  stages.Stage
@@ -103,7 +103,7 @@ func TestOfficialChannelCAM(t *testing.T) {
 // input, the middle and the final layer.
 func TestOfficialGridCAM(t *testing.T) {
 	forEachGrid(t, func(g grid) {
-		at := CAM{tappedAt(g.layer), true, "bilinear"}
+		at := CAM{tappedAt(g.layer), true, "bilinear", joined()}
 		for method, m := range map[string]struct {
 			stage  stages.Stage
 			params any

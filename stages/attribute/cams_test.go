@@ -39,7 +39,7 @@ func TestCAMs(t *testing.T) {
 		if nets[words[0]] == nil {
 			nets[words[0]] = attnLRPInput(t, "quickstart/"+words[0])
 		}
-		at := GradientCAM{CAM: CAM{tappedAt(words[1]), false, "bilinear"}}
+		at := GradientCAM{CAM: CAM{tappedAt(words[1]), false, "bilinear", joined()}}
 		at.Size = "layer"
 		var stage stages.Stage
 		var params any
@@ -54,7 +54,7 @@ func TestCAMs(t *testing.T) {
 			stage, params = EigenCAM, &EigenCAMParams{at.CAM, "official-gildenblat"}
 		default:
 			mask := strings.TrimPrefix(words[2], "recipro-cam ")
-			stage, params = ReciproCAM, &ReciproCAMParams{at.Tapped, mask}
+			stage, params = ReciproCAM, &ReciproCAMParams{at.Tapped, mask, joined()}
 		}
 		tolerance := 2e-5
 		if words[2] == "xgrad-cam" { // sums of both signs, which divide
@@ -75,7 +75,7 @@ func TestRefineCAM(t *testing.T) {
 			continue
 		}
 		p := RefineCAM.NewParams().(*RefineCAMParams)
-		p.Layer, p.Also, p.Base, p.Variant = words[1], []string{others[words[0]]}, base, "official-gildenblat"
+		p.Layer, p.Also, p.Base, p.Variant = Layers(words[1]), []string{others[words[0]]}, base, "official-gildenblat"
 		got := rescaled(mapsOf(t, RefineCAM, p, attnLRPInput(t, "quickstart/"+words[0]))[0])
 		var some []float64
 		for i := 0; i < 64; i += 3 {
@@ -99,7 +99,7 @@ func TestRefineCAMMultiplies(t *testing.T) {
 	want := slices.Repeat([]float64{1}, len(got))
 	for _, layer := range []string{"middle", "final"} {
 		p := GradCAMPlusPlus.NewParams().(*GradCAMPlusPlusParams)
-		p.Layer = layer
+		p.Layer = Layers(layer)
 		large := mapsOf(t, GradCAMPlusPlus, p, in)[0]
 		p.Size = "layer"
 		most := slices.Max(mapsOf(t, GradCAMPlusPlus, p, in)[0])
@@ -127,8 +127,8 @@ func TestRefineCAMMultiplies(t *testing.T) {
 func TestReciproCAMMasks(t *testing.T) {
 	for net, mask := range map[string]string{"resnet": "cell", "vit": "gaussian"} {
 		in := attnLRPInput(t, "quickstart/"+net)
-		p := ReciproCAMParams{atFinal(), "default"}
-		q := ReciproCAMParams{atFinal(), mask}
+		p := ReciproCAMParams{atFinal(), "default", joined()}
+		q := ReciproCAMParams{atFinal(), mask, joined()}
 		if got, want := mapsOf(t, ReciproCAM, &p, in)[0], mapsOf(t, ReciproCAM, &q, in)[0]; !slices.Equal(got,
 			want) {
 			t.Errorf("%s: the default isn't %s", net, mask)
@@ -140,10 +140,10 @@ func TestReciproCAMMasks(t *testing.T) {
 // layer behind, the map is Grad-CAM's with both signs plus the bias, the same number at all places.
 func TestReciproCAMIsGradCAM(t *testing.T) {
 	in := officialInput(t, "gapcnn", "gapcnn_io", "unit")
-	at := GradientCAM{CAM: CAM{tappedAt("final"), false, "bilinear"}}
+	at := GradientCAM{CAM: CAM{tappedAt("final"), false, "bilinear", joined()}}
 	at.Size = "layer"
 	mean := mapsOf(t, GradCAM, &GradCAMParams{at}, in)
-	for i, m := range mapsOf(t, ReciproCAM, &ReciproCAMParams{at.Tapped, "default"}, in) {
+	for i, m := range mapsOf(t, ReciproCAM, &ReciproCAMParams{at.Tapped, "default", joined()}, in) {
 		bias := m[0] - mean[i][0]
 		want := slices.Clone(mean[i])
 		for k := range want {
@@ -157,7 +157,7 @@ func TestReciproCAMIsGradCAM(t *testing.T) {
 // channel's value times derivative, so that the whole sums to HiResCAM's map.
 func TestXGradCAMSums(t *testing.T) {
 	in := attnLRPInput(t, "quickstart/resnet")
-	at := GradientCAM{CAM: CAM{tappedAt("middle"), false, "bilinear"}}
+	at := GradientCAM{CAM: CAM{tappedAt("middle"), false, "bilinear", joined()}}
 	at.Size = "layer"
 	sum := func(values []float64) (s float64) {
 		for _, v := range values {

@@ -14,7 +14,7 @@ import (
 type Common struct {
 	stages.Precise
 	Target string           `yaml:"target" doc:"the explained class: predicted (or that on the port targets), predicted:2 for the second best, label, a class's number or name, or a difference such as 7-3, tench - goldfish, predicted-predicted:2 or, of images that are all classified wrongly, predicted-label"`
-	Layer  string           `yaml:"layer" doc:"the layer of the map: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines support input alone"`
+	Layer  Layers           `yaml:"layer" doc:"the layer of the map: input, middle, final, or the name of any value of the model's graph; agi, methods of attention and baselines support input alone; of class activation maps also a list of layers, [middle, final], whose maps are joined"`
 	Output string           `yaml:"output" doc:"the explained output" choices:"logit|probability"`
 	Reduce metric.Reduction `yaml:"reduce" doc:"how channels become one: their sum, its magnitude, the sum of magnitudes, or not at all, at an inner layer with size: layer" choices:"sum|abs-sum|sum-abs|none"`
 }

@@ -11,15 +11,19 @@ type weightNodes func(m *emission, value, gradient standalone.Numbers) (standalo
 
 // emitCAM emits the map of a method that needs one backward pass, as [CAM.putCAM] makes it.
 func (p CAM) emitCAM(m *emission, of backwardParams, rule weightNodes) (out standalone.Numbers, err error) {
-	result, err := m.one(of)
+	results, err := m.backward(of)
 	if err != nil {
 		return out, err
 	}
-	plane, err := m.cam(p.Tapped, result, rule, p.ReLU)
-	if err != nil {
-		return out, err
+	var maps []standalone.Numbers
+	for k, layer := range p.Layer.List() {
+		plane, err := m.cam(p.at(layer), results[k], rule, p.ReLU)
+		if err != nil {
+			return out, err
+		}
+		maps = append(maps, plane)
 	}
-	return m.putPlane(p.Tapped, single(p.Reduce, plane), p.Upsample), nil
+	return m.emitJoined(p.Tapped, maps, p.Joined, p.Upsample), nil
 }
 
 // cam emits the class activation map at the layer, [batch, h, w].

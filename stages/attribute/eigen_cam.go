@@ -50,16 +50,19 @@ func (p EigenCAMParams) Validate() error {
 }
 
 func (p EigenCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	return p.activations(ctx, e, n, func(at layerValue) error {
-		cam := at.planes.projected(p.Variant == "official-gildenblat")
-		if p.ReLU {
-			for k, v := range cam {
-				cam[k] = max(v, 0)
-			}
-		}
-		p.putPlane(e, at.item, n, p.flat(cam, len(cam)), at.planes, p.Upsample)
-		return nil
-	})
+	return p.eachLayer(ctx, e, n, p.Joined, p.Upsample,
+		func(ctx context.Context, one Tapped, put func(int, layerMap)) error {
+			return one.activations(ctx, e, n, func(at layerValue) error {
+				cam := at.planes.projected(p.Variant == "official-gildenblat")
+				if p.ReLU {
+					for k, v := range cam {
+						cam[k] = max(v, 0)
+					}
+				}
+				put(at.item, layerMap{cam, at.planes})
+				return nil
+			})
+		})
 }
 
 // projected returns each place's coordinate along the first principal component, signed so that the largest

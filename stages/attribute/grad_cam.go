@@ -30,7 +30,7 @@ equations 1 and 2.`,
 })
 
 func (p GradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], meanGradient)
+	return p.putCAM(e, i, n, results, meanGradient)
 }
 
 func (p GradCAMParams) emit(m *emission) (standalone.Numbers, error) {

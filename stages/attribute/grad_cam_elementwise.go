@@ -31,7 +31,7 @@ paper.`,
 })
 
 func (p GradCAMElementwiseParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], whereAgreeing)
+	return p.putCAM(e, i, n, results, whereAgreeing)
 }
 
 // whereAgreeing weights each place of a channel by its derivative where that has the value's sign.

@@ -37,7 +37,7 @@ Deep Convolutional Networks", WACV 2018, section 3.`,
 })
 
 func (p GradCAMPlusPlusParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], p.weigh)
+	return p.putCAM(e, i, n, results, p.weigh)
 }
 
 // weigh is the weightRule of the variant.

@@ -56,14 +56,14 @@ func gradientStages() map[string]struct {
 		"full-grad":            {FullGrad, FullGrad.NewParams()},
 		"recipro-cam":          {ReciproCAM, ReciproCAM.NewParams()},
 		"ablation-cam":         {AblationCAM, AblationCAM.NewParams()},
-		"score-cam": {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest"},
+		"score-cam": {ScoreCAM, &ScoreCAMParams{CAM{tappedAt("middle"), false, "nearest", joined()},
 			"paper"}},
 	}
 }
 
 func tappedAt(layer string) Tapped {
 	p := tapped()
-	p.Layer = layer
+	p.Layer = Layers(layer)
 	return p
 }
 

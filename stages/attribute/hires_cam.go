@@ -31,7 +31,7 @@ explanations of convolutional neural networks", 2020.`,
 })
 
 func (p HiResCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], byPlace)
+	return p.putCAM(e, i, n, results, byPlace)
 }
 
 // byPlace weights each place of a channel by its derivative.

@@ -29,7 +29,7 @@ Activation Maps for Localization", IEEE Transactions on Image Processing 30, 202
 })
 
 func (p LayerCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], byPositive)
+	return p.putCAM(e, i, n, results, byPositive)
 }
 
 // byPositive weights each place of a channel by its derivative where that is positive.

@@ -18,7 +18,7 @@ func atLayers(layer string) map[string]struct {
 	params any
 } {
 	p, few := tappedAt(layer), Copies{3, 0.15, "range"}
-	cam := CAM{p, false, "bilinear"}
+	cam := CAM{p, false, "bilinear", joined()}
 	all := map[string]struct {
 		stage  stages.Stage
 		params any
@@ -40,7 +40,7 @@ func atLayers(layer string) map[string]struct {
 		"xgrad-cam":            {XGradCAM, &XGradCAMParams{GradientCAM{CAM: cam}, "paper"}},
 		"grad-cam-elementwise": {GradCAMElementwise, &GradCAMElementwiseParams{GradientCAM{CAM: cam}}},
 		"eigen-cam":            {EigenCAM, &EigenCAMParams{cam, "paper"}},
-		"recipro-cam":          {ReciproCAM, &ReciproCAMParams{p, "default"}},
+		"recipro-cam":          {ReciproCAM, &ReciproCAMParams{p, "default", joined()}},
 		"layer-cam":            {LayerCAM, &LayerCAMParams{GradientCAM{CAM: cam}}},
 		"ablation-cam":         {AblationCAM, &AblationCAMParams{cam, "paper"}},
 		"score-cam":            {ScoreCAM, &ScoreCAMParams{cam, "paper"}},
@@ -89,7 +89,7 @@ func TestMapsOfLayersSize(t *testing.T) {
 // layer behind, the maps of two classes differ in sum by the difference of the logits, biases apart.
 func TestHiResCAMIsComplete(t *testing.T) {
 	in := officialInput(t, "gapcnn", "gapcnn_io", "unit")
-	p := CAM{tappedAt("final"), false, "bilinear"}
+	p := CAM{tappedAt("final"), false, "bilinear", joined()}
 	p.Size, p.Target = "layer", "4"
 	whole := mapsOf(t, HiResCAM, &HiResCAMParams{GradientCAM{CAM: p}}, in)
 	mean := mapsOf(t, GradCAM, &GradCAMParams{GradientCAM{CAM: p}}, in)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
 )
 
@@ -11,6 +12,20 @@ import (
 type ReciproCAMParams struct {
 	Tapped
 	Mask string `yaml:"mask" doc:"what a pass shows: cell, one cell; gaussian, it and its neighbours, weighted 1 2 1 along each side and divided by 16; by default a cell of feature maps, and gaussian at tokens" choices:"default|cell|gaussian"`
+	Joined
+}
+
+// Validate refuses what [Tapped] refuses, except several layers, and those that can't be joined.
+func (p ReciproCAMParams) Validate() error {
+	if err := p.checkLayers(p.Tapped, true); err != nil {
+		return err
+	}
+	return p.validate()
+}
+
+// Remark is that of [Tapped] about the first layer with one.
+func (p ReciproCAMParams) Remark(g *onnx.Graph) string {
+	return p.remarkEach(g, func(at Tapped) string { return at.Remark(g) })
 }
 
 // ReciproCAM is the output for each cell of a layer alone.
@@ -36,10 +51,20 @@ Explanations for Vision Transformer", 2023.`,
 	}},
 	Inputs: imageInputs("its masks are cells of a grid: use attribute/occlusion, which hides one token " +
 		"after the other"),
-	Defaults: ReciproCAMParams{Tapped: atFinal(), Mask: "default"},
+	Defaults: ReciproCAMParams{Tapped: atFinal(), Mask: "default", Joined: joined()},
 })
 
 func (p ReciproCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
+	return p.eachLayer(ctx, e, n, p.Joined, "bilinear",
+		func(ctx context.Context, one Tapped, put func(int, layerMap)) error {
+			p.Tapped = one
+			return p.runLayer(ctx, e, n, put)
+		})
+}
+
+// runLayer computes the maps of one layer.
+func (p ReciproCAMParams) runLayer(ctx context.Context, e *stages.Env, n *program.Net,
+	put func(int, layerMap)) error {
 	v, err := p.view(ctx, e, n, "zero", func(height, width int) int { return height * width })
 	if err != nil {
 		return err
@@ -64,7 +89,7 @@ func (p ReciproCAMParams) run(ctx context.Context, e *stages.Env, n *program.Net
 				values[k] = p.response(n, v.Row(k-from), t)
 			}
 		}
-		p.putView(e, i, n, values, v)
+		put(i, layerMap{values, planes{height: v.height, width: v.width}})
 	}
 	return nil
 }

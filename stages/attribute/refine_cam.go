@@ -3,6 +3,7 @@ package attribute
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -12,7 +13,7 @@ import (
 // RefineCAMParams are the parameters of [RefineCAM].
 type RefineCAMParams struct {
 	GradientCAM
-	Also    []string `yaml:"also" doc:"the other layers, whose maps are multiplied with that of layer: middle, final, or names of values of the model's graph"`
+	Also    []string `yaml:"also" doc:"the other layers, if layer names one: middle, final, or names of values of the model's graph"`
 	Base    string   `yaml:"base" doc:"the method that makes each layer's map" choices:"grad-cam-plus-plus|grad-cam|hires-cam|layer-cam|xgrad-cam"`
 	Variant string   `yaml:"variant" doc:"paper divides a layer's map by its largest value; the code of Gildenblat et al. stretches it to [0,1], before and after it is enlarged" choices:"paper|official-gildenblat"`
 }
@@ -38,47 +39,48 @@ product isn't stretched. Domeniconi et al., "How to Evaluate and Refine your CAM
 			"does",
 		Golden: "cams",
 	}},
-	Defaults: RefineCAMParams{gradientCAM(), []string{"middle"}, "grad-cam-plus-plus", "paper"},
+	Defaults: RefineCAMParams{multiplied(), []string{"middle"}, "grad-cam-plus-plus", "paper"},
 })
 
-// Validate refuses what [CAM] refuses, layers that can't be multiplied, and parameters that would have no
-// effect.
+// multiplied returns the defaults of a product.
+func multiplied() GradientCAM {
+	p := gradientCAM()
+	p.Join = "product"
+	return p
+}
+
+// Validate refuses what [CAM] refuses, one layer alone, and parameters that would have no effect.
 func (p RefineCAMParams) Validate() error {
+	q := p.joint()
 	switch {
-	case len(p.Also) == 0:
+	case !q.several():
 		return stages.BadField("also", "also names no layer, and the map of one is that of attribute/%s",
 			p.Base)
-	case slices.Contains(p.layers(), "input") || slices.Contains(p.layers(), ""):
-		return stages.BadField("also", "layer input: maps of inner layers are multiplied")
-	case len(slices.Compact(slices.Sorted(slices.Values(p.layers())))) < len(p.layers()):
+	case slices.Contains(q.Layer.List(), ""):
+		return stages.BadField("also", "one of the layers has no name")
+	case len(slices.Compact(slices.Sorted(slices.Values(q.Layer.List())))) < len(q.Layer.List()):
 		return stages.BadField("also", "a layer is named twice, so that its map would be squared")
-	case p.Size == "layer":
-		return stages.BadField("size", "size layer: the layers' maps are multiplied at the image's size")
+	case p.Join != "product":
+		return stages.BadField("join", "join %s: this method multiplies; attribute/%s joins the maps of "+
+			"several layers otherwise", p.Join, p.Base)
 	case !p.ReLU:
 		return stages.BadField("relu", "relu false: of negative factors two would make a positive product")
 	}
-	return p.CAM.Validate()
+	return q.CAM.Validate()
 }
 
-func (p RefineCAMParams) layers() []string { return append([]string{p.Layer}, p.Also...) }
-
-// at returns the parameters with another layer.
-func (p RefineCAMParams) at(layer string) GradientCAM {
+// joint returns the parameters with all layers in the list.
+func (p RefineCAMParams) joint() GradientCAM {
 	q := p.GradientCAM
-	q.Layer = layer
+	if !q.several() && len(p.Also) > 0 {
+		q.Layer = Layers("[" + strings.Join(append([]string{string(p.Layer)}, p.Also...), ", ") + "]")
+	}
 	return q
 }
 
 func (p RefineCAMParams) backwardPasses(ctx context.Context, e *stages.Env,
-	n *program.Net) (all []backwardPass, err error) {
-	for _, layer := range p.layers() {
-		passes, err := p.at(layer).backwardPasses(ctx, e, n)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, passes...)
-	}
-	return all, nil
+	n *program.Net) ([]backwardPass, error) {
+	return p.joint().backwardPasses(ctx, e, n)
 }
 
 // rule returns the rule of the method that makes each layer's map.
@@ -97,53 +99,34 @@ func (p RefineCAMParams) rule() weightRule {
 }
 
 func (p RefineCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	var product []float64
-	var size planes
-	for k, layer := range p.layers() {
-		cam, at, err := p.at(layer).cam(e, i, n, results[k], p.rule(), true)
+	q := p.joint()
+	if p.Variant != "official-gildenblat" {
+		return q.putCAM(e, i, n, results, p.rule())
+	}
+	return q.putGildenblat(e, i, n, results, p.rule())
+}
+
+// putGildenblat puts the product of maps that are stretched before and after they are enlarged.
+func (p GradientCAM) putGildenblat(e *stages.Env, i int, n *program.Net, results []passResult,
+	rule weightRule) error {
+	var maps []layerMap
+	for k, layer := range p.Layer.List() {
+		cam, at, err := p.at(layer).cam(e, i, n, results[k], rule, true)
 		if err != nil {
 			return err
 		}
-		if size = at; n.Text == nil {
-			size = planes{height: n.Height, width: n.Width}
+		stretch(cam, slices.Min(cam), slices.Max(cam)+1e-7)
+		if n.Text == nil {
+			cam = resized(cam, at.height, at.width, n.Height, n.Width, p.Upsample)
+			at = planes{height: n.Height, width: n.Width}
 		}
-		p.toOne(cam)
-		factor := resized(cam, at.height, at.width, size.height, size.width, p.Upsample)
-		if p.Variant == "official-gildenblat" {
-			p.toOne(factor)
-		}
-		if product == nil {
-			product = slices.Repeat([]float64{1}, len(factor))
-		}
-		for j, v := range factor {
-			product[j] *= v
-		}
+		stretch(cam, slices.Min(cam), slices.Max(cam)+1e-7)
+		maps = append(maps, layerMap{cam, at})
 	}
-	p.putPlane(e, i, n, p.flat(product, len(product)), size, p.Upsample)
+	p.Scale = "none"
+	p.putJoined(e, i, n, maps, p.Joined, p.Upsample)
 	return nil
 }
 
-// toOne scales values ≥ 0 so that the largest is 1, unless all are 0.
-func (p RefineCAMParams) toOne(values []float64) {
-	least, most := 0.0, slices.Max(values)
-	if p.Variant == "official-gildenblat" {
-		least = slices.Min(values)
-		most += 1e-7
-	}
-	if most == least {
-		return
-	}
-	for k := range values {
-		values[k] = (values[k] - least) / (most - least)
-	}
-}
-
 // Remark is that of the first layer that has one.
-func (p RefineCAMParams) Remark(g *onnx.Graph) string {
-	for _, layer := range p.layers() {
-		if why := p.at(layer).Remark(g); why != "" {
-			return why
-		}
-	}
-	return ""
-}
+func (p RefineCAMParams) Remark(g *onnx.Graph) string { return p.joint().Remark(g) }

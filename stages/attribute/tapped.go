@@ -24,6 +24,15 @@ func tapped() Tapped { return Tapped{common(), "image"} }
 // Validate refuses what [Common] refuses, except inner layers, and maps that keep an inner layer's channels
 // at the image's size.
 func (p Tapped) Validate() error {
+	if p.several() {
+		return stages.BadField("layer", "layer %s: class activation maps join several layers, and this method "+
+			"makes its map at one", p.Layer)
+	}
+	return p.validate()
+}
+
+// validate is Validate for methods that join the maps of several layers, too.
+func (p Tapped) validate() error {
 	if p.Layer == "" {
 		return stages.BadField("layer",
 			"layer is neither input nor middle nor final nor the name of a value of the model's graph")
@@ -54,7 +63,7 @@ func (p Tapped) atInput(n *program.Net) bool { return p.Layer == "input" && n.Te
 
 // layer returns the name of the layer's value, and warns of a final layer that isn't near the output.
 func (p Tapped) layer(ctx context.Context, e *stages.Env, n *program.Net) (string, error) {
-	name, err := n.Layer(ctx, e.Slot, p.Layer)
+	name, err := n.Layer(ctx, e.Slot, string(p.Layer))
 	if err != nil || p.Layer != "final" {
 		return name, err
 	}

@@ -141,7 +141,7 @@ func TestWordsOfEveryFile(t *testing.T) {
 					"ig."+b, "ig."+b, 2*one)
 			}
 			if at := tapped(); layerNorms[file] != "" {
-				at.Layer = layerNorms[file]
+				at.Layer = Layers(layerNorms[file])
 				c.each(t, Saliency, &SaliencyParams{plain(at), true}, "gradient.embeddings.abs",
 					"gradient.embeddings.abs", one)
 				c.each(t, InputXGradient, &InputXGradientParams{plain(at)}, "ixg.embeddings",

@@ -298,7 +298,7 @@ func TestInnerLayersOfTexts(t *testing.T) {
 		c := readText(t, file)
 		at := func(layer, reduce string) Tapped {
 			p := tapped()
-			p.Layer, p.Reduce, p.Size = layer, metric.Reduction(reduce), "layer"
+			p.Layer, p.Reduce, p.Size = Layers(layer), metric.Reduction(reduce), "Layers(layer)"
 			return p
 		}
 		g, err := modeltest.Net(t, c.in["model"][0]).Graph(t.Context(), stagetest.NewSlot(), 2)
@@ -316,7 +316,7 @@ func TestInnerLayersOfTexts(t *testing.T) {
 			&InputXGradientParams{plain(at(layers[0], "sum"))}), c.goldens["ixg.embeddings"].Float32s(),
 			text32)
 
-		signed := CAM{at("final", "sum"), false, "bilinear"}
+		signed := CAM{at("final", "sum"), false, "bilinear", joined()}
 		near(t, file+" HiRes-CAM", c.flat(t, HiResCAM, &HiResCAMParams{GradientCAM{CAM: signed}}),
 			c.flat(t, InputXGradient, &InputXGradientParams{plain(at("final", "sum"))}), text32)
 		gradients := mapsOf(t, Saliency, &SaliencyParams{plain(at("final", "none")), false}, c.in)

@@ -35,7 +35,7 @@ Visualization and Explanation of CNNs", BMVC 2020.`,
 })
 
 func (p XGradCAMParams) combine(e *stages.Env, i int, n *program.Net, results []passResult) error {
-	return p.putCAM(e, i, n, results[0], p.weigh)
+	return p.putCAM(e, i, n, results, p.weigh)
 }
 
 // weigh is the weightRule of the variant.

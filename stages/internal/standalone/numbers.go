@@ -96,6 +96,15 @@ func (x Numbers) Sum(axis int) Numbers { return x.reduce("ReduceSum", 0, axis) }
 // KeepSum returns the sum over axes, which become 1.
 func (x Numbers) KeepSum(axes ...int) Numbers { return x.reduce("ReduceSum", 1, axes...) }
 
+// KeepMax emits the maximum over axes, which are kept with size 1.
+func (x Numbers) KeepMax(axes ...int) Numbers {
+	shape, list := slices.Clone(x.Shape), make([]int64, len(axes))
+	for i, a := range axes {
+		shape[a], list[i] = 1, int64(a)
+	}
+	return Numbers{x.d.Op("ReduceMax", []string{x.Name}, onnx.Attr{Name: "axes", Value: list}), shape, x.d}
+}
+
 // KeepMean returns the mean over axes, which become 1: their sum, divided.
 func (x Numbers) KeepMean(axes ...int) Numbers {
 	count := 1
