@@ -12,6 +12,13 @@ var language string
 //go:embed coming-from.md
 var comingFrom string
 
+//go:embed precision.csv
+var precision string
+
+// Precision returns the table of stages' deviations in precisions other than float32: CSV with the columns
+// stage, precision, deviation, net, tolerance. A stage without a tolerance deviates too much.
+func Precision() string { return precision }
+
 // ComingFrom returns the page with the names that other libraries have for stages.
 func ComingFrom() string { return comingFrom }
 

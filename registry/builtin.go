@@ -17,7 +17,7 @@ import (
 // Builtin returns every stage of the program. A new stage is one line here, in sorted order;
 // TestBuiltinIsComplete names a missing line.
 func Builtin() *Set {
-	return New(
+	return withRounding(New(
 		attribute.AGI,
 		attribute.AblationCAM,
 		attribute.AbsLRP,
@@ -213,5 +213,5 @@ func Builtin() *Set {
 		stats.SecondPhase,
 		stats.Sensitivity,
 		stats.Wilcoxon,
-	)
+	))
 }

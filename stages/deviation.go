@@ -19,19 +19,29 @@ import (
 //     one, as they have different units.
 //   - For whole numbers, such as classes, it is the fraction of the numbers that differ.
 //   - For a table it is the deviation of the worst column.
-func Deviation(t Type, got, want []byte) float64 {
+func Deviation(t Type, got, want []byte) float64 { return deviation(t, got, want, apart) }
+
+// RoundingDeviation returns the same of a payload that was computed in another precision, but of numbers that
+// aren't a map's the mean difference in the place of the largest: a curve that is steep moves by a point, and
+// a prediction between two classes flips. [Stage.Rounding] bounds it.
+func RoundingDeviation(t Type, got, want []byte) float64 {
+	return deviation(t, got, want, meanApart)
+}
+
+// deviation is Deviation by a function for numbers that aren't a map's.
+func deviation(t Type, got, want []byte, apart func(got, want []float64) float64) float64 {
 	switch {
 	case bytes.Equal(got, want):
 		return 0
 	case t.Form == FormTensor:
-		return tensorDeviation(t, got, want)
+		return tensorDeviation(t, got, want, apart)
 	case t.Form == FormTable:
-		return tableDeviation(got, want)
+		return tableDeviation(got, want, apart)
 	}
 	return math.Inf(1)
 }
 
-func tensorDeviation(t Type, got, want []byte) float64 {
+func tensorDeviation(t Type, got, want []byte, apart func(got, want []float64) float64) float64 {
 	g, err := DecodeTensor(got)
 	if err != nil {
 		return math.Inf(1)
@@ -58,7 +68,7 @@ func tensorDeviation(t Type, got, want []byte) float64 {
 	return worst
 }
 
-func tableDeviation(got, want []byte) float64 {
+func tableDeviation(got, want []byte, apart func(got, want []float64) float64) float64 {
 	g, err := DecodeTable(got)
 	if err != nil {
 		return math.Inf(1)
@@ -107,6 +117,18 @@ func apart(got, want []float64) float64 {
 		}
 	}
 	return largest / magnitude
+}
+
+// meanApart returns the mean difference of numbers as a fraction of the same magnitude.
+func meanApart(got, want []float64) float64 {
+	sum, magnitude := 0.0, 1.0
+	for i, w := range want {
+		sum += difference(got[i], w)
+		if !math.IsInf(w, 0) && !math.IsNaN(w) {
+			magnitude = max(magnitude, math.Abs(w))
+		}
+	}
+	return sum / magnitude / float64(max(1, len(want)))
 }
 
 // difference returns the difference of two numbers: 0 if neither is defined, +Inf if one isn't.

@@ -1,6 +1,11 @@
 package stages
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+)
 
 // The precisions of a model's passes: IEEE 754's 32 bits; the same with products of 10-bit mantissas, NVIDIA's
 // TF32; Google's 16 bits with the range of float32 and a mantissa of 7 bits; and IEEE 754's 16 bits.
@@ -17,6 +22,47 @@ var Precisions = []string{Float32, TF32, BFloat16, Float16}
 // Precise is embedded by the parameters of stages that run a model. [New] has float32 be the default.
 type Precise struct {
 	Precision string `yaml:"precision" key:"added" doc:"the arithmetic of the model's passes: one below float32 is faster and rounds more, and a device has some or none of them" choices:"float32|tf32|bfloat16|float16"`
+}
+
+// ToleranceOf returns how much results with these parameters may deviate from a processor's in float32, and by
+// which function.
+func (s *Stage) ToleranceOf(params any) (float64, func(t Type, got, want []byte) float64) {
+	if p := PrecisionOf(params); p != Float32 {
+		return s.Rounding[p], RoundingDeviation
+	}
+	return s.Tolerance, Deviation
+}
+
+// CheckPrecision refuses a precision in which the stage wasn't measured, or deviates too much.
+func (s *Stage) CheckPrecision(params any) error {
+	p := PrecisionOf(params)
+	tolerance, measured := s.Rounding[p]
+	if tolerance > 0 || p == Float32 {
+		return nil
+	}
+	why := "isn't measured in %s yet"
+	if measured {
+		why = "deviates too much in %s"
+	}
+	names := []string{Float32}
+	for _, name := range Precisions {
+		if s.Rounding[name] > 0 {
+			names = append(names, name)
+		}
+	}
+	return &FieldError{Field: "precision", Err: fmt.Errorf(s.Name+" "+why, p),
+		Hint: "write precision: " + strings.Join(names, " or ")}
+}
+
+// InFloat32 returns a copy of parameters with the precision float32.
+func (s *Stage) InFloat32(params any) any {
+	if PrecisionOf(params) == Float32 {
+		return params
+	}
+	out := s.NewParams()
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(params).Elem())
+	out.(inPrecision).precise().Precision = Float32
+	return out
 }
 
 // inPrecision is implemented by a pointer to parameters that embed [Precise].

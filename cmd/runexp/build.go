@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,8 +79,13 @@ func elfBuildID(f io.ReaderAt) string {
 func madeBy(s *store.Store, path string) func(class string) string {
 	version := sync.OnceValue(func() string { return runtimeVersion(s, path) })
 	plugin := sync.OnceValue(func() string { return pluginVersion(s, path) })
+	openVINO := sync.OnceValue(func() string { return openVINOVersion(s, path) })
 	return func(class string) string {
 		made := class
+		class, precision, _ := strings.Cut(class, " ")
+		if precision == stages.BFloat16 {
+			made += openVINO()
+		}
 		if forms := ort.ProviderOf(class).Forms; forms > 0 {
 			made += fmt.Sprintf(" forms %d", forms)
 		}
@@ -119,6 +125,19 @@ func pluginVersion(s *store.Store, path string) string {
 			return ""
 		}
 		return " plugin " + stages.Sum(b).Short()
+	}, file)
+}
+
+// openVINOVersion identifies OpenVINO's plugin in the same way.
+func openVINOVersion(s *store.Store, path string) string {
+	library, _ := ort.Find(path)
+	file := ort.OpenVINO(library.Path)
+	return foundOut(s, "OpenVINO", func() string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return ""
+		}
+		return " OpenVINO " + stages.Sum(b).Short()
 	}, file)
 }
 

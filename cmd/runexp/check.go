@@ -17,6 +17,7 @@ func checkVerb(f flags) *verb {
 	var asJSON bool
 	var runtime string
 	f["--set"], f["--only"], f["--limit"], f["--json"] = &o.Set, &o.Only, &o.Limit, &asJSON
+	f["--precision"] = &o.Precision
 	f["--onnxruntime"], f["--allow-python"] = &runtime, &o.Python
 	return &verb{
 		name: "check", takes: arity{1, anyNumber, "an experiment file"},

@@ -36,6 +36,11 @@ func doctorVerb(f flags) *verb {
 			}
 			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
 			if missing == nil {
+				for _, line := range precisions(rt, "cpu") {
+					fmt.Fprintf(t, "\t%s\n", line)
+				}
+			}
+			if missing == nil {
 				for _, class := range stages.DeviceClasses[1:] {
 					for i, line := range devices(rt, class) {
 						fmt.Fprintf(t, "%s\t%s\n", []string{class, ""}[min(i, 1)], line)
@@ -102,6 +107,20 @@ func devices(rt *ort.Runtime, class string) (lines []string) {
 	for i, a := range usable {
 		lines = append(lines, fmt.Sprintf("%s:%d, %s", class, i, adapter(a)))
 	}
+	return lines
+}
+
+// precisions returns a line for float32 and for each other precision of a class, with what it lacks here.
+func precisions(rt *ort.Runtime, class string) (lines []string) {
+	lines = []string{stages.Float32}
+	for _, p := range ort.ProviderOf(class).Precisions {
+		if err := rt.Has(stages.Device{Class: class, Precision: p.Name}); err != nil {
+			lines = append(lines, "no "+p.Name+": "+err.Error())
+		} else {
+			lines[0] += ", " + p.Name
+		}
+	}
+	lines[0] = "precision: " + lines[0]
 	return lines
 }
 

@@ -51,7 +51,7 @@ func set(flag any, s string) (err error) {
 func (f flags) narrow() *plan.Overrides {
 	o := &plan.Overrides{}
 	f["--set"], f["--only"], f["--limit"] = &o.Set, &o.Only, &o.Limit
-	f["--allow-python"] = &o.Python
+	f["--allow-python"], f["--precision"] = &o.Python, &o.Precision
 	return o
 }
 
@@ -62,6 +62,9 @@ func narrowing(o *plan.Overrides) (args []string) {
 	}
 	for _, s := range o.Only {
 		args = append(args, "--only", s)
+	}
+	if o.Precision != "" {
+		args = append(args, "--precision", o.Precision)
 	}
 	if o.Limit > 0 {
 		args = append(args, "--limit", strconv.Itoa(o.Limit))

@@ -57,6 +57,9 @@ const longestSettings = 48
 func settings(o *plan.Overrides) string {
 	// The order of assignments matters: later ones replace earlier ones.
 	parts := append(slices.Clone(o.Set), slices.Sorted(slices.Values(o.Only))...)
+	if o.Precision != "" {
+		parts = append(parts, "precision="+o.Precision)
+	}
 	if o.Limit > 0 {
 		parts = append(parts, fmt.Sprintf("limit=%d", o.Limit))
 	}

@@ -62,7 +62,7 @@ func (w *Worker) commit(m *member) error {
 		return err
 	}
 	w.executor.Events.Committed(n, w.executor.of(n).meter.take())
-	if w.executor.compares() {
+	if w.executor.compares(n) {
 		r.Lift(n)
 	}
 	hit, ok := w.executor.Store.Lookup(a.Key, a.MadeBy)

@@ -46,7 +46,7 @@ func (x *Executor) NewJob(cells []*resolve.Cell) *Job {
 	for i, n := range cells {
 		j.members[i] = &member{cell: n}
 	}
-	j.onProbation = x.compares() && j.device()
+	j.onProbation = slices.ContainsFunc(cells, x.compares)
 	return j
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/runexp/runexp/pipeline/device"
 	"github.com/runexp/runexp/pipeline/key"
 	"github.com/runexp/runexp/pipeline/plan"
+	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -37,9 +38,10 @@ type Probation struct {
 // Compared says by how much a stage's items deviate on a device.
 type Compared struct {
 	Stage     string
+	Precision string // in which the items were computed
 	Items     int
 	Off       int     // number of items that deviate by more than Tolerance
-	Largest   float64 // the largest [stages.Deviation]
+	Largest   float64 // the largest [stages.Deviation], or [stages.RoundingDeviation] of another precision
 	Tolerance float64
 }
 
@@ -59,7 +61,8 @@ type trial struct {
 	recent  []bool     // whether the last compared items are off
 	refused error
 	Compared
-	took time.Duration
+	deviation func(t stages.Type, got, want []byte) float64
+	took      time.Duration
 }
 
 // trials are the trials of a run, by program.
@@ -69,7 +72,7 @@ type trials struct {
 }
 
 // at returns the trial of a program of a stage.
-func (ts *trials) at(program stages.Digest, s *stages.Stage) *trial {
+func (ts *trials) at(program stages.Digest, n *resolve.Cell) *trial {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.of[program]
@@ -78,7 +81,8 @@ func (ts *trials) at(program stages.Digest, s *stages.Stage) *trial {
 			ts.of = map[stages.Digest]*trial{}
 		}
 		t = &trial{program: program, judged: make(chan struct{})}
-		t.Stage, t.Tolerance = s.Name, s.Tolerance
+		t.Stage, t.Precision = n.Stage.Name, stages.PrecisionOf(n.Params)
+		t.Tolerance, t.deviation = n.Stage.ToleranceOf(n.Params)
 		ts.of[program] = t
 	}
 	return t
@@ -91,11 +95,12 @@ func (ts *trials) sum() (p Probation) {
 	stage := map[string]Compared{}
 	for _, t := range ts.of {
 		t.mu.Lock()
-		c := stage[t.Stage]
-		c.Stage, c.Tolerance = t.Stage, t.Tolerance
+		name := t.Stage + " " + t.Precision
+		c := stage[name]
+		c.Stage, c.Precision, c.Tolerance = t.Stage, t.Precision, t.Tolerance
 		c.Items, c.Off, c.Largest = c.Items+t.Items, c.Off+t.Off, max(c.Largest, t.Largest)
 		p.Items, p.Took = p.Items+t.Items, p.Took+t.took
-		stage[t.Stage] = c
+		stage[name] = c
 		t.mu.Unlock()
 	}
 	for _, name := range slices.Sorted(maps.Keys(stage)) {
@@ -104,15 +109,19 @@ func (ts *trials) sum() (p Probation) {
 	return p
 }
 
-// compares reports whether the executor's devices are on probation.
-func (x *Executor) compares() bool { return x.Devices[0].Class != "cpu" && x.Compare >= 0 }
+// compares reports whether the results of a cell are compared with a processor's in float32.
+func (x *Executor) compares(n *resolve.Cell) bool {
+	otherwise := x.Devices[0].Class != "cpu" || stages.PrecisionOf(n.Params) != stages.Float32
+	return n.Stage.Device && otherwise && x.Compare >= 0
+}
 
 // enrol selects the items of an execution for comparison, if a device computed it: see [Worker.compare].
 func (w *Worker) enrol(x *execution) {
-	if !x.task.member.cell.Stage.Device {
+	n := x.task.member.cell
+	if !w.executor.compares(n) {
 		return
 	}
-	x.trial = w.executor.trials.at(w.executor.Resolver.Keys.Trial(x.task.member.id), x.task.member.cell.Stage)
+	x.trial = w.executor.trials.at(w.executor.Resolver.Keys.Trial(x.task.member.id), n)
 	x.trial.mu.Lock()
 	x.first, x.trial.begun = !x.trial.begun, true
 	x.trial.mu.Unlock()
@@ -121,6 +130,9 @@ func (w *Worker) enrol(x *execution) {
 
 // firstItems bounds the compared items of a program's first chunk: the size of a processor's chunk.
 const firstItems = 16
+
+// firstRounded is the same for a precision on the processor, whose sample takes as long as many items.
+const firstRounded = 4
 
 // choose reduces an execution to the items to compare: the beginning of the first one of its program, all
 // items of a suspected one, or else the ones that their keys choose.
@@ -131,6 +143,9 @@ func (w *Worker) choose(x *execution, suspected bool) {
 		return
 	case x.first:
 		n := min(len(calls), firstItems)
+		if w.slot.Device().Class == "cpu" { // float32 costs several times as much
+			n = min(n, firstRounded)
+		}
 		x.sample.Calls, x.made = calls[:n], outs[:n]
 		return
 	}
@@ -223,7 +238,8 @@ func (w *Worker) onProcessor(slot *device.Slot, x *execution) (
 		e.Slot, e.Batch, e.Outputs, e.OutFacts = slot, batch, nil, nil
 		e.OnWarn, e.OnDone = nil, nil // its warnings are known
 		at := &Worker{executor: w.executor, ctx: w.ctx, slot: slot}
-		err := at.call(x.task.member.cell.Stage, []stages.Part{{Params: x.task.member.cell.Params, Env: &e}})
+		err := at.call(x.task.member.cell.Stage, []stages.Part{{
+			Params: x.task.member.cell.Stage.InFloat32(x.task.member.cell.Params), Env: &e}})
 		if err == nil {
 			outs, err = collect(x.task.member.cell, &e)
 			return outs, e.OutFacts, err
@@ -279,9 +295,14 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	if otherwise {
 		by = "in shape, or in what is undefined"
 	}
-	const text = "%s computes it otherwise than the processor: of the last %d items compared %d deviate by " +
-		"more than %g, %s %s; --devices cpu computes it and takes all else from the store"
-	t.refused = fmt.Errorf(text, w.executor.Resolver.MadeHere, n, off, t.Tolerance, where, by)
+	instead := "--devices cpu computes it and takes all else from the store"
+	if t.Precision != stages.Float32 {
+		instead = "precision: float32 computes it"
+	}
+	const text = "%s computes it otherwise than the processor in float32: of the last %d items compared %d " +
+		"deviate by more than %g, %s %s; %s"
+	t.refused = fmt.Errorf(text, w.executor.Resolver.Maker(x.task.member.cell), n, off, t.Tolerance, where, by,
+		instead)
 	w.executor.Resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }
@@ -301,7 +322,7 @@ func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Fa
 			d = math.Inf(1)
 		}
 		for k := 0; k < len(made) && !math.IsInf(d, 1); k++ {
-			d = max(d, stages.Deviation(out.Type, made[k].Data, want[p][k].Data))
+			d = max(d, x.trial.deviation(out.Type, made[k].Data, want[p][k].Data))
 		}
 		if d >= worst {
 			worst, port = d, out.Name

@@ -135,7 +135,7 @@ func (w *Worker) takeSlot(from chan *device.Slot) (*device.Slot, error) {
 func (w *Worker) onDevice(n *resolve.Cell, f func(on *Worker) error) error {
 	x := w.executor
 	made := n.Stored().MadeBy()
-	if n.Stage.Device && made != x.Resolver.MadeHere && made == x.Resolver.MadeBy("cpu") {
+	if n.Stage.Device && made != x.Resolver.Maker(n) && made == x.Resolver.ProcessorMaker(n) {
 		slot := x.hostCache.NewSlot(stages.Device{Class: "cpu", Threads: 1})
 		return f(&Worker{executor: x, ctx: w.ctx, slot: slot, like: made, behalf: w})
 	}
@@ -190,7 +190,7 @@ func (w *Worker) lose(err error) {
 // madeBy names the maker of n's results on w's slot, "" if that doesn't matter.
 func (w *Worker) madeBy(n *resolve.Cell) string {
 	if n.Stage.Device {
-		return cmp.Or(w.like, w.executor.Resolver.MadeHere)
+		return cmp.Or(w.like, w.executor.Resolver.Maker(n))
 	}
 	return ""
 }

@@ -80,6 +80,9 @@ func (x *expander) refusalsAsWired(c *Cell) []error {
 	if x.readsStandIn(c) {
 		return nil
 	}
+	if err := c.Stage.CheckPrecision(c.Params); err != nil {
+		return []error{err}
+	}
 	if c.Stage.Check != nil {
 		if err := c.Stage.Check(c.Params, c.wired); err != nil {
 			return split(err)

@@ -24,6 +24,8 @@ type Overrides struct {
 	Set []string
 	// Only holds lines such as method=ig,saliency: the ids to keep of an axis.
 	Only []string
+	// Precision, if set, is that of all stages of [Perturbing] with the parameter; see [stages.Precise].
+	Precision string
 	// Limit is the largest number of sources a cell may use; 0 means all.
 	Limit int
 	// Fits, if set, is called with every cell that has no other error. Its error is a diagnostic, at a

@@ -5,11 +5,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/runexp/runexp/stages"
 )
 
 // override applies --set. Parameters of stages are kept in l.sets, because they win over the stage's
 // choices and when; all other assignments replace values of the file.
 func (l *loader) override(root *yamlNode) *yamlNode {
+	l.setPrecision(root)
 	for _, text := range l.o.Set {
 		src := &sourceText{name: "--set " + text, flag: true}
 		path, value, ok := strings.Cut(text, "=")
@@ -36,6 +39,39 @@ func (l *loader) override(root *yamlNode) *yamlNode {
 		}
 	}
 	return root
+}
+
+// Perturbing is the family of stages that make curves, of which --precision sets the precision: methods and
+// predictions keep float32 unless the experiment says otherwise.
+const Perturbing = "perturb/"
+
+// setPrecision turns --precision into assignments.
+func (l *loader) setPrecision(root *yamlNode) {
+	if l.o.Precision == "" {
+		return
+	}
+	flag := (&sourceText{name: "--precision " + l.o.Precision, flag: true}).at(0, 0)
+	if !slices.Contains(stages.Precisions, l.o.Precision) {
+		l.report(flag, "write "+strings.Join(stages.Precisions, ", "), "%q is no precision", l.o.Precision)
+		return
+	}
+	list, any := root.get("stages"), false
+	for i, name := range list.keyTexts() {
+		uses := list.vals[i].get("uses")
+		if uses == nil || !strings.HasPrefix(uses.text, Perturbing) {
+			continue
+		}
+		s, ok := l.catalog.Lookup(uses.text)
+		has := func(f stages.Field) bool { return f.Name == "precision" }
+		if ok && slices.ContainsFunc(stages.Fields(s.NewParams()), has) {
+			any, l.o.Set = true, append(l.o.Set[:len(l.o.Set):len(l.o.Set)],
+				name+".with.precision="+l.o.Precision)
+		}
+	}
+	if !any {
+		l.report(flag, "write --set STAGE.with.precision="+l.o.Precision,
+			"no stage of the experiment uses one of "+Perturbing+" that runs the model")
+	}
 }
 
 // cutKey cuts the longest key of n off the beginning of a dotted path.

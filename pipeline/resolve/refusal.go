@@ -58,7 +58,7 @@ func (r *Resolver) refusalHere(n *Cell) (f refusal) {
 	if !r.mayBeRefused(n) {
 		return f
 	}
-	return r.refusalOf(n, r.Here())
+	return r.refusalOf(n, r.maker(n, r.Class, r.Here()))
 }
 
 // RefusedAt returns when the devices in use were last refused for n's program, in Unix nanoseconds; 0 if
@@ -93,6 +93,6 @@ func (r *Resolver) setRefusal(n *Cell, f refusal) {
 	b, err := json.Marshal(f)
 	if err == nil {
 		_ = r.Store.SetMemo(anyRefusal, []byte{1})
-		_ = r.Store.SetMemo(refusalKey(r.Keys.Trial(n.ID()), r.Here()), b)
+		_ = r.Store.SetMemo(refusalKey(r.Keys.Trial(n.ID()), r.maker(n, r.Class, r.Here())), b)
 	}
 }

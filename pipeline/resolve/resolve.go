@@ -43,7 +43,8 @@ type Store interface {
 // Options select the results that a resolver uses.
 type Options struct {
 	Store Store
-	// Class is the class of the devices in use, and MadeBy names what makes the results of a class.
+	// Class is the class of the devices in use, and MadeBy names what makes the results of a class, or of a
+	// class in a precision: "cpu", "cpu bfloat16".
 	Class  string
 	MadeBy func(class string) string
 	// MadeHere is what makes results of the devices in use, which are preferred; "" until somebody asks for
@@ -209,9 +210,9 @@ func (r *Resolver) prepare(id *key.Identity) (err error) {
 // LookUp looks for results under n's key that are good enough.
 func (r *Resolver) LookUp(n *Cell) Look {
 	look := Look{Fresh: true}
-	hit, ok := r.Store.Lookup(n.ID().Key, r.MadeHere)
+	hit, ok := r.Store.Lookup(n.ID().Key, r.Maker(n))
 	if ok && r.refusedSince(n, hit) {
-		hit, ok = r.Store.Lookup(n.ID().Key, r.MadeBy("cpu"))
+		hit, ok = r.Store.Lookup(n.ID().Key, r.ProcessorMaker(n))
 	}
 	if !ok {
 		look.Reason = NothingStored
@@ -235,7 +236,7 @@ const (
 
 // insufficient returns why the stored results of n aren't good enough, "" if they are.
 func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
-	if r.SameDevice && n.Stage.Device && hit.MadeBy() != r.MadeHere {
+	if r.SameDevice && n.Stage.Device && hit.MadeBy() != r.Maker(n) {
 		return "it was made by " + hit.MadeBy()
 	}
 	if r.Forced(n.Cell) {
@@ -257,6 +258,25 @@ func (r *Resolver) insufficient(n *Cell, hit store.Hit) string {
 
 // Forced reports whether a cell is to be executed regardless of stored results.
 func (r *Resolver) Forced(c *plan.Cell) bool { return r.Force != nil && r.Force(c) }
+
+// Maker identifies what makes n's results on the devices in use; "" until somebody asks for it.
+func (r *Resolver) Maker(n *Cell) string {
+	if r.MadeHere == "" {
+		return ""
+	}
+	return r.maker(n, r.Class, r.MadeHere)
+}
+
+// ProcessorMaker identifies what makes n's results on a processor.
+func (r *Resolver) ProcessorMaker(n *Cell) string { return r.maker(n, "cpu", r.MadeBy("cpu")) }
+
+// maker identifies what makes n's results on devices of a class, given what makes those in float32.
+func (r *Resolver) maker(n *Cell, class, inFloat32 string) string {
+	if p := stages.PrecisionOf(n.Params); n.Stage.Device && p != stages.Float32 {
+		return r.MadeBy(class + " " + p)
+	}
+	return inFloat32
+}
 
 // Here identifies the maker of results of the devices in use.
 func (r *Resolver) Here() string {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/gpu"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -142,4 +144,15 @@ func tripler() ([]byte, error) {
 	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 1, 1, 1}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT})
 	return m.Encode()
+}
+
+// Has returns nil if a device computes in its precision, and otherwise an error, a [NoDevice] if the machine or
+// the library lacks something.
+func (r *Runtime) Has(d stages.Device) error {
+	o, err := onnxruntime.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	defer o.Destroy()
+	return r.addProvider(o, d)
 }

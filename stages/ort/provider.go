@@ -70,7 +70,7 @@ type Precision struct {
 var Providers = []*Provider{
 	{
 		Class: "cpu", Name: "CPUExecutionProvider",
-		Precisions: []Precision{{Name: stages.BFloat16, Batch: 16, add: addOpenVINO}},
+		Precisions: []Precision{{Name: stages.BFloat16, Batch: 8, add: addOpenVINO}},
 	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",

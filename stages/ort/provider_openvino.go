@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
-	"golang.org/x/sys/cpu"
+	processor "golang.org/x/sys/cpu"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/ortapi"
@@ -29,13 +29,22 @@ var openVINO = plugin{
 	},
 }
 
+// OpenVINO returns the plugin with which a library computes bfloat16 on a processor; "" if there is none.
+func OpenVINO(library string) string {
+	file, err := openVINO.find(library)
+	if err != nil {
+		return ""
+	}
+	return file
+}
+
 // noBFloat16 is the error of a processor that has no instructions for bfloat16: it would be slower than in
 // float32. It is replaced in tests.
 var noBFloat16 = func() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
 		return &NoDevice{"OpenVINO's plugin exists for Linux on x86-64 alone", "precision: float32"}
-	case !cpu.X86.HasAVX512BF16 && !cpu.X86.HasAMXBF16:
+	case !processor.X86.HasAVX512BF16 && !processor.X86.HasAMXBF16:
 		return &NoDevice{"this processor has no bfloat16: it lacks AVX512-BF16 and AMX",
 			"precision: float32, or another machine"}
 	}

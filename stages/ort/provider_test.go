@@ -164,7 +164,7 @@ func TestCompiledIn(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	_, _, err := r.Devices("webgpu")
 	var none *NoDevice
-	if has := !errors.As(err, &none) || none.Reason != noWebGPU; has != compiledIn(r.Library.Path) {
+	if has := !errors.As(err, &none) || none.Reason != webGPU.lacking; has != compiledIn(r.Library.Path) {
 		t.Errorf("the library has WebGPU: %v (%v); its file shows otherwise", has, err)
 	}
 }

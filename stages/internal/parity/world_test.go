@@ -37,12 +37,18 @@ var declared = map[string]map[string]any{"score/completeness": {"reference": "ze
 
 func newWorld(t *testing.T, net string) *world {
 	t.Helper()
+	return worldOf(t, net, model.ONNXParams{Path: modeltest.OfficialPath(t, net), Preset: "unit",
+		Size: picture.Square(side)}, "dataset/shapes", map[string]any{"count": count, "size": side})
+}
+
+// worldOf returns the world of a net, on the images of a data set.
+func worldOf(t *testing.T, net string, p model.ONNXParams, set string, of map[string]any) *world {
+	t.Helper()
 	w := &world{net: net, cpu: stagetest.NewSlot(), given: map[stages.Type]stages.Data{},
 		ports: map[string]stages.Data{}}
 	t.Cleanup(func() { stagetest.Release(w.cpu) })
-	w.given[stages.Model] = modeltest.Model(t, model.ONNXParams{Path: modeltest.OfficialPath(t, net),
-		Preset: "unit", Size: picture.Square(side)})
-	w.add(t, "dataset/shapes", map[string]any{"count": count, "size": side}, "images", "labels")
+	w.given[stages.Model] = modeltest.Model(t, p)
+	w.add(t, set, of, "images", "labels")
 	w.given[stages.Images] = noisy(w.given[stages.Images])
 	w.add(t, "model/predict", nil, "targets")
 	w.add(t, "attribute/saliency", nil, "maps")

@@ -1,0 +1,231 @@
+package parity
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/picture"
+	"github.com/runexp/runexp/stages/model"
+	"github.com/runexp/runexp/stages/stagetest"
+)
+
+// precisionTable has a row for each stage with a precision: the largest [stages.RoundingDeviation] from
+// float32 of any item, on any port and net, and the net that has it. The tolerance is twice that, rounded up to
+// a digit; a stage that would need one above mostRounding has none.
+const precisionTable = "../../../docs/precision.csv"
+
+var precisionHeader = []string{"stage", "precision", "deviation", "net", "tolerance"}
+
+// mostRounding bounds tolerances: beyond it a result says too little about the one in float32.
+const mostRounding = 0.25
+
+// rounding returns the tolerance for the largest deviation of a stage, "" if it is too large.
+func rounding(deviation float64) string {
+	digit := math.Pow(10, math.Floor(math.Log10(max(deviation, 1e-6))))
+	if tolerance := math.Ceil(2*deviation/digit) * digit; tolerance <= mostRounding {
+		return short(tolerance)
+	}
+	return ""
+}
+
+// roundingStages returns the stages that have a precision, sorted by name.
+func roundingStages() (found []*stages.Stage) {
+	for _, s := range deviceStages() {
+		has := func(f stages.Field) bool { return f.Name == "precision" }
+		if slices.ContainsFunc(stages.Fields(s.NewParams()), has) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// A roundingWorld is a net, trained, with images that it was trained for, and the stages to run on it.
+type roundingWorld struct {
+	*world
+	family string
+}
+
+// roundingWorlds returns the nets of the quickstart, for all stages, and where they exist those of ImageNet,
+// for curves, as methods take long on them.
+func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
+	t.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vgg", "resnet", "vit"} {
+		p := model.ONNXParams{Preset: "half",
+			Path: filepath.Join(root, "experiments", "quickstart", name+".onnx")}
+		worlds = append(worlds, roundingWorld{
+			worldOf(t, name, p, "dataset/shapes", map[string]any{"count": 8, "size": 64}), ""})
+	}
+	if !*update {
+		return worlds
+	}
+	for _, name := range []string{"imagenet_vit_tiny_patch16_224", "imagenet_mobilenet_v2_keras_1.0_224_dq"} {
+		size := picture.Square(224)
+		p := model.ONNXParams{Path: stagetest.Shared(t, "data", "models", name+".onnx"), Preset: "half", Size: size}
+		of := map[string]any{"path": stagetest.Shared(t, "data", "images", "imagenet_val227"), "count": 8,
+			"size": size, "filter": "bicubic"}
+		worlds = append(worlds, roundingWorld{worldOf(t, name, p, "dataset/folder", of), "perturb/"})
+	}
+	return worlds
+}
+
+// slotIn returns a slot of the processor if it has the precision.
+func slotIn(t *testing.T, precision string) stages.Slot {
+	t.Helper()
+	if err := modeltest.Runtime(t).Has(stages.Device{Class: "cpu", Precision: precision}); err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	slot := stagetest.NewSlot()
+	t.Cleanup(func() { stagetest.Release(slot) })
+	return slot
+}
+
+// rounded returns the largest deviation of the items that a stage makes in a precision.
+func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (float64, error) {
+	params := func(precision string) any {
+		p := w.params(s)
+		set(p, map[string]any{"limit": 0, "steps": 8, "precision": precision})
+		return p
+	}
+	want, err := stagetest.TryOn(w.cpu, *s, params(stages.Float32), w.in(s))
+	if err != nil {
+		return 0, fmt.Errorf("in float32: %w", err)
+	}
+	got, err := stagetest.TryOn(slot, *s, params(precision), w.in(s))
+	if err != nil {
+		return 0, err
+	}
+	worst := 0.0
+	for _, port := range s.Outputs {
+		for i, b := range want.Payloads[port.Name] {
+			worst = max(worst, stages.RoundingDeviation(port.Type, got.Payloads[port.Name][i], b))
+		}
+	}
+	return worst, nil
+}
+
+// TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. It writes
+// the table with -update.
+func TestRounding(t *testing.T) {
+	slot := slotIn(t, stages.BFloat16)
+	measured := map[string]row{}
+	published := map[string]float64{}
+	for name, r := range readRounding(t) {
+		if tolerance, err := strconv.ParseFloat(r[4], 64); err == nil {
+			published[name] = tolerance
+		}
+	}
+	for _, w := range roundingWorlds(t) {
+		list := roundingStages()
+		if !*update {
+			list = stagetest.Sample(t, 12, list)
+		}
+		for _, s := range list {
+			if !strings.HasPrefix(s.Name, w.family) {
+				continue
+			}
+			worst, err := w.rounded(slot, s, stages.BFloat16)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "in float32: ") {
+					t.Errorf("%s on %s: %v", s.Name, w.net, err)
+				}
+				continue
+			}
+			t.Logf("%-32s %-12s %.2g", s.Name, w.net, worst)
+			if r := measured[s.Name]; r.net == "" || worst > r.deviation {
+				measured[s.Name] = row{stage: s.Name, deviation: worst, net: w.net}
+			}
+			if tolerance, ok := published[s.Name]; ok && !*update && worst > tolerance {
+				t.Errorf("%s on %s deviates by %.2g, at most it may be %g", s.Name, w.net, worst, tolerance)
+			}
+		}
+	}
+	if *update {
+		writeRounding(t, measured)
+	}
+}
+
+func writeRounding(t *testing.T, measured map[string]row) {
+	t.Helper()
+	rows := [][]string{precisionHeader}
+	for _, name := range slices.Sorted(maps.Keys(measured)) {
+		r := measured[name]
+		rows = append(rows, []string{r.stage, stages.BFloat16, short(r.deviation), r.net, rounding(r.deviation)})
+	}
+	f, err := os.Create(precisionTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readRounding returns the rows of the published table, by stage.
+func readRounding(t *testing.T) map[string][]string {
+	t.Helper()
+	f, err := os.Open(precisionTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(rows[0], precisionHeader) {
+		t.Fatalf("the columns are %q, not %q", rows[0], precisionHeader)
+	}
+	published := map[string][]string{}
+	for _, r := range rows[1:] {
+		published[r[0]] = r
+	}
+	return published
+}
+
+// TestPrecisionTable checks that the published table has every stage with a precision that a net of the
+// quickstart fits, and that tolerances follow from deviations.
+func TestPrecisionTable(t *testing.T) {
+	published := readRounding(t)
+	for _, s := range roundingStages() {
+		r, ok := published[s.Name]
+		if !ok {
+			if strings.HasPrefix(s.Name, "perturb/") {
+				t.Errorf("%s has no row: go test ./stages/internal/parity -run TestRounding -update measures it",
+					s.Name)
+			}
+			continue
+		}
+		delete(published, s.Name)
+		deviation, err := strconv.ParseFloat(r[2], 64)
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		// The deviation has two digits here, of more.
+		if r[4] != rounding(deviation) && r[4] != rounding(deviation*1.05) && r[4] != rounding(deviation*0.95) {
+			t.Errorf("%s: a tolerance of %s is published for a deviation of %s", s.Name, r[4], r[2])
+		}
+		tolerance, _ := registry.Builtin().Lookup(s.Name)
+		if got := tolerance.Rounding[stages.BFloat16]; r[4] != "" && short(got) != r[4] || r[4] == "" && got > 0 {
+			t.Errorf("%s has the tolerance %g, published is %s", s.Name, got, r[4])
+		}
+	}
+	for name := range published {
+		t.Errorf("%s has no precision", name)
+	}
+}
