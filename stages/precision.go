@@ -24,6 +24,12 @@ type Precise struct {
 	Precision string `yaml:"precision" key:"added" doc:"the arithmetic of the model's passes: one below float32 is faster and rounds more, and a device has some or none of them" choices:"float32|tf32|bfloat16|float16"`
 }
 
+// HasPrecision reports whether a stage's parameters have a precision.
+func HasPrecision(params any) bool {
+	_, ok := params.(inPrecision)
+	return ok
+}
+
 // ToleranceOf returns how much results with these parameters may deviate from a processor's in float32, and by
 // which function.
 func (s *Stage) ToleranceOf(params any) (float64, func(t Type, got, want []byte) float64) {

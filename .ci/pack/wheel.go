@@ -19,6 +19,9 @@ const oldestRuntime = "1.26.0"
 // oldestPlugin is the oldest release of WebGPU's plugin that was tried.
 const oldestPlugin = "0.4.0"
 
+// oldestOpenVINO is the oldest release of OpenVINO's plugin that was tried.
+const oldestOpenVINO = "1.8.1"
+
 // metadata describes the wheel. Neither package of ONNX Runtime is required: both fill the same folder, so
 // who has one must not get the other too. WebGPU's plugin fits either, and comes with the one for processors.
 const metadata = `Metadata-Version: 2.1
@@ -35,6 +38,9 @@ Requires-Dist: onnxruntime-gpu[cuda,cudnn]>=%[3]s; extra == "cuda"
 Provides-Extra: webgpu
 Requires-Dist: onnxruntime>=%[3]s; extra == "webgpu"
 Requires-Dist: onnxruntime-ep-webgpu>=%[4]s; extra == "webgpu"
+Provides-Extra: openvino
+Requires-Dist: onnxruntime>=%[3]s; extra == "openvino"
+Requires-Dist: onnxruntime-ep-openvino>=%[5]s; extra == "openvino"
 Provides-Extra: notebook
 Requires-Dist: numpy; extra == "notebook"
 Requires-Dist: pandas; extra == "notebook"
@@ -42,7 +48,8 @@ Description-Content-Type: text/markdown
 
 The command runexp evaluates attribution (saliency) methods: it takes an experiment file and an ONNX image classifier,
 and reports which method explains the model most faithfully. One of the extras cpu, webgpu (GPUs of any make) and cuda
-installs ONNX Runtime; notebook installs what the module needs for tables and arrays.
+installs ONNX Runtime; openvino adds bfloat16 on processors that have it, and notebook what the module needs for tables
+and arrays.
 
     runexp new quickstart try
     runexp run try/quickstart.yaml
@@ -56,7 +63,7 @@ func writeWheel(binary, version, out string) (string, error) {
 	}
 	info := name + "-" + version + ".dist-info/"
 	text := fmt.Sprintf(metadata, strings.ReplaceAll(name, "_", "-"), version, oldestRuntime,
-		oldestPlugin)
+		oldestPlugin, oldestOpenVINO)
 	files := []file{command,
 		{info + "METADATA", []byte(text), false},
 		{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: runexp\nRoot-Is-Purelib: false\nTag: " + tag +

@@ -78,6 +78,7 @@ func (l *loader) expand() *Plan {
 		}
 	}
 	x.number()
+	x.warnMixed()
 	x.warn()
 	return x.plan
 }

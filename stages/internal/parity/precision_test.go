@@ -50,13 +50,13 @@ func roundingStages() (found []*stages.Stage) {
 	return found
 }
 
-// A roundingWorld is a net, trained, with images that it was trained for, and the stages to run on it.
+// A roundingWorld is a net, trained, with images that it was trained for, and the family of stages to run on it.
 type roundingWorld struct {
 	*world
 	family string
 }
 
-// roundingWorlds returns the nets of the quickstart, for all stages, and where they exist those of ImageNet,
+// roundingWorlds returns the nets of the quickstart, for all stages, and to write the table those of ImageNet,
 // for curves, as methods take long on them.
 func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
 	t.Helper()
@@ -64,23 +64,26 @@ func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var methods []roundingWorld
 	for _, name := range []string{"vgg", "resnet", "vit"} {
 		p := model.ONNXParams{Preset: "half",
 			Path: filepath.Join(root, "experiments", "quickstart", name+".onnx")}
-		worlds = append(worlds, roundingWorld{
-			worldOf(t, name, p, "dataset/shapes", map[string]any{"count": 8, "size": 64}), ""})
+		w := worldOf(t, name, p, "dataset/shapes", map[string]any{"count": 8, "size": 64})
+		worlds = append(worlds, roundingWorld{w, "perturb/"})
+		methods = append(methods, roundingWorld{w, "attribute/"})
 	}
 	if !*update {
-		return worlds
+		return append(worlds, methods...)
 	}
 	for _, name := range []string{"imagenet_vit_tiny_patch16_224", "imagenet_mobilenet_v2_keras_1.0_224_dq"} {
 		size := picture.Square(224)
-		p := model.ONNXParams{Path: stagetest.Shared(t, "data", "models", name+".onnx"), Preset: "half", Size: size}
+		p := model.ONNXParams{Path: stagetest.Shared(t, "data", "models", name+".onnx"), Preset: "half",
+			Size: size}
 		of := map[string]any{"path": stagetest.Shared(t, "data", "images", "imagenet_val227"), "count": 8,
 			"size": size, "filter": "bicubic"}
 		worlds = append(worlds, roundingWorld{worldOf(t, name, p, "dataset/folder", of), "perturb/"})
 	}
-	return worlds
+	return append(worlds, methods...)
 }
 
 // slotIn returns a slot of the processor if it has the precision.
@@ -118,8 +121,8 @@ func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (fl
 	return worst, nil
 }
 
-// TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. It writes
-// the table with -update.
+// TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With -update
+// it writes the table, after each stage, as all of them take long.
 func TestRounding(t *testing.T) {
 	slot := slotIn(t, stages.BFloat16)
 	measured := map[string]row{}
@@ -149,13 +152,13 @@ func TestRounding(t *testing.T) {
 			if r := measured[s.Name]; r.net == "" || worst > r.deviation {
 				measured[s.Name] = row{stage: s.Name, deviation: worst, net: w.net}
 			}
+			if *update {
+				writeRounding(t, measured)
+			}
 			if tolerance, ok := published[s.Name]; ok && !*update && worst > tolerance {
 				t.Errorf("%s on %s deviates by %.2g, at most it may be %g", s.Name, w.net, worst, tolerance)
 			}
 		}
-	}
-	if *update {
-		writeRounding(t, measured)
 	}
 }
 
