@@ -102,17 +102,20 @@ func devices(rt *ort.Runtime, class string) (lines []string) {
 		for _, a := range append(usable, others...) {
 			lines = append(lines, adapter(a))
 		}
-		return lines
+		return append(lines, precisions(rt, class)...)
 	}
 	for i, a := range usable {
 		lines = append(lines, fmt.Sprintf("%s:%d, %s", class, i, adapter(a)))
 	}
-	return lines
+	return append(lines, precisions(rt, class)...)
 }
 
 // precisions returns a line for float32 and for each other precision of a class, with what it lacks here.
 func precisions(rt *ort.Runtime, class string) (lines []string) {
 	lines = []string{stages.Float32}
+	for _, name := range ort.ProviderOf(class).Unmeasured {
+		lines = append(lines, "no "+name+": it isn't measured yet")
+	}
 	for _, p := range ort.ProviderOf(class).Precisions {
 		if err := rt.Has(stages.Device{Class: class, Precision: p.Name}); err != nil {
 			lines = append(lines, "no "+p.Name+": "+err.Error())

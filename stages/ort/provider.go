@@ -39,8 +39,10 @@ type Provider struct {
 	// OneQueue means that all sessions use one queue, which isn't safe for several threads.
 	OneQueue bool
 
-	// Precisions are those that the class has but float32.
+	// Precisions are those that the class has but float32. Unmeasured are others of its hardware, which are
+	// refused until somebody measures how much results deviate in them.
 	Precisions []Precision
+	Unmeasured []string
 
 	// add adds the provider to a session's options, on the device of this index; nil for the CPU provider,
 	// which every session has.
@@ -74,8 +76,9 @@ var Providers = []*Provider{
 	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",
-		Forms:     1,
-		NoIndices: true,
+		Unmeasured: []string{stages.TF32, stages.Float16},
+		Forms:      1,
+		NoIndices:  true,
 		Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh",
 			"Tan"},
 		Carry: bind,
@@ -83,8 +86,9 @@ var Providers = []*Provider{
 	},
 	{
 		Class: "webgpu", Name: webGPUName,
-		Forms:     1,
-		NoIndices: true,
+		Unmeasured: []string{stages.Float16},
+		Forms:      1,
+		NoIndices:  true,
 		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
 			"Sign", "Softsign", "SpaceToDepth", "Sum"},
 		Wrong: []string{"InstanceNormalization", "Slice"},
@@ -113,8 +117,11 @@ func (p *Provider) In(precision string) (*Precision, error) {
 		}
 		names = append(names, p.Precisions[i].Name)
 	}
-	return nil, &NoDevice{Reason: fmt.Sprintf("%s doesn't compute in %s", p.Class, precision),
-		Remedy: "precision: " + strings.Join(names, " or ")}
+	why := "%[1]s doesn't compute in %[2]s"
+	if slices.Contains(p.Unmeasured, precision) {
+		why = "%[2]s isn't measured on %[1]s yet"
+	}
+	return nil, &NoDevice{fmt.Sprintf(why, p.Class, precision), "precision: " + strings.Join(names, " or ")}
 }
 
 func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) error {
