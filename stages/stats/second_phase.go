@@ -2,10 +2,10 @@ package stats
 
 import (
 	"context"
-	"math"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/scores"
+	"github.com/runexp/runexp/stages/internal/stat"
 	"github.com/runexp/runexp/stages/interval"
 )
 
@@ -22,9 +22,10 @@ var SecondPhase = stages.New(stages.Def[SecondPhaseParams]{
 	Doc: `how many images need exact scores besides a pilot's
 
 From cheap scores of all images and exact ones of a pilot follows how many of the other
-images need exact scores, so that no 95 % interval of a mean, nor with rank of a difference
-from the best of a case, grows by more than growth over that of exact scores of all:
-the largest N₁/(1 + ((1 + growth)² − 1)·N/(N₁·ρ)), N₁ of N images not in the pilot, with ρ the
+images need exact scores, so that no 95 % interval of a mean grows by more than growth over
+that of exact scores of all; nor, with rank, that of a difference from the best of a case, nor
+the standard error of its signed-rank statistic. It is the largest
+N₁/(1 + ((1 + growth)² − 1)·N/(N₁·ρ)), N₁ of N images not in the pilot, with ρ the
 variance of exact minus cheap scores over that of exact ones, taken 2/n₀ larger for being of
 n₀ images (Cox, Biometrika 1952; Cochran, "Sampling Techniques", 1977, section 4.7). It is at
 least the pilot's number, or all. The size is fixed by the pilot alone: exact scores of the
@@ -55,7 +56,7 @@ func runSecondPhase(ctx context.Context, p SecondPhaseParams, e *stages.Env) err
 	}
 	need := needs{growth: p.Growth}
 	for _, c := range all {
-		need.of(c.Sample())
+		need.of(c.Sample(), c.Sample().Ratio(interval.Pilot))
 	}
 	if p.Rank != "" {
 		c, err := scores.NewContest(ctx, nil, e.Label, e.Ports["scores"], "rank", p.Rank)
@@ -87,11 +88,12 @@ type needs struct {
 	ratio       float64
 }
 
-func (n *needs) of(s interval.Sample) {
+// of adds a sample with a ratio of variances.
+func (n *needs) of(s interval.Sample, ratio float64) {
 	if s.Whole() {
 		return
 	}
-	pilot, ratio := s.Measured(), s.Ratio(interval.Pilot)
+	pilot := s.Measured()
 	others := len(s.Phases) - pilot
 	size := min(others, max(pilot, interval.Needed(pilot, others, ratio, n.growth)))
 	n.pilot = max(n.pilot, pilot)
@@ -100,7 +102,7 @@ func (n *needs) of(s interval.Sample) {
 	}
 }
 
-// ofLeads adds the differences from the competitor with the best cheap mean.
+// ofLeads adds the differences from the competitor with the best cheap mean, and their ranks.
 func (n *needs) ofLeads(m *scores.Case) {
 	best := m.Best()
 	if best < 0 {
@@ -108,8 +110,9 @@ func (n *needs) ofLeads(m *scores.Case) {
 	}
 	shared := m.Samples()
 	for k := range shared {
-		if d := shared[k].Minus(shared[best]); k != best && !math.IsNaN(d.Ratio(interval.Pilot)) {
-			n.of(d)
+		if k != best {
+			n.of(shared[k], shared[k].Minus(shared[best]).Ratio(interval.Pilot))
+			n.of(shared[k], stat.RankRatio(scores.Differences(shared[k], shared[best])))
 		}
 	}
 }

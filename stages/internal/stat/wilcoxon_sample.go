@@ -169,3 +169,29 @@ func (m *measure) statistic(s interval.Sample) float64 {
 	n := float64(len(s.Phases))
 	return sum * n / (n - 1)
 }
+
+// RankRatio is for the signed-rank statistic what [interval.Sample.Ratio] is for means: the variance of the
+// difference that an exact value makes to a cheap one's projection, over that of the full test, by the
+// pilot's items; 0 without a difference, infinite where all exact values are 0.
+func RankRatio(s interval.Sample) float64 {
+	pilot := interval.Sample{}
+	for i, p := range s.Phases {
+		if d := s.Exact[i] - s.Cheap[i]; p == interval.Pilot && !math.IsNaN(d) {
+			pilot.Cheap, pilot.Exact = append(pilot.Cheap, s.Cheap[i]), append(pilot.Exact, s.Exact[i])
+			pilot.Phases = append(pilot.Phases, p)
+		}
+	}
+	m, mean, squares := newMeasure(pilot), 0.0, 0.0
+	n := float64(len(pilot.Phases))
+	exchange := func(i int) float64 { return m.projection(pilot.Exact[i]) - m.projection(pilot.Cheap[i]) }
+	for i := range pilot.Phases {
+		mean += exchange(i) / n
+	}
+	for i := range pilot.Phases {
+		squares += float64((exchange(i) - mean) * (exchange(i) - mean))
+	}
+	if squares == 0 {
+		return 0
+	}
+	return squares / (n - 1) / m.meanOf(func(u float64) float64 { return float64(m.smaller(u) * m.smaller(u)) })
+}
