@@ -70,13 +70,17 @@ func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 	if !ok || calls < 0 {
 		return Estimate{Unknown: 1}
 	}
-	scale := float64(max(calls-done, 0)) / float64(speed.Calls)
+	return speed.scaled(float64(max(calls-done, 0)) / float64(speed.Calls))
+}
+
+// scaled returns the cost of so many times the calls that were measured.
+func (m measured) scaled(scale float64) Estimate {
 	e := Estimate{
-		Seconds:  speed.Loading + speed.Seconds*scale,
-		Forward:  int(math.Round(float64(speed.Forward) * scale)),
-		Backward: int(math.Round(float64(speed.Backward) * scale)),
+		Seconds:  m.Loading + m.Seconds*scale,
+		Forward:  int(math.Round(float64(m.Forward) * scale)),
+		Backward: int(math.Round(float64(m.Backward) * scale)),
 	}
-	if speed.elsewhere {
+	if m.elsewhere {
 		e.Elsewhere = 1
 	}
 	return e

@@ -157,6 +157,8 @@ type Again struct {
 	// Draw is the stage that draws items. It passes some of the items on its first input to its first output,
 	// and its parameters take the values of the consumer's parameters of the same name.
 	Draw string
+	// Count is the consumer's parameter with the number of items that are drawn; "" if Size says it.
+	Count string
 	// Size is the stage whose table is the size of the draw, on the input size of Draw; "" for none. It has
 	// inputs scores, fed as Of is, and one called as the input After of the consumer, fed as that.
 	Size, After string

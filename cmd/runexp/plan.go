@@ -84,6 +84,9 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	for _, s := range p.Powers() {
 		fmt.Fprintln(w, s)
 	}
+	for _, ways := range o.Ways() {
+		fmt.Fprintln(w, waysOf(ways))
+	}
 	fmt.Fprintf(w, "%s: %d cached, %d to run, %d depending on them\n", progress.Cells(len(p.Cells)),
 		total[pipeline.IsCached], total[pipeline.Runs], total[pipeline.DependsOn])
 	if total[pipeline.Runs]+total[pipeline.DependsOn] == 0 {
@@ -99,6 +102,17 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		fmt.Fprintf(w, "nothing is measured of %s: a run with --limit 4 measures\n",
 			progress.Cells(all.Unknown))
 	}
+}
+
+// waysOf compares the two ways to an exact answer.
+func waysOf(w *pipeline.Ways) string {
+	items, passes, time := fmt.Sprint(w.Again[0]), passesOf(w.Least), timeOf(w.Least)
+	if w.Again[0] < w.Again[1] {
+		items += fmt.Sprintf(" to %d", w.Again[1])
+		passes, time = passes+" to "+passesOf(w.Most), time+" to "+timeOf(w.Most)
+	}
+	return fmt.Sprintf("%s: exact by %s of %s of %d images: %s passes, %s; %s of all: %s passes, %s", w.Step.Name,
+		w.Value, items, w.Items, passes, time, w.Value, passesOf(w.Whole), timeOf(w.Whole))
 }
 
 // passesOf describes the passes of a step: forward, and those with a backward pass.

@@ -29,11 +29,17 @@ func (x *expander) again(m *cellBuild) {
 		if p.Again.Size != "" {
 			a.size = a.sizeOf(edges)
 		}
+		a.of = map[*Cell]*Cell{}
 		m.cell.Inputs[k].Edges = a.edges(edges)
 		if a.err != nil {
 			x.refused(m, &stages.FieldError{Field: p.Again.As, Err: a.err, Hint: a.hint})
 			return
 		}
+		again := Again{Consumer: m.cell, Of: a.of, Value: fmt.Sprint(value)}
+		if count, ok := x.valueOf(m.cell, p.Again.Count); ok {
+			again.Count = int(count.Int())
+		}
+		x.plan.Again = append(x.plan.Again, again)
 	}
 }
 
@@ -51,11 +57,12 @@ type againBuild struct {
 	*expander
 	*stages.Again
 	m     *cellBuild
-	value reflect.Value // of the parameter that is replaced
-	phase string        // the input's name, which the names of steps end with
-	drawn string        // the parameters of draws
-	size  []Edge        // on the input size of draws; nil for none
-	err   error         // the first
+	value reflect.Value   // of the parameter that is replaced
+	phase string          // the input's name, which the names of steps end with
+	drawn string          // the parameters of draws
+	size  []Edge          // on the input size of draws; nil for none
+	of    map[*Cell]*Cell // by copy: the cell that it computes again
+	err   error           // the first
 	hint  string
 }
 
@@ -92,6 +99,7 @@ func (a *againBuild) cell(c *Cell) *Cell {
 	m := &a.implied
 	key := fmt.Sprintf("%s\x00%d", a.key(), m.id(c))
 	if known := m.cells[key]; known != nil {
+		a.note(known, c)
 		return known
 	}
 	m.cells[key] = c // until the inputs are known
@@ -120,7 +128,23 @@ func (a *againBuild) cell(c *Cell) *Cell {
 	d.Step = a.step(c)
 	d.Step.Cells = append(d.Step.Cells, &d)
 	m.cells[key] = &d
+	a.note(&d, c)
 	return &d
+}
+
+// note notes a copy of c, and those of the cells that c reads.
+func (a *againBuild) note(d, c *Cell) {
+	if d == c || a.of[d] != nil {
+		return
+	}
+	a.of[d] = c
+	for k, in := range d.Inputs {
+		for i, e := range in.Edges {
+			if of := c.Inputs[k].Edges[i].From; e.From.Stage == of.Stage {
+				a.note(e.From, of)
+			}
+		}
+	}
 }
 
 // key is of what copies have in common.

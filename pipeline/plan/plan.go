@@ -23,11 +23,22 @@ type Plan struct {
 	Narrowed    []string     // what --only, --limit and --set changed, in words
 	Warnings    Diags        // about settings that are valid and probably not intended
 
+	Again []Again // the inputs whose cells are computed again for a part of their items
+
 	decl    *experimentDecl
 	files   map[string]Diag    // files that parameters name, with the first place, without a message
 	remotes map[string]*Remote // the fetched ones of these, by path
 	remarks *remarks           // the results of Remarks
 	counts  *counts            // of sources
+}
+
+// Again is an input of a cell that is fed by copies of the cells on another input, and of cells that these
+// read: see [stages.Again].
+type Again struct {
+	Consumer *Cell
+	Of       map[*Cell]*Cell // by copy: the cell that it computes again
+	Value    string          // of the parameter that is replaced
+	Count    int             // items that are drawn; 0 if what is computed before decides it
 }
 
 // A Step is one stage of an experiment: a name, and a cell for every combination of its axes that exists.

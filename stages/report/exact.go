@@ -43,7 +43,7 @@ signed-rank test with ranks estimated alike. docs/exact.md has the formulas.`
 func exactPorts(of string) []stages.Port {
 	again := stages.Again{Of: of, Param: "precision", As: "exact", Draw: "dataset/draw"}
 	pilot, second := again, again
-	second.Size, second.After = "stats/second-phase", "pilot"
+	pilot.Count, second.Size, second.After = "pilot", "stats/second-phase", "pilot"
 	return []stages.Port{
 		{Name: "pilot", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &pilot,
 			Doc: "exact scores of a random pilot of the images"},
