@@ -23,6 +23,7 @@ type Look struct {
 	Layout        string // of the input's axes, nchw or nhwc; "": the trial's result
 	Size          string // the parameter size of model/onnx; "" for none
 	Length        int    // its parameter length; 0 for none
+	Preset        string // the parameter preset of the stanza; "": what is declared, measured or guessed
 }
 
 func (l Look) params(path string) *model.ONNXParams {
@@ -243,6 +244,8 @@ func (x *Inspection) StanzaAt(l Look, path string) string {
 	feed, h, w := x.Declared.With(guess(x.Inspection)), x.Feed.Height, x.Feed.Width
 	if x.Measured != nil {
 		feed, h, w = x.Measured.Lines(), x.Measured.Size.H, x.Measured.Size.W
+	} else if l.Preset != "" {
+		feed = []string{"preset: " + l.Preset}
 	}
 	for _, line := range feed {
 		fmt.Fprintf(&b, "    %s\n", line)

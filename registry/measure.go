@@ -28,7 +28,8 @@ const measuring = 500e9
 const perValue = 2000
 
 // Measure weighs all ways to feed an inspected model and to number its classes by the labelled photographs
-// of a folder. It measures nothing if there is no way to number the classes, or if the folder is Nested.
+// of a folder; with l.Preset only the ways of that preset. It measures nothing if there is no way to number the
+// classes, or if the folder is Nested.
 func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder,
 	progress func(done, total int)) (*Measured, error) {
 	classes := max(x.Feed.Classes, 2) // a single output stands for two classes
@@ -55,6 +56,11 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Fol
 	} else {
 		m.Feeds = x.Feeds(0, func(int) bool { return false })
 	}
+	if l.Preset != "" {
+		if err := m.only(l.Preset); err != nil {
+			return nil, err
+		}
+	}
 	q := model.Question{Feeds: m.Feeds, Other: s.Unplaced, Progress: progress,
 		Passes: int(measuring / float64(x.MultiplyAdds+perValue*int64(x.Feed.Size())))}
 	for _, n := range s.Numberings {
@@ -69,6 +75,24 @@ func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Fol
 	}
 	m.Verdict, err = t.Weigh(ctx, q, photos)
 	return m, err
+}
+
+// only keeps the feeds of a preset, for which there may be several sizes.
+func (m *Measured) only(preset string) error {
+	m.Feeds = slices.DeleteFunc(m.Feeds, func(f model.Feed) bool {
+		return f.Preset != preset || f.Order != "" || f.Declared != nil
+	})
+	total := 0.0
+	for _, f := range m.Feeds {
+		total += f.Prior
+	}
+	if total == 0 {
+		return fmt.Errorf("the preset %s isn't one of the model's", preset)
+	}
+	for i := range m.Feeds {
+		m.Feeds[i].Prior /= total
+	}
+	return nil
 }
 
 // Unanswered returns why nothing could be measured, nil if something was.

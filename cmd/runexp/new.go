@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -23,6 +24,7 @@ func newVerb(f flags) *verb {
 	f["--model"], f["--images"], f["--onnxruntime"] = &model, &images, &runtime
 	f["--texts"], f["--tokenizer"] = &texts, &tokenizer
 	look := f.look()
+	f["--preset"] = &look.Preset
 	return &verb{
 		name: "new", takes: arity{0, 2, "at most quickstart and a folder"},
 		words: func() []string { return []string{quickstartName} },
@@ -36,6 +38,8 @@ func newVerb(f flags) *verb {
 			case images != "" && texts != "":
 				return misuse("new needs --images for a model of images, or --texts for one of texts, " +
 					"not both")
+			case look.Preset != "" && texts != "":
+				return misuse("--preset is for --images")
 			case tokenizer != "" && texts == "":
 				return misuse("--tokenizer is for --texts")
 			case model == "" || images+texts == "":
@@ -62,7 +66,8 @@ type starter struct {
 	Measured  *registry.Measured  // nil without a measurement
 	Numbering *registry.Numbering // of the classes, if measured
 	NamesFile string              // file with the names of the model's classes
-	Doubt     string              // why the preset is a guess
+	Given     string              // the preset, as the user names it
+	Doubt     string              // why the preset is a guess, or the classes aren't numbered
 
 	// lines of the methods to compare, and of the methods that are left out, with the reason
 	Methods, Others []string
@@ -118,6 +123,16 @@ func (s *starter) examine(ctx context.Context, u *ui, dir, model, images string,
 	}
 	if err := s.look(ctx, u, model, images, look); err != nil {
 		return err
+	}
+	if s.Given = look.Preset; s.Given != "" {
+		var known []string
+		for _, p := range s.Model.Presets {
+			known = append(known, p.Name)
+		}
+		if !slices.Contains(known, s.Given) {
+			return usage(fmt.Errorf("--preset is one of %s, not %q", strings.Join(known, ", "), s.Given),
+				plan.Guess(s.Given, known))
+		}
 	}
 	if err := s.measure(ctx, u, model, look); err != nil {
 		return err
@@ -211,7 +226,7 @@ func (s *starter) report(u *ui) {
 	fmt.Fprintln(u.out, s.File)
 	next := "next: runexp run " + quote(s.File)
 	s.verdict(u)
-	if s.Model.Measured == nil || s.Warning() != "" {
+	if s.Given == "" && s.Model.Measured == nil || s.Warning() != "" {
 		next = "choose the model's preset in it; " + next
 	}
 	const text = "%d methods on %d of %d images: about %s on two cores\n"

@@ -22,6 +22,7 @@ func recommendVerb(f flags) *verb {
 	f["--images"], f["--metric"], f["--time"], f["--rounds"] = &r.images, &r.metric, &r.time, &r.rounds
 	f["--without"], f["--seed"], f["--out"], f["--json"] = &r.without, &r.seed, &r.out, &r.json
 	r.look, r.engine = f.look(), f.engine()
+	f["--preset"] = &r.look.Preset
 	return &verb{
 		name: "recommend", takes: arity{1, 1, "an ONNX file"}, drains: true,
 		run: func(ctx context.Context, u *ui, args []string) error {
@@ -183,16 +184,8 @@ func (t *tournament) entrants(ctx context.Context, without string) ([]candidate,
 	if len(all) < 2 {
 		return nil, usage(fmt.Errorf("%d candidates are left: there is nothing to compare", len(all)), "")
 	}
-	for _, c := range all {
-		pass := t.pass()
-		t.prices[c.id] = price{image: pass * float64(c.cost+2*(t.Steps+1)), loading: compiling}
-	}
-	t.prices[control] = price{image: t.pass() * float64(2*(t.Steps+1))}
 	return all, nil
 }
-
-// compiling is a guess of the seconds in which a candidate's program is compiled and loaded.
-const compiling = 0.1
 
 // recall finds the schedule of an earlier call of the same tournament: it has the same rounds, in less time.
 func (t *tournament) recall(devices string, limit time.Duration, all []candidate) {
@@ -204,15 +197,20 @@ func (t *tournament) recall(devices string, limit time.Duration, all []candidate
 		t.Folder.Images, t.Model.Bytes, t.Model.MultiplyAdds))
 	if b, ok := t.session.store.Memo(t.memo); ok {
 		var s schedule
-		if json.Unmarshal(b, &s) == nil {
+		if json.Unmarshal(b, &s) == nil && len(s.Rounds) > 0 {
 			t.schedule = s
+			t.u.say("the rounds are those of an earlier call; another --seed or --time has others")
 		}
 	}
 }
 
-// remember stores the schedule as far as it is decided. If it can't be written, the next call decides anew.
+// remember stores the schedule as far as it is decided. After one for which the time was too short, the next
+// call decides anew, and gets further, as it finds the results of this one. So it does if nothing can be stored.
 func (t *tournament) remember() {
-	if b, err := json.Marshal(t.schedule); err == nil && !t.end.IsZero() {
+	if t.end.IsZero() || len(t.untried) > 0 {
+		return
+	}
+	if b, err := json.Marshal(t.schedule); err == nil {
 		_ = t.session.store.SetMemo(t.memo, b)
 	}
 }
@@ -229,6 +227,9 @@ func (t *tournament) compete(ctx context.Context, all []candidate) error {
 	for _, c := range all {
 		t.standings = append(t.standings, standing{candidate: c})
 	}
+	if err := t.calibrate(ctx); err != nil {
+		return err
+	}
 	for k := 0; ; k++ {
 		more, err := t.round(ctx, k)
 		if err != nil {
@@ -240,6 +241,35 @@ func (t *tournament) compete(ctx context.Context, all []candidate) error {
 	}
 	return t.confirm(ctx)
 }
+
+// calibrate measures the curves of one image, of the control, and estimates from them what candidates take.
+func (t *tournament) calibrate(ctx context.Context) error {
+	if t.end.IsZero() || t.schedule.decided() {
+		return nil
+	}
+	g := game{of: []candidate{t.baseline(control)}, images: 1}
+	s, _, err := t.play(ctx, g, t.choiceEnds())
+	if err != nil {
+		return err
+	}
+	defer s.result.Close()
+	if err := t.measure(ctx, s); err != nil {
+		return err
+	}
+	curves := t.prices[control]
+	passes := float64(2 * (t.Steps + 1))
+	pass := t.pass()
+	if curves.image > 0 && !t.metric.Places {
+		pass = curves.image / passes
+	}
+	for _, s := range t.standings {
+		t.prices[s.id] = price{pass * (float64(s.cost) + passes), max(curves.loading, compiling)}
+	}
+	return nil
+}
+
+// compiling is the least number of seconds in which a candidate's program is compiled and loaded.
+const compiling = 0.1
 
 // chosenOn is the number of images of the last round.
 func (t *tournament) chosenOn() int {
@@ -273,7 +303,7 @@ func (t *tournament) decide(k int) (round, bool, error) {
 		prices = append(prices, t.prices[s.id])
 	}
 	if k == 0 {
-		return first(prices, images, left/time.Duration(roundsLeft(len(prices)))), true, nil
+		return first(prices, images, left/time.Duration(roundsLeft(len(prices))), left/2), true, nil
 	}
 	r, ok := next(t.schedule.Rounds[k-1], prices, images, left)
 	return r, ok, nil
@@ -302,7 +332,7 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 			t.untried = append(t.untried, absence{s.id, "no time"})
 		}
 	}
-	t.u.say("round %d: %d candidates on %d images", k+1, len(of), r.Images)
+	t.u.say("round %d: %d candidates on %s", k+1, len(of), counted(r.Images, "image"))
 	g := game{of: of, images: r.Images}
 	began := time.Now()
 	s, why, err := t.play(ctx, g, t.choiceEnds())

@@ -59,7 +59,7 @@ func (t *tournament) confirm(ctx context.Context) error {
 	if err := t.test(ctx, list, sure); err != nil || t.final == nil {
 		return err
 	}
-	each := time.Since(began).Seconds() / float64(sure)
+	each := time.Since(began).Seconds() / float64(sure*len(t.final.of)) * float64(len(list)+1)
 	left := time.Duration(reserve * float64(time.Until(t.end)))
 	if images = more(sure, t.held(), price{image: each}, left); images > sure {
 		if err := t.test(ctx, list, images); err != nil {
@@ -102,7 +102,7 @@ func (t *tournament) test(ctx context.Context, list []standing, images int) erro
 	if images == 0 || len(of) < 2 {
 		return nil
 	}
-	t.u.say("confirmation: %d candidates on %d other images", len(of), images)
+	t.u.say("confirmation: %d candidates on %s", len(of), counted(images, "other image"))
 	g := game{of: of, first: of[0].id, images: images, skip: t.Folder.Images / 2}
 	s, why, err := t.play(ctx, g, t.end)
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *tournament) test(ctx context.Context, list []standing, images int) erro
 	for _, c := range of {
 		switch reason := why[c.id]; {
 		case reason == errTime.Error():
-			t.u.say("the confirmation on %d images takes too long, and doesn't count", images)
+			t.u.say("the confirmation on %s takes too long, and doesn't count", counted(images, "image"))
 			return nil
 		case reason != "":
 			t.refused = append(t.refused, absence{c.id, reason})

@@ -122,6 +122,8 @@ func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (m
 		case id != "" && e.Kind == pipeline.CellFailed: // told with the candidate
 			failed[id] = cmp.Or(failed[id], oneClause(e.Err.Error()))
 			return
+		case e.Kind == pipeline.Draining && stoppedBy(ctx) == nil: // the round's time is over, which is told later
+			return
 		case id != "" && e.Kind == pipeline.Warning: // a run of the experiment warns of what it compares
 			return
 		}

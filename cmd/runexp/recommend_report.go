@@ -11,6 +11,14 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
+// counted writes a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // mostRecommended limits the images of a recommended experiment, unless the user takes all.
 const mostRecommended = 500
 
@@ -64,7 +72,7 @@ func (f *recommendFlags) repeat(t *tournament, model string) string {
 		args = append(args, "--seed", fmt.Sprint(t.Seed))
 	}
 	look := f.look
-	for _, flag := range [][2]string{{"--size", look.Size}, {"--input", look.Input}, {"--output", look.Output},
+	for _, flag := range [][2]string{{"--preset", look.Preset}, {"--size", look.Size}, {"--input", look.Input}, {"--output", look.Output},
 		{"--layout", look.Layout}} {
 		if flag[1] != "" {
 			args = append(args, flag[:]...)
@@ -91,7 +99,9 @@ func (t *tournament) lines() []string {
 	} else {
 		out = append(out, t.final.table(t.better())...)
 		out = append(out, "")
-		out = append(out, wrapped(t.final.verdict())...)
+		if !strings.HasPrefix(t.final.answer, "No answer") {
+			out = append(out, wrapped(t.final.verdict())...)
+		}
 		for paragraph := range strings.SplitSeq(strings.TrimSpace(t.final.answer), "\n\n") {
 			out = append(out, wrapped(strings.ReplaceAll(paragraph, "**", ""))...)
 		}
@@ -121,7 +131,7 @@ func (t *tournament) decidedAll() bool { return t.schedule.decided() && len(t.sc
 func (t *tournament) rounds() []string {
 	var words []string
 	for k, r := range t.schedule.Rounds {
-		word := fmt.Sprintf("%d candidates on %d images", r.Candidates, r.Images)
+		word := fmt.Sprintf("%d candidates on %s", r.Candidates, counted(r.Images, "image"))
 		if k > 0 {
 			word = fmt.Sprintf("%d on %d", r.Candidates, r.Images)
 		}
@@ -137,17 +147,19 @@ func (t *tournament) rounds() []string {
 
 // scope says what the numbers may and may not claim.
 func (t *tournament) scope() string {
-	text := fmt.Sprintf("The rounds chose by looking at %d images: their means claim nothing, and what they "+
-		"dropped may be as good. The table and p are of %d images that no round had, with %s named as the first "+
+	text := fmt.Sprintf("The rounds chose by looking at %s: their means claim nothing, and what they "+
+		"dropped may be as good. The table and p are of %s that no round had, with %s named as the first "+
 		"before them, and one test of each difference from it: of equal methods, at most 5 of 100 tournaments "+
-		"confirm one.", t.chosenOn(), t.final.images, t.final.first)
+		"confirm one.", counted(t.chosenOn(), "image"), counted(t.final.images, "image"),
+		t.final.first)
 	return text
 }
 
 // unconfirmed describes a tournament without a confirmation.
 func (t *tournament) unconfirmed() []string {
-	out := wrapped(fmt.Sprintf("No answer: no time was left for a confirmation. These are the best of %d images, "+
-		"which chose them, so that their means claim nothing; --time gives more.", t.chosenOn()))
+	out := wrapped(fmt.Sprintf("No answer: no time was left for a confirmation. These are the best of the rounds' "+
+		"last one, on %s that chose them: their means claim nothing; --time gives more.",
+		counted(t.chosenOn(), "image")))
 	if len(t.schedule.Rounds) == 0 {
 		return wrapped("No answer: the time ended before the first round did; --time gives more.")
 	}
@@ -181,7 +193,7 @@ func (d dropped) String() string {
 	if !d.known() {
 		mean = "undefined"
 	}
-	return fmt.Sprintf("%s: round %d, %s on %d images", d.id, d.round, mean, d.Images)
+	return fmt.Sprintf("%s: round %d, %s on %s", d.id, d.round, mean, counted(d.Images, "image"))
 }
 
 // table writes the finalists, best first.
@@ -190,7 +202,7 @@ func (f *final) table(d stages.Direction) (lines []string) {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rank\tcandidate\tmean (%s is better)\t95 %% interval\tlead of %s\tp (Holm)\t\n", d, f.first)
 	for k, c := range f.of {
-		fmt.Fprintf(w, "%d\t%s\t%.4f\t[%.4f, %.4f]", k+1, c.ID, c.Mean, c.Low, c.High)
+		fmt.Fprintf(w, "%d\t%s\t%.4f\t%s", k+1, c.ID, c.Mean, span(c.Low, c.High))
 		if c.Lead == nil {
 			fmt.Fprint(w, "\tfirst of the rounds\t\t\n")
 			continue
@@ -199,13 +211,21 @@ func (f *final) table(d stages.Direction) (lines []string) {
 		if c.Confirmed {
 			confirmed = "confirmed"
 		}
-		fmt.Fprintf(w, "\t%.4f [%.4f, %.4f]\t%.2g\t%s\n", *c.Lead, *c.LeadLow, *c.LeadHigh, *c.P, confirmed)
+		fmt.Fprintf(w, "\t%.4f %s\t%.2g\t%s\n", *c.Lead, span(*c.LeadLow, *c.LeadHigh), *c.P, confirmed)
 	}
 	w.Flush()
 	for line := range strings.SplitSeq(strings.TrimSpace(b.String()), "\n") {
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return lines
+}
+
+// span writes an interval; a single image has none.
+func span(low, high stages.Number) string {
+	if low.Undefined() || high.Undefined() {
+		return "undefined"
+	}
+	return fmt.Sprintf("[%.4f, %.4f]", low, high)
 }
 
 // listed lists candidates with the reasons why they aren't in the tournament; equal reasons once.

@@ -14,7 +14,6 @@ const (
 	finalists   = 4    // that the confirmation compares
 	choosing    = 0.6  // of the time, for the rounds before it
 	reserve     = 0.9  // of the time left that an estimate may take
-	leastTried  = 8    // candidates in the first round, even if each has one image only
 	significant = 0.05 // level of the confirmation
 )
 
@@ -89,14 +88,11 @@ func total(prices []price) (sum price) {
 	return sum
 }
 
-// first decides the first round of a schedule: the cheapest candidates, on two images each or more, or all that
-// the time allows. prices are in ascending order.
-func first(prices []price, images int, share time.Duration) round {
+// first decides the first round of a schedule: all candidates on as many images as its share of the time allows,
+// or on one if that takes more, but not more than most; or else the cheapest. prices are in ascending order.
+func first(prices []price, images int, share, most time.Duration) round {
 	n := len(prices)
-	for n > leastTried && total(prices[:n]).seconds(2) > share.Seconds() {
-		n--
-	}
-	for n > 1 && total(prices[:n]).seconds(1) > share.Seconds() {
+	for n > 1 && total(prices[:n]).seconds(1) > most.Seconds() {
 		n--
 	}
 	return round{n, max(1, more(0, images, total(prices[:n]), share))}

@@ -188,7 +188,10 @@ func (s *starter) Warning() string {
 
 // verdict prints what was measured.
 func (s *starter) verdict(u *ui) {
-	if s.Doubt != "" {
+	switch {
+	case s.Doubt != "" && s.Given != "":
+		fmt.Fprintf(u.out, "preset %s, as asked for, without a measurement: %s\n", s.Given, s.Doubt)
+	case s.Doubt != "":
 		fmt.Fprintln(u.out, "preset: a guess; "+s.Doubt)
 	}
 	if s.Model.Measured != nil {
