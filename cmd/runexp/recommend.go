@@ -332,7 +332,7 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 			t.untried = append(t.untried, absence{s.id, "no time"})
 		}
 	}
-	t.u.say("round %d: %d candidates on %s", k+1, len(of), counted(r.Images, "image"))
+	t.u.say("round %d: %d candidates on %s", k+1, len(of), numberOf(r.Images, "image"))
 	g := game{of: of, images: r.Images}
 	began := time.Now()
 	s, why, err := t.play(ctx, g, t.choiceEnds())

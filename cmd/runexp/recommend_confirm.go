@@ -102,7 +102,7 @@ func (t *tournament) test(ctx context.Context, list []standing, images int) erro
 	if images == 0 || len(of) < 2 {
 		return nil
 	}
-	t.u.say("confirmation: %d candidates on %s", len(of), counted(images, "other image"))
+	t.u.say("confirmation: %d candidates on %s", len(of), numberOf(images, "other image"))
 	g := game{of: of, first: of[0].id, images: images, skip: t.Folder.Images / 2}
 	s, why, err := t.play(ctx, g, t.end)
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *tournament) test(ctx context.Context, list []standing, images int) erro
 	for _, c := range of {
 		switch reason := why[c.id]; {
 		case reason == errTime.Error():
-			t.u.say("the confirmation on %s takes too long, and doesn't count", counted(images, "image"))
+			t.u.say("the confirmation on %s takes too long, and doesn't count", numberOf(images, "image"))
 			return nil
 		case reason != "":
 			t.refused = append(t.refused, absence{c.id, reason})

@@ -11,8 +11,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// counted writes a number of things.
-func counted(n int, thing string) string {
+// numberOf writes a number of things.
+func numberOf(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
@@ -131,7 +131,7 @@ func (t *tournament) decidedAll() bool { return t.schedule.decided() && len(t.sc
 func (t *tournament) rounds() []string {
 	var words []string
 	for k, r := range t.schedule.Rounds {
-		word := fmt.Sprintf("%d candidates on %s", r.Candidates, counted(r.Images, "image"))
+		word := fmt.Sprintf("%d candidates on %s", r.Candidates, numberOf(r.Images, "image"))
 		if k > 0 {
 			word = fmt.Sprintf("%d on %d", r.Candidates, r.Images)
 		}
@@ -150,7 +150,7 @@ func (t *tournament) scope() string {
 	text := fmt.Sprintf("The rounds chose by looking at %s: their means claim nothing, and what they "+
 		"dropped may be as good. The table and p are of %s that no round had, with %s named as the first "+
 		"before them, and one test of each difference from it: of equal methods, at most 5 of 100 tournaments "+
-		"confirm one.", counted(t.chosenOn(), "image"), counted(t.final.images, "image"),
+		"confirm one.", numberOf(t.chosenOn(), "image"), numberOf(t.final.images, "image"),
 		t.final.first)
 	return text
 }
@@ -159,7 +159,7 @@ func (t *tournament) scope() string {
 func (t *tournament) unconfirmed() []string {
 	out := wrapped(fmt.Sprintf("No answer: no time was left for a confirmation. These are the best of the rounds' "+
 		"last one, on %s that chose them: their means claim nothing; --time gives more.",
-		counted(t.chosenOn(), "image")))
+		numberOf(t.chosenOn(), "image")))
 	if len(t.schedule.Rounds) == 0 {
 		return wrapped("No answer: the time ended before the first round did; --time gives more.")
 	}
@@ -193,7 +193,7 @@ func (d dropped) String() string {
 	if !d.known() {
 		mean = "undefined"
 	}
-	return fmt.Sprintf("%s: round %d, %s on %s", d.id, d.round, mean, counted(d.Images, "image"))
+	return fmt.Sprintf("%s: round %d, %s on %s", d.id, d.round, mean, numberOf(d.Images, "image"))
 }
 
 // table writes the finalists, best first.
