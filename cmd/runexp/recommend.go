@@ -217,13 +217,6 @@ func (t *tournament) remember() {
 
 // compete plays the rounds, and the confirmation.
 func (t *tournament) compete(ctx context.Context, all []candidate) error {
-	late := func(c candidate) bool { return slices.Contains(t.schedule.Late, c.id) }
-	for _, c := range slices.Clone(all) {
-		if late(c) {
-			t.untried = append(t.untried, absence{c.id, errTime.Error()})
-		}
-	}
-	all = slices.DeleteFunc(all, late)
 	for _, c := range all {
 		t.standings = append(t.standings, standing{candidate: c})
 	}
@@ -324,35 +317,34 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 		return false, err
 	}
 	var of []candidate
-	for i, s := range t.standings {
-		switch {
-		case i < r.Candidates:
-			of = append(of, s.candidate)
-		case k == 0:
-			t.untried = append(t.untried, absence{s.id, "no time"})
-		}
+	for _, s := range t.standings[:r.Candidates] {
+		of = append(of, s.candidate)
 	}
 	t.u.say("round %d: %d candidates on %s", k+1, len(of), numberOf(r.Images, "image"))
-	g := game{of: of, images: r.Images}
 	began := time.Now()
-	s, why, err := t.play(ctx, g, t.choiceEnds())
+	if k == 0 && len(t.schedule.Rounds) == 0 && !t.end.IsZero() {
+		if of, err = t.inGroups(ctx, of, r.Images); err != nil {
+			return false, err
+		}
+		r.Candidates = len(of)
+	}
+	if len(of) == 0 {
+		return false, nil
+	}
+	s, why, err := t.play(ctx, game{of: of, images: r.Images}, t.choiceEnds())
 	if err != nil {
 		return false, err
 	}
 	defer s.result.Close()
-	cut := 0
-	for _, reason := range why {
-		if reason == errTime.Error() {
-			cut++
-		}
-	}
-	if k > 0 && cut > 0 || cut == len(of) {
+	if outOfTime(why) {
 		t.u.say("round %d takes too long, and doesn't count", k+1)
 		return false, nil
 	}
 	t.lower = s.lower
-	for i, out := range t.standings {
-		if k > 0 && i >= r.Candidates {
+	for _, out := range t.standings[r.Candidates:] {
+		if k == 0 {
+			t.untried = append(t.untried, absence{out.id, "no time"})
+		} else {
 			t.dropped = append(t.dropped, dropped{out, k})
 		}
 	}
@@ -362,21 +354,60 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 	t.twins = append(t.twins, same...)
 	t.standings = ranked(of, s.scores, s.lower)
 	if k == len(t.schedule.Rounds) {
-		t.schedule.Rounds = append(t.schedule.Rounds, round{r.Candidates - cut, r.Images})
+		t.schedule.Rounds = append(t.schedule.Rounds, r)
 		t.remember()
 	}
 	return true, t.compare(ctx, s, began, r)
 }
 
-// absent notes the candidates without scores.
+// outOfTime reports whether the time has cut off some candidates.
+func outOfTime(why map[string]string) bool {
+	for _, reason := range why {
+		if reason == errTime.Error() {
+			return true
+		}
+	}
+	return false
+}
+
+// inGroups plays a first round of candidates whose prices are guesses, a few at once, and returns those for which
+// there was time.
+func (t *tournament) inGroups(ctx context.Context, of []candidate, images int) ([]candidate, error) {
+	const group = 6
+	left := time.Until(t.choiceEnds())
+	until := time.Now().Add(left * 2 / 3) // the rest is for further rounds
+	seconds := func(of []candidate) float64 {
+		var prices []price
+		for _, c := range of {
+			prices = append(prices, t.prices[c.id])
+		}
+		return total(prices).seconds(images)
+	}
+	for done := 0; done < len(of); {
+		now := of[done:min(len(of), done+group)]
+		began := time.Now()
+		s, why, err := t.play(ctx, game{of: now, images: images}, until)
+		if err != nil {
+			return nil, err
+		}
+		s.result.Close()
+		if outOfTime(why) {
+			return of[:done], nil
+		}
+		done += len(now)
+		each := time.Since(began).Seconds() / seconds(now)
+		ahead := seconds(of[done:min(len(of), done+group)]) * each
+		if ahead > time.Until(until).Seconds() {
+			return of[:done], nil
+		}
+	}
+	return of, nil
+}
+
+// absent notes the candidates that have failed.
 func (t *tournament) absent(of []candidate, why map[string]string) {
 	for _, c := range of {
-		switch reason := why[c.id]; reason {
-		case "":
-		case errTime.Error():
-			t.untried = append(t.untried, absence{c.id, reason})
-			t.schedule.Late = append(t.schedule.Late, c.id)
-		default:
+		if reason := why[c.id]; reason != "" {
 			t.refused = append(t.refused, absence{c.id, reason})
 		}
 	}

@@ -61,12 +61,8 @@ func (f *recommendFlags) repeat(t *tournament, model string) string {
 	if f.metric != metricChoices[0].name {
 		args = append(args, "--metric", f.metric)
 	}
-	without := t.schedule.Late
 	if f.without != "" {
-		without = append(strings.Split(f.without, ","), without...)
-	}
-	if len(without) > 0 {
-		args = append(args, "--without", strings.Join(without, ","))
+		args = append(args, "--without", f.without)
 	}
 	if t.Seed != 1 {
 		args = append(args, "--seed", fmt.Sprint(t.Seed))

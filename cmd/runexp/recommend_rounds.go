@@ -27,9 +27,8 @@ func (r round) String() string { return fmt.Sprintf("%dx%d", r.Candidates, r.Ima
 
 // A schedule has all decisions that depend on a machine's speed.
 type schedule struct {
-	Rounds []round  `json:"rounds"`         // by which finalists are chosen
-	Final  round    `json:"final"`          // of finalists, on images of its own; zero while undecided
-	Late   []string `json:"late,omitempty"` // candidates that a round's end has cut off
+	Rounds []round `json:"rounds"` // by which finalists are chosen
+	Final  round   `json:"final"`  // of finalists, on images of its own; zero while undecided
 }
 
 // decided reports whether nothing is open.
