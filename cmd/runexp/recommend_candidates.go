@@ -120,7 +120,8 @@ func oneClause(text string) string {
 	return text
 }
 
-// chosen returns the candidates but those that are named, by their ids or by their methods.
+// chosen returns the candidates but those that are named, by their ids or by their methods. A method without
+// candidates, as one for other models, may be named, too.
 func chosen(all []candidate, without string) ([]candidate, error) {
 	if without == "" {
 		return all, nil
@@ -132,7 +133,7 @@ func chosen(all []candidate, without string) ([]candidate, error) {
 			known = append(known, c.id, c.method)
 			return c.id == name || c.method == name
 		})
-		if len(all) == before {
+		if _, method := registry.Builtin().Lookup("attribute/" + name); len(all) == before && !method {
 			return nil, usage(fmt.Errorf("--without: no candidate is called %q", name), plan.Guess(name, known))
 		}
 	}
