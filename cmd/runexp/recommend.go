@@ -298,7 +298,8 @@ func (t *tournament) decide(k int) (round, bool, error) {
 	if k == 0 {
 		return first(prices, images, left/time.Duration(roundsLeft(len(prices))), left/2), true, nil
 	}
-	r, ok := next(t.schedule.Rounds[k-1], prices, images, left)
+	before := round{len(t.standings), t.schedule.Rounds[k-1].Images}
+	r, ok := next(before, prices, images, left)
 	return r, ok, nil
 }
 
@@ -343,7 +344,7 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 	t.lower = s.lower
 	for _, out := range t.standings[r.Candidates:] {
 		if k == 0 {
-			t.untried = append(t.untried, absence{out.id, "no time"})
+			t.untried = append(t.untried, absence{out.id, errTime.Error()})
 		} else {
 			t.dropped = append(t.dropped, dropped{out, k})
 		}

@@ -212,6 +212,8 @@ func (f *final) verdict() string {
 	case len(behind) > 0:
 		return fmt.Sprintf("Answer: %s, the first of the rounds, is confirmed to be worse than %s.", f.first,
 			strings.Join(behind, ", "))
+	case len(ahead)+len(open) == 0:
+		return fmt.Sprintf("Answer: %s is the only finalist.", f.first)
 	case len(ahead) == 0:
 		return fmt.Sprintf("No answer among the finalists: no lead of %s, the first of the rounds, is confirmed "+
 			"over another method.", f.first)

@@ -76,7 +76,7 @@ var errTime = errors.New("no time was left")
 func (t *tournament) play(ctx context.Context, g game, until time.Time) (s scored, why map[string]string, err error) {
 	why = map[string]string{}
 	for {
-		if !slices.ContainsFunc(g.of, func(c candidate) bool { return c.id == g.first }) {
+		if indexOf(g.of, g.first) < 0 {
 			g.first = ""
 		}
 		if s.plan, err = t.plan(g.of, g.first, plan.Overrides{Set: []string{
@@ -88,19 +88,20 @@ func (t *tournament) play(ctx context.Context, g game, until time.Time) (s score
 		if err != nil {
 			return s, nil, err
 		}
+		if common := failed[""]; common != "" {
+			s.result.Close()
+			return s, nil, errors.New(common)
+		}
 		complete := slices.DeleteFunc(slices.Clone(g.of), func(c candidate) bool {
 			return !s.result.State(t.cell(s.plan, c.id)).OK()
 		})
-		if len(complete) == len(g.of) || len(complete) == 0 {
-			for _, c := range g.of[len(complete):] {
-				why[c.id] = cmp.Or(failed[c.id], errTime.Error())
-			}
-			return s, why, t.read(ctx, &s, complete)
-		}
 		for _, c := range g.of {
-			if !slices.ContainsFunc(complete, func(d candidate) bool { return d.id == c.id }) {
+			if indexOf(complete, c.id) < 0 {
 				why[c.id] = cmp.Or(failed[c.id], errTime.Error())
 			}
+		}
+		if len(complete) == len(g.of) || len(complete) == 0 {
+			return s, why, t.read(ctx, &s, complete)
 		}
 		// A run that was cut off can't be read: what it has completed is run again, out of the store.
 		s.result.Close()
@@ -108,7 +109,7 @@ func (t *tournament) play(ctx context.Context, g game, until time.Time) (s score
 	}
 }
 
-// execute runs a plan, and returns the errors of cells by candidate. At the time running work is finished, and
+// execute runs a plan, and returns the errors of cells by candidate, of cells of all by "". At the time running work is finished, and
 // a little later abandoned.
 func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (map[string]string, error) {
 	failed := map[string]string{}
@@ -119,8 +120,8 @@ func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (m
 	show := func(e pipeline.Event) {
 		id := idOf(e.Cell)
 		switch {
-		case id != "" && e.Kind == pipeline.CellFailed: // told with the candidate
-			failed[id] = cmp.Or(failed[id], oneClause(e.Err.Error()))
+		case e.Kind == pipeline.CellFailed && e.Step != "test": // told with the candidate
+			failed[id] = cmp.Or(failed[id], e.Step+": "+oneClause(e.Err.Error()))
 			return
 		case e.Kind == pipeline.Draining && stoppedBy(ctx) == nil: // the round's time is over, which is told later
 			return
