@@ -101,11 +101,11 @@ torture: deps ## ROUNDS (200) of random kills, store damage and hostile models
 
 bench: deps ## the benchmarks, five runs each, and PyTorch's if $PYTHON (or python3) has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
-	go test -run '^$$' -bench . -skip '^Benchmark(Methods|Together|Metrics)$$' -benchmem -count 5 -timeout 60m ./...
+	go test -run '^$$' -bench . -skip '^Benchmark(Methods|SharedForward|Metrics)$$' -benchmem -count 5 -timeout 60m ./...
 
-bench-methods: deps ## images/s of every method, of forward passes, and of captum if $PYTHON has it
+bench-methods: deps ## images/s of every method, of forward passes, and of captum, pytorch-grad-cam, LXT if $PYTHON has them
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench
-	go test -run '^$$' -bench '^Benchmark(Methods|Together)$$' -benchtime 1x -timeout 180m ./stages/attribute
+	go test -run '^$$' -bench '^Benchmark(Methods|SharedForward)$$' -benchtime $(or $(ROUNDS),3)x -timeout 180m ./stages/attribute
 
 bench-metrics: deps ## images/s of metrics, of bare passes, and of PyTorch if $PYTHON has it
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/testdata/shapes.py .bench

@@ -16,13 +16,17 @@ import (
 )
 
 // BenchmarkSharedForward measures five methods of one backward pass an image on a batch of 8, with a shared
-// forward pass and each alone, a run of both a round.
+// forward pass and each alone, a run of both a round; there are as many rounds as -benchtime says. METHODS,
+// if set, has to name shared-forward.
 func BenchmarkSharedForward(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, name := range []string{"resnet18", "resnet50", "vit_b_16"} {
+		if !wanted("METHODS", "shared-forward") || !wanted("NETS", name) {
+			continue
+		}
 		path := filepath.Join(root, ".bench", name+".onnx")
 		b.Run(name, func(b *testing.B) {
 			if _, err := os.Stat(path); err != nil {
@@ -65,9 +69,7 @@ func benchSharedForward(b *testing.B, data stages.Data) {
 	run(false)
 	var together, alone []float64
 	for b.Loop() {
-		for range 5 {
-			together, alone = append(together, run(true)), append(alone, run(false))
-		}
+		together, alone = append(together, run(true)), append(alone, run(false))
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(together), "together-ms/image")

@@ -1,18 +1,14 @@
 package attribute_test
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +24,9 @@ import (
 	"github.com/sourcegraph/conc/pool"
 )
 
-const (
-	methodsBatch  = 8
-	methodsRounds = 3
-)
+const methodsBatch = 8
 
-// evaluations are what methods with a number of steps are set to, here and in captum; other parameters are
+// evaluations are what methods with a number of steps are set to, here and in peers; other parameters are
 // the defaults.
 var evaluations = map[string]struct {
 	n      int
@@ -55,10 +48,11 @@ var evaluations = map[string]struct {
 // BenchmarkMethods measures every method that asks a model, on the shapes of ResNet-50 and ViT-B/16: images a
 // second of the whole stage, from encoded images to encoded maps, with its programs loaded, by a worker a
 // core; how many of ONNX Runtime's own forward passes that is; for methods that take the gradient several
-// times, how many times as long as that many gradients of the same batch; and captum's best of batches of 1,
-// 8 and 32 on the same threads. Of methods that solve the responses of perturb/subset, its passes are part of
-// the time. One run of each makes a round; medians of rounds are reported. METHODS and NETS, if set, name the
-// methods and nets to measure, with commas between.
+// times, how many times as long as that many gradients of the same batch; and peers' best of batches of 1, 8
+// and 32 on the same threads, beside the ratio of their bare forward passes. Of methods that solve the
+// responses of perturb/subset, its passes are part of the time. A round runs the method before each peer and
+// once more for the rest; there are as many as -benchtime says. Medians are reported, of ratios those within
+// a round. METHODS, NETS and PEERS, if set, name the methods, nets and peers to measure, with commas between.
 func BenchmarkMethods(b *testing.B) {
 	root, err := stagetest.Root()
 	if err != nil {
@@ -81,28 +75,83 @@ func benchMethods(b *testing.B, name, path string) {
 	data := modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit",
 		Size: picture.Size{H: 224, W: 224}})
 	forward := bareForward(b, path)
-	ask := startCaptum(b, name)
+	peers := startPeers(b, name)
 	slots := stagetest.NewWorkers(threads())
 	for _, s := range registry.Builtin().Family("attribute") {
 		method, ok := strings.CutPrefix(s.Name, "attribute/")
 		port := s.Input("model")
-		wanted := os.Getenv("METHODS")
-		if !ok || port == nil || port.Optional || wanted != "" &&
-			!slices.Contains(strings.Split(wanted, ","), method) {
+		if !ok || port == nil || port.Optional || !wanted("METHODS", method) {
 			continue
 		}
-		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slots, forward, ask) })
+		b.Run(method, func(b *testing.B) { benchMethod(b, s, data, slots, forward, peers) })
 	}
 }
 
+// wanted reports whether an environment variable names something, or isn't set.
+func wanted(variable, name string) bool {
+	list := os.Getenv(variable)
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
+}
+
 func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages.Slot, forward func() float64,
-	ask func(string) (float64, string)) {
+	peers []*peer) {
 	method := strings.TrimPrefix(s.Name, "attribute/")
 	params := s.NewParams()
 	for field, v := range evaluations[method].fields {
 		set(b, params, field, v)
 	}
-	load := func(count int) (seconds float64) { // the programs, slot by slot
+	count, slow := loadMethod(b, s, params, data, slots)
+	gradients := 0
+	if slices.Contains([]string{"integrated-gradients", "smoothgrad"}, method) {
+		gradients = evaluations[method].n
+		saliency(b, data, slots) // which loads its program
+	}
+	own := func() float64 {
+		seconds, err := timed(b, s, params, data, slots, count)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return seconds
+	}
+	var ours, forwards, gradient []float64
+	against := races(b, peers, fmt.Sprintf("%s %d", method, evaluations[method].n))
+	for b.Loop() {
+		if slow && ours != nil {
+			continue
+		}
+		for _, r := range against {
+			t := own()
+			ours = append(ours, t)
+			r.run(b, t, forward)
+		}
+		t := own()
+		ours, forwards = append(ours, t), append(forwards, t/forward())
+		if gradients > 0 {
+			gradient = append(gradient, t/float64(gradients)/saliency(b, data, slots))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(1/median(ours), "images/s")
+	b.ReportMetric(median(forwards), "forwards")
+	b.Logf("%s: %.3g images/s (%.3g to %.3g ms an image), %.3g forward passes", method, 1/median(ours),
+		1000*slices.Min(ours), 1000*slices.Max(ours), median(forwards))
+	if gradients > 0 {
+		b.ReportMetric(median(gradient), "×gradients")
+		b.Logf("%.3f × as long as %d gradients", median(gradient), gradients)
+	}
+	for _, r := range against {
+		r.report(b)
+	}
+}
+
+// slowMethod is the seconds an image above which a method runs on few images.
+const slowMethod = 4
+
+// loadMethod loads a method's programs, slot by slot, and returns the number of images to time, and whether
+// the method is so slow that one round has to do.
+func loadMethod(b *testing.B, s *stages.Stage, params any, data stages.Data, slots []stages.Slot) (count int,
+	slow bool) {
+	load := func(count int) (seconds float64) {
 		for _, slot := range slots {
 			var err error
 			if seconds, err = timed(b, s, params, data, []stages.Slot{slot}, count/len(slots)); err != nil {
@@ -111,53 +160,15 @@ func benchMethod(b *testing.B, s *stages.Stage, data stages.Data, slots []stages
 		}
 		return seconds
 	}
-	count := methodsBatch
-	if load(count) > 4 { // slow methods run the same batch after batch for each image
-		count = len(slots)
-		load(count)
+	seconds := load(len(slots))
+	if seconds > slowMethod && seconds < 5*slowMethod {
+		seconds = load(len(slots)) // without compilation
 	}
-	gradients := 0
-	if slices.Contains([]string{"integrated-gradients", "smoothgrad"}, method) {
-		gradients = evaluations[method].n
+	if seconds > slowMethod { // slow methods run the same batch after batch for each image
+		return len(slots), seconds > 5*slowMethod
 	}
-	if gradients > 0 {
-		saliency(b, data, slots) // which loads its program
-	}
-	var ours, bare, gradient, theirs []float64
-	note := ""
-	for b.Loop() {
-		for range methodsRounds {
-			seconds, err := timed(b, s, params, data, slots, count)
-			if err != nil {
-				b.Fatal(err)
-			}
-			ours, bare = append(ours, seconds), append(bare, forward())
-			if gradients > 0 {
-				gradient = append(gradient, saliency(b, data, slots))
-			}
-			t, said := ask(fmt.Sprintf("%s %d", method, evaluations[method].n))
-			if note = said; t > 0 {
-				theirs = append(theirs, t)
-			}
-		}
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(1/median(ours), "images/s")
-	b.ReportMetric(median(ours)/median(bare), "forwards")
-	text := fmt.Sprintf("%s: %.3g images/s (%.3g to %.3g ms an image), %.3g forward passes", method,
-		1/median(ours), 1000*slices.Min(ours), 1000*slices.Max(ours), median(ours)/median(bare))
-	if gradients > 0 {
-		ratio := median(ours) / float64(gradients) / median(gradient)
-		b.ReportMetric(ratio, "×gradients")
-		text += fmt.Sprintf(", %.3f × as long as %d gradients", ratio, gradients)
-	}
-	if theirs == nil {
-		b.Logf("%s; captum: %s", text, note)
-		return
-	}
-	b.ReportMetric(median(theirs)/median(ours), "×captum")
-	b.Logf("%s; captum, batch %s: %.3g images/s (%.3g to %.3g ms); ours %.2f × as fast", text, note,
-		1/median(theirs), 1000*slices.Min(theirs), 1000*slices.Max(theirs), median(theirs)/median(ours))
+	load(methodsBatch)
+	return methodsBatch, false
 }
 
 // saliency returns the seconds an image of a batch of gradients.
@@ -299,57 +310,6 @@ func bareForward(b *testing.B, path string) func() float64 {
 			b.Fatal(err)
 		}
 		return time.Since(start).Seconds() / methodsBatch
-	}
-}
-
-// startCaptum returns what asks captum, in a process of its own, for its seconds an image, and the batch it
-// took; 0 and why if it can't tell.
-func startCaptum(b *testing.B, name string) func(method string) (float64, string) {
-	b.Helper()
-	python := os.Getenv("PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	root, err := stagetest.Root()
-	if err != nil {
-		b.Fatal(err)
-	}
-	shapes := filepath.Join(root, "stages", "internal", "program", "testdata", "shapes.py")
-	cmd := exec.Command(python, "-W", "ignore", filepath.Join("testdata", "captum_times.py"), shapes, name,
-		strconv.Itoa(threads()))
-	var said strings.Builder
-	cmd.Stderr = &said
-	question, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	answers, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	gone := func(string) (float64, string) { return 0, "it isn't there: " + strings.TrimSpace(said.String()) }
-	if err := cmd.Start(); err != nil {
-		return func(string) (float64, string) { return 0, err.Error() }
-	}
-	b.Cleanup(func() {
-		question.Close()
-		_ = cmd.Wait() // it was heard
-	})
-	lines := bufio.NewScanner(answers)
-	if !lines.Scan() {
-		return gone
-	}
-	return func(method string) (float64, string) {
-		io.WriteString(question, method+"\n")
-		if !lines.Scan() {
-			return gone(method)
-		}
-		number, rest, _ := strings.Cut(lines.Text(), " ")
-		seconds, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			return 0, rest
-		}
-		return seconds, rest
 	}
 }
 
