@@ -108,10 +108,171 @@ class ViT(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
+class WindowAttention(nn.Module):
+    """Self-attention within windows (Liu et al., 2021), with a learned bias for each head and
+    relative position. Shifted windows reach over the edge of the image; tokens at other edges
+    have no weight there."""
+
+    def __init__(self, side: int, window: int, shift: int, width: int, heads: int):
+        super().__init__()
+        self.side, self.window, self.shift, self.heads = side, window, shift, heads
+        self.scale = (width // heads) ** -0.5
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.positions = nn.Parameter(torch.randn((2 * window - 1) ** 2, heads) * 0.02)
+        rows, columns = torch.arange(window ** 2) // window, torch.arange(window ** 2) % window
+        place = torch.stack([rows, columns])
+        apart = place[:, :, None] - place[:, None, :] + window - 1
+        self.register_buffer("index", (apart[0] * (2 * window - 1) + apart[1]).flatten(), persistent=False)
+        part = (torch.arange(side) >= side - window).long() + (torch.arange(side) >= side - shift)
+        parts = self.divide((3 * part[:, None] + part[None, :]).reshape(1, side, side, 1))[..., 0]
+        hidden = (parts[:, None, :] != parts[:, :, None]) * -100.0
+        self.register_buffer("hidden", hidden[:, None] if shift else None, persistent=False)
+
+    def divide(self, x):
+        """Makes the windows of [N, side, side, width]: [N * windows, tokens, width]."""
+        n, w = self.side // self.window, self.window
+        return x.reshape(-1, n, w, n, w, x.shape[3]).transpose(2, 3).reshape(-1, w * w, x.shape[3])
+
+    def join(self, x):
+        """Undoes divide."""
+        n, w = self.side // self.window, self.window
+        x = x.reshape(-1, n, n, w, w, x.shape[2]).transpose(2, 3)
+        return x.reshape(-1, self.side, self.side, x.shape[5])
+
+    def forward(self, x):
+        width, tokens, windows = x.shape[3], self.window ** 2, (self.side // self.window) ** 2
+        if self.shift:
+            x = torch.roll(x, (-self.shift, -self.shift), (1, 2))
+        qkv = self.qkv(self.divide(x)).reshape(-1, tokens, 3, self.heads, width // self.heads)
+        qkv = qkv.permute(2, 0, 3, 1, 4)
+        q, k, v = qkv[0], qkv[1], qkv[2]
+        bias = self.positions[self.index].reshape(tokens, tokens, self.heads).permute(2, 0, 1)
+        weights = (q * self.scale) @ k.transpose(-2, -1) + bias
+        if self.shift:
+            weights = weights.reshape(-1, windows, self.heads, tokens, tokens) + self.hidden
+            weights = weights.reshape(-1, self.heads, tokens, tokens)
+        x = self.join(self.out((weights.softmax(-1) @ v).transpose(1, 2).reshape(-1, tokens, width)))
+        return torch.roll(x, (self.shift, self.shift), (1, 2)) if self.shift else x
+
+
+class WindowBlock(nn.Module):
+    """A pre-norm transformer block whose attention is within windows."""
+
+    def __init__(self, side: int, shift: int, width: int, heads: int, window: int = 4):
+        super().__init__()
+        self.norm1, self.attention = nn.LayerNorm(width), WindowAttention(side, window, shift, width, heads)
+        self.norm2, self.dense = nn.LayerNorm(width), nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.dense(self.norm2(x))
+
+
+class Merge(nn.Module):
+    """Halves the sides of [N, side, side, width]: four neighbours become one token, of twice the width."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm, self.reduce = nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)
+
+    def forward(self, x):
+        side, width = x.shape[1], x.shape[3]
+        x = x.reshape(-1, side // 2, 2, side // 2, 2, width).transpose(2, 3)
+        return self.reduce(self.norm(x.reshape(-1, side // 2, side // 2, 4 * width)))
+
+
+class Swin(nn.Module):
+    """After Liu et al. (2021): patches of 4 x 4, two stages of blocks whose windows of 4 x 4
+    tokens are shifted in every other one, tokens merged in between, the mean of all tokens."""
+
+    def __init__(self, width: int = 32):
+        super().__init__()
+        self.patches, self.embedded = nn.Conv2d(3, width, 4, 4), nn.LayerNorm(width)
+        self.blocks = nn.Sequential(
+            WindowBlock(16, 0, width, 2), WindowBlock(16, 2, width, 2), Merge(width),
+            WindowBlock(8, 0, 2 * width, 4), WindowBlock(8, 2, 2 * width, 4))
+        self.norm, self.head = nn.LayerNorm(2 * width), nn.Linear(2 * width, 12)
+
+    def forward(self, x):
+        x = self.embedded(self.patches(x).permute(0, 2, 3, 1))
+        return self.head(self.norm(self.blocks(x)).mean((1, 2)))
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalisation of the channels of [N, C, H, W]."""
+
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class ConvNeXtBlock(nn.Module):
+    """A depthwise 7 x 7 convolution, a norm, two dense layers on each place, a scale for each channel."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.depthwise, self.norm = nn.Conv2d(width, width, 7, padding=3, groups=width), nn.LayerNorm(width)
+        self.dense = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.gamma = nn.Parameter(torch.full((width,), 0.1))
+
+    def forward(self, x):
+        y = self.dense(self.norm(self.depthwise(x).permute(0, 2, 3, 1)))
+        return x + (self.gamma * y).permute(0, 3, 1, 2)
+
+
+class ConvNeXt(nn.Module):
+    """After Liu et al. (2022): patches of 4 x 4, two stages of blocks, the mean of all places, a norm."""
+
+    def __init__(self, width: int = 32):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 4, 4), ChannelNorm(width))
+        self.blocks = nn.Sequential(
+            ConvNeXtBlock(width), ConvNeXtBlock(width),
+            ChannelNorm(width), nn.Conv2d(width, 2 * width, 2, 2),
+            ConvNeXtBlock(2 * width), ConvNeXtBlock(2 * width))
+        self.pool, self.norm = nn.AdaptiveAvgPool2d(1), nn.LayerNorm(2 * width)
+        self.head = nn.Linear(2 * width, 12)
+
+    def forward(self, x):
+        return self.head(self.norm(torch.flatten(self.pool(self.blocks(self.stem(x))), 1)))
+
+
+class MixerBlock(nn.Module):
+    """Dense layers along the tokens, then along the channels."""
+
+    def __init__(self, tokens: int, width: int):
+        super().__init__()
+        self.norm1, self.mix = nn.LayerNorm(width), nn.Sequential(
+            nn.Linear(tokens, tokens), nn.GELU(), nn.Linear(tokens, tokens))
+        self.norm2, self.dense = nn.LayerNorm(width), nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x):
+        x = x + self.mix(self.norm1(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.dense(self.norm2(x))
+
+
+class Mixer(nn.Module):
+    """After Tolstikhin et al. (2021): square patches, no attention, the mean of all tokens."""
+
+    def __init__(self, patch: int = 8, width: int = 48, depth: int = 5):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.blocks = nn.Sequential(*[MixerBlock((64 // patch) ** 2, width) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 12)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        return self.head(self.norm(self.blocks(x)).mean(1))
+
+
 NETS = {
     "vgg": lambda: vgg(norm=False),
     "vgg-bn": lambda: vgg(norm=True),
     "resnet": ResNet,
     "vit": ViT,
     "vit-16": lambda: ViT(patch=16, depth=4),
+    "swin": Swin,
+    "convnext": ConvNeXt,
+    "mixer": Mixer,
 }

@@ -2,8 +2,8 @@
 
     python train.py NET DATA OUT.onnx [--epochs N] [--keep 1,2,4,8] [--go-on IN.onnx]
 
-NET is vgg, vgg-bn, resnet, vit or vit-16. DATA is a folder that `runexp get` wrote, with
-images.npy, u8 [N, 3, 64, 64], and labels.npy, i64 [N] or [N, 1]. --keep also
+NET is vgg, vgg-bn, resnet, vit, vit-16, swin, convnext or mixer. DATA is a folder that
+`runexp get` wrote, with images.npy, u8 [N, 3, 64, 64], and labels.npy, i64 [N] or [N, 1]. --keep also
 writes the net as it was after the given epochs, as OUT-e01.onnx and so on; --go-on
 starts from a net that this script wrote rather than from random weights. With the
 same version of PyTorch on the same machine, the same call gives the same net;
@@ -31,6 +31,9 @@ RECIPES = {  # epochs, batch, learning rate, weight decay
     "resnet": (10, 96, 4e-3, 1e-2),
     "vit": (18, 96, 2e-3, 3e-2),
     "vit-16": (30, 96, 2e-3, 3e-2),
+    "swin": (12, 96, 2e-3, 3e-2),
+    "convnext": (6, 96, 4e-3, 3e-2),
+    "mixer": (20, 96, 2e-3, 3e-2),
 }
 
 
@@ -96,8 +99,9 @@ def go_on(net, path):
 
 def groups(net, decay):
     """Lets weights decay, but not biases, norms, the class token and positions."""
-    weights = [p for n, p in net.named_parameters() if p.ndim > 1 and n not in ("token", "positions")]
-    others = [p for n, p in net.named_parameters() if p.ndim <= 1 or n in ("token", "positions")]
+    apart = [p.ndim <= 1 or n.split(".")[-1] in ("token", "positions") for n, p in net.named_parameters()]
+    weights = [p for p, a in zip(net.parameters(), apart) if not a]
+    others = [p for p, a in zip(net.parameters(), apart) if a]
     return [{"params": weights, "weight_decay": decay}, {"params": others, "weight_decay": 0}]
 
 
