@@ -18,6 +18,11 @@ var precision string
 // Precision returns the table of stages' deviations in precisions other than float32: CSV with the columns
 // stage, precision, deviation, net, tolerance. A stage without a tolerance deviates too much.
 func Precision() string { return precision }
+//go:embed architectures.csv
+var architectures string
+
+// Architectures returns which methods lead on which architecture, as measured, a row each.
+func Architectures() string { return architectures }
 
 // ComingFrom returns the page with the names that other libraries have for stages.
 func ComingFrom() string { return comingFrom }

@@ -226,6 +226,7 @@ func (s *starter) report(u *ui) {
 	fmt.Fprintln(u.out, s.File)
 	next := "next: runexp run " + quote(s.File)
 	s.verdict(u)
+	s.leads(u)
 	if s.Given == "" && s.Model.Measured == nil || s.Warning() != "" {
 		next = "choose the model's preset in it; " + next
 	}

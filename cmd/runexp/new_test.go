@@ -71,11 +71,13 @@ func TestNewSuitsTheModel(t *testing.T) {
 		{"resnet", true, []string{
 			"\n    layer-cam: ", "\n    hires-cam: ", "\n    guided-backprop: ", "!tibav", "!attention",
 			"masks: 'photos/masks'", "score/iou", "score/pointing-game", "score/mass-accuracy",
-			"final one, [40, 8, 8]", "!score/top-1",
+			"final one, [40, 8, 8]", "!score/top-1", "architecture, CNN with batch normalisation,",
+			"\n  #   vgg-bn, insertion ↑: ", "\n  #   resnet, deletion ↓: ", "!vit, ",
 		}, "method=constant,random,saliency,layer-cam"},
 		{"vit", false, []string{
 			"\n    tibav: ", "\n    attention-rollout: ", "\n    transition-attention: ", "\n    lrp: ",
-			"\n    attn-lrp: ", "!layer-cam", "!guided-backprop", "!masks: '", "!score/iou",
+			"\n    attn-lrp: ", "!\n    layer-cam", "!\n    guided-backprop", "!masks: '", "!score/iou",
+			"architecture, ViT,", "\n  #   vit, insertion ↑: ",
 		}, "method=constant,random,tibav,lrp"},
 	} {
 		t.Run(tt.net, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestNewSuitsTheModel(t *testing.T) {
 			w.drawPhotos(3, 64, tt.masks)
 			made := w.run(0, "new", "--model", net(t, tt.net), "--images", "photos")
 			if !strings.Contains(made.stdout, "preset: a guess; no image has a class") ||
-				!strings.Contains(made.stdout, "on 3 of 3 images: about a minute on two cores") {
+				!strings.Contains(made.stdout, "on 3 of 3 images: about a minute on two cores") ||
+				!strings.Contains(made.stdout, ": on small nets of it these led (docs/architectures.md)\n") {
 				t.Errorf("new says %q", made.stdout)
 			}
 			file := tt.net + ".yaml"
@@ -127,6 +130,7 @@ func TestNewOnRealNets(t *testing.T) {
 		}},
 		{"cifar10_cct4_3x1", "cifar10_test_png", []string{
 			"\n    # transition-attention, tibav, attention-rollout, raw-attention: the attention ",
+			"!What led",
 		}},
 	}) {
 		t.Run(tt.model, func(t *testing.T) {

@@ -22,7 +22,8 @@ func TestSamplesAreDocumented(t *testing.T) {
 	}
 	sums, page := text("samples/SHA256SUMS"), text("samples/README.md")
 	nets, fetched := 0, 0
-	for _, name := range []string{"cifar10-sample.yaml", "imagenet-sample.yaml"} {
+	for _, name := range []string{"cifar10-sample.yaml", "imagenet-sample.yaml",
+		"architectures-sample.yaml"} {
 		experiment := text(name)
 		for _, m := range regexp.MustCompile(`file: ([\w.]+),`).FindAllStringSubmatch(experiment, -1) {
 			nets++
@@ -60,7 +61,7 @@ func TestSamplesAreDocumented(t *testing.T) {
 			t.Errorf("%s doesn't say where its nets and photographs are from", name)
 		}
 	}
-	if nets != 8 || fetched != 2 {
+	if nets != 11 || fetched != 2 {
 		t.Errorf("%d nets, %d by address", nets, fetched)
 	}
 }
