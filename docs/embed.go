@@ -18,6 +18,7 @@ var precision string
 // Precision returns the table of stages' deviations in precisions other than float32: CSV with the columns
 // stage, precision, deviation, net, tolerance. A stage without a tolerance deviates too much.
 func Precision() string { return precision }
+
 //go:embed architectures.csv
 var architectures string
 
