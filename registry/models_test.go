@@ -125,7 +125,7 @@ func TestUnfit(t *testing.T) {
 	saliency := func(change func(*attribute.SaliencyParams)) Use {
 		return use(&attribute.Saliency, change, vgg)
 	}
-	cam := func(layer string) Use {
+	cam := func(layer attribute.Layers) Use {
 		return use(&attribute.GradCAM, func(p *attribute.GradCAMParams) { p.Layer = layer }, vgg)
 	}
 	lrp := func(wires map[string]Wire, change func(*attribute.LRPEpsilonParams)) Use {

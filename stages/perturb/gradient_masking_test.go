@@ -102,7 +102,7 @@ func checkStates(t *testing.T, name string, model stages.Data, image, removals [
 func TestGradientMaskingOfLinearNet(t *testing.T) {
 	const n = 3 * linearN
 	for variant, want := range map[string]string{paperMasking: "0,0.25,0.5,0.75", officialMasking: ""} {
-		p := GradientMaskingParams{3, variant}
+		p := GradientMaskingParams{Steps: 3, Variant: variant}
 		if got := p.outputFacts()["shares"]; got != want {
 			t.Errorf("%s: the outputs have the shares %q", variant, got)
 		}
@@ -120,7 +120,7 @@ func TestGradientMaskingOfLinearNet(t *testing.T) {
 		{officialMasking, 4, []int{18, 54, 72}, []int{18, 36, 54}},
 		{january2024Masking, 3, []int{24, 60, 72}, []int{24, 36, 48}},
 	} {
-		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{tt.steps, tt.variant}, in)
+		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{Steps: tt.steps, Variant: tt.variant}, in)
 		points := len(tt.morf) + 1
 		outputs := decode(t, r.Payloads["outputs"][0])
 		if len(outputs) != 2*points {
