@@ -15,6 +15,9 @@ const shownLeaders = 3
 // Architecture names the families that the model may be of, "" where the graph doesn't tell.
 func (s *starter) Architecture() string { return strings.Join(s.Model.Families, " or ") }
 
+// printed are the metrics that new prints, those of which its experiment has curves; the experiment has all.
+var printed = []string{"insertion", "deletion"}
+
 // leads prints which methods lead on the measured nets of the model's family; nothing where the graph doesn't
 // tell the family.
 func (s *starter) leads(u *ui) {
@@ -27,6 +30,9 @@ func (s *starter) leads(u *ui) {
 	t := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  net\tmetric\trandom map\tled, or weren't told apart from the first")
 	for _, l := range list {
+		if !slices.Contains(printed, l.Metric) {
+			continue
+		}
 		methods := leadersOf(l, func(m registry.Measurement) string {
 			return fmt.Sprintf("%s %.2f", m.Method, m.Mean)
 		})
@@ -59,9 +65,9 @@ func leadersOf(l registry.Lead, text func(registry.Measurement) string) string {
 // Leads describes what leads on the measured nets of the model's family, a line for each net and metric.
 func (s *starter) Leads() (lines []string) {
 	for _, l := range registry.Leads(s.Model.Families...) {
-		lines = append(lines, fmt.Sprintf("%s, %s: %s; a random map %.2f", l.Net, metricOf(l),
+		lines = append(lines, fmt.Sprintf("%s, %s: %s; a random map %.3f", l.Net, metricOf(l),
 			leadersOf(l, func(m registry.Measurement) string {
-				return fmt.Sprintf("%s %.2f [%.2f, %.2f]", m.Method, m.Mean, m.Low, m.High)
+				return fmt.Sprintf("%s %.3f [%.3f, %.3f]", m.Method, m.Mean, m.Low, m.High)
 			}), l.Random.Mean))
 	}
 	return lines

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -15,10 +16,11 @@ import (
 // activations, pools, gates or convolutions aren't those of a measured net.
 func TestFamilies(t *testing.T) {
 	modeltest.Runtime(t)
-	cnn, norm := model.FamilyCNN, model.FamilyNormCNN
+	cnn, norm := relevance.FamilyCNN, relevance.FamilyNormCNN
 	for name, want := range map[string][]string{
-		"vgg": {cnn, norm}, "vgg-bn": {norm}, "resnet": {norm}, "vit": {model.FamilyViT},
-		"vit-16": {model.FamilyViT}, "convnext": {model.FamilyConvNeXt},
+		"vgg": {cnn, norm}, "vgg-bn": {norm}, "resnet": {norm}, "vit": {relevance.FamilyViT},
+		"vit-16": {relevance.FamilyViT}, "convnext": {relevance.FamilyConvNeXt}, "swin": {relevance.FamilySwin},
+		"mixer": {relevance.FamilyMixer},
 	} {
 		checkFamilies(t, "../../experiments/quickstart/"+name+".onnx", want)
 	}
@@ -27,7 +29,7 @@ func TestFamilies(t *testing.T) {
 	for name, want := range map[string][]string{
 		"cifar10_resnet20": {norm}, "cifar10_mlperftiny_resnet8": {cnn, norm}, "cifar10_cct4_3x1": nil,
 		"cifar10_vnncomp_vit_pgd_2_3_16": nil, "imagenet_squeezenet1.1_caffe_227": {cnn, norm},
-		"imagenet_mobilenet_v2_keras_1.0_224_dq": nil, "imagenet_vit_tiny_patch16_224": {model.FamilyViT},
+		"imagenet_mobilenet_v2_keras_1.0_224_dq": nil, "imagenet_vit_tiny_patch16_224": {relevance.FamilyViT},
 		"mnist_vnncomp_convnet_maxpool": nil,
 	} {
 		checkFamilies(t, filepath.Join(published, name+".onnx"), want)

@@ -259,7 +259,7 @@ func (x *Inspection) readAtSizes(ctx context.Context, m *onnx.Model, p ONNXParam
 func (x *Inspection) examine(g *onnx.Graph, s modelfile.Spec, batch int) {
 	x.Simplified = count(g.Proto.Graph.Node)
 	x.Rectifiers = relevance.Rectifiers(g)
-	x.Families = familiesOf(g, x.Norm)
+	x.Families = relevance.Families(g, x.Norm.Separate > 0 || x.Norm.Folded)
 	_, err := relevance.Attend(g)
 	x.tokens = err == nil
 	x.MultiplyAdds = multiplyAdds(g) / int64(batch)

@@ -1,10 +1,9 @@
-package model
+package relevance
 
 import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // The families of architectures that experiments/architectures.yaml measures.
@@ -29,36 +28,36 @@ var (
 	withSoftmax = append(slices.Clone(layerNormed), "Softmax")
 )
 
-// A structure is what tells the families apart.
+// A structure has the facts of a graph by which families differ.
 type structure struct {
 	*onnx.Graph
 	ops     map[string]int
-	convs   []convolution
+	convs   []kernels
 	weights [][]int // shapes of the constant matrices of dense layers
 	gates   int     // products of two values of the image, less one for each Erf, of whose GELU one is a part
 	pairs   int     // matrix products of two values of the image
 }
 
-// A convolution is a Conv, by its place and its weights.
-type convolution struct {
+// A kernels is a Conv, by the shape of its output and its weights.
+type kernels struct {
 	output                []int // shape
 	kernel, stride        []int
 	groups, in, out, pads int
 }
 
 // patches reports whether windows of the convolution don't overlap and leave nothing out.
-func (c convolution) patches() bool {
+func (c kernels) patches() bool {
 	return c.groups == 1 && c.kernel[0] > 1 && slices.Equal(c.kernel, c.stride) && c.pads == 0
 }
 
 // depthwise reports whether each channel has a large window of its own, as in ConvNeXt.
-func (c convolution) depthwise() bool {
+func (c kernels) depthwise() bool {
 	return c.groups == c.out && c.in == 1 && min(c.kernel[0], c.kernel[1]) >= 5 &&
 		max(c.stride[0], c.stride[1]) == 1
 }
 
 // pointwise reports whether the convolution is a dense layer on each place.
-func (c convolution) pointwise() bool { return c.groups == 1 && max(c.kernel[0], c.kernel[1]) == 1 }
+func (c kernels) pointwise() bool { return c.groups == 1 && max(c.kernel[0], c.kernel[1]) == 1 }
 
 func structureOf(g *onnx.Graph) structure {
 	s := structure{Graph: g, ops: map[string]int{}}
@@ -69,7 +68,7 @@ func structureOf(g *onnx.Graph) structure {
 		switch n.OpType {
 		case "Conv":
 			if w := g.Shape(n.In(1)); len(w) == 4 {
-				c := convolution{output: g.Shape(n.Output[0]), kernel: w[2:], stride: n.Ints("strides"),
+				c := kernels{output: g.Shape(n.Output[0]), kernel: w[2:], stride: n.Ints("strides"),
 					groups: n.Int("group", 1), in: w[1], out: w[0]}
 				if c.stride == nil {
 					c.stride = []int{1, 1}
@@ -108,46 +107,53 @@ func (s structure) only(ops []string) bool {
 	return s.gates <= 0 && len(s.convs) == s.ops["Conv"]
 }
 
-// familiesOf returns the families that a net of images may belong to, by facts of its simplified graph: none
-// where they don't tell for certain. Of a CNN without batch normalisation it can't be told whether there was
-// any in training.
-func familiesOf(g *onnx.Graph, norm Norm) []string {
+// Families returns the families that a net of images may belong to, by facts of its simplified graph: none
+// where they don't suffice. A net is normed if its file has batch normalisation, or traces of it; of a CNN
+// without it isn't known whether there was any in training.
+func Families(g *onnx.Graph, normed bool) []string {
 	s := structureOf(g)
-	if g.Root != "" || len(g.Inputs()) != 1 || len(g.Shape(g.Inputs()[0].Name)) != 4 || len(s.convs) == 0 {
+	inputs := g.Inputs()
+	switch {
+	case g.Root != "" || len(inputs) != 1 || len(g.Shape(inputs[0].Name)) != 4 || len(s.convs) == 0:
+		return nil
+	case s.cnn() && normed:
+		return []string{FamilyNormCNN}
+	case s.cnn():
+		return []string{FamilyCNN, FamilyNormCNN}
+	case normed || s.ops["LayerNormalization"] == 0:
+		return nil
+	case s.convNeXt():
+		return []string{FamilyConvNeXt}
+	case s.mixer():
+		return []string{FamilyMixer}
+	case !s.only(withSoftmax) || !s.onePatches():
 		return nil
 	}
-	switch {
-	case s.only(rectified):
-		if s.ops["Relu"] == 0 || s.pairs > 0 || len(s.convs) < 3 ||
-			slices.ContainsFunc(s.convs, func(c convolution) bool { return c.groups > 1 }) {
-			return nil
-		}
-		if norm.Separate > 0 || norm.Folded {
-			return []string{FamilyNormCNN}
-		}
-		return []string{FamilyCNN, FamilyNormCNN}
-	case norm.Separate > 0 || norm.Folded || s.ops["LayerNormalization"] == 0:
-	case s.only(layerNormed) && s.pairs == 0:
-		switch {
-		case s.convNeXt():
-			return []string{FamilyConvNeXt}
-		case s.mixer():
-			return []string{FamilyMixer}
-		}
-	case s.only(withSoftmax) && len(s.convs) == 1 && s.convs[0].patches():
-		if _, err := relevance.Attend(g); err == nil {
-			return []string{FamilyViT}
-		}
-		if s.windows() {
-			return []string{FamilySwin}
-		}
+	if _, err := Attend(g); err == nil {
+		return []string{FamilyViT}
+	}
+	if s.windows() {
+		return []string{FamilySwin}
 	}
 	return nil
 }
 
+// cnn reports whether the net has convolutions without groups, and rectifiers.
+func (s structure) cnn() bool {
+	grouped := func(c kernels) bool { return c.groups > 1 }
+	return s.only(rectified) && s.ops["Relu"] > 0 && s.pairs == 0 && len(s.convs) >= 3 &&
+		!slices.ContainsFunc(s.convs, grouped)
+}
+
+// onePatches reports whether the only convolution makes patches.
+func (s structure) onePatches() bool { return len(s.convs) == 1 && s.convs[0].patches() }
+
 // convNeXt reports whether each large convolution is depthwise, with a norm, and the others are patches or
 // dense layers.
 func (s structure) convNeXt() bool {
+	if !s.only(layerNormed) || s.pairs > 0 {
+		return false
+	}
 	depthwise := 0
 	for _, c := range s.convs {
 		switch {
@@ -164,7 +170,7 @@ func (s structure) convNeXt() bool {
 // dense layers of all places.
 func (s structure) mixer() bool {
 	c := s.convs[0]
-	if len(s.convs) != 1 || !c.patches() || len(c.output) != 4 {
+	if !s.only(layerNormed) || s.pairs > 0 || !s.onePatches() || len(c.output) != 4 {
 		return false
 	}
 	tokens, along := c.output[2]*c.output[3], [2]int{}
