@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -58,6 +59,12 @@ func (v validator) keyword(schema node, key string, arg, x any) bool {
 		return !isNumber || number <= arg.(float64)
 	case "minProperties":
 		return !isObject || float64(len(object)) >= arg.(float64)
+	case "maxLength":
+		text, isText := x.(string)
+		return !isText || float64(utf8.RuneCountInString(text)) <= arg.(float64)
+	case "minLength":
+		text, isText := x.(string)
+		return !isText || float64(utf8.RuneCountInString(text)) >= arg.(float64)
 	case "not":
 		return !v.ok(arg.(node), x)
 	case "if":

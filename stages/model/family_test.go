@@ -19,7 +19,8 @@ func TestFamilies(t *testing.T) {
 	cnn, norm := relevance.FamilyCNN, relevance.FamilyNormCNN
 	for name, want := range map[string][]string{
 		"vgg": {cnn, norm}, "vgg-bn": {norm}, "resnet": {norm}, "vit": {relevance.FamilyViT},
-		"vit-16": {relevance.FamilyViT}, "convnext": {relevance.FamilyConvNeXt}, "swin": {relevance.FamilySwin},
+		"vit-16": {relevance.FamilyViT}, "convnext": {relevance.FamilyConvNeXt},
+		"swin":  {relevance.FamilySwin},
 		"mixer": {relevance.FamilyMixer},
 	} {
 		checkFamilies(t, "../../experiments/quickstart/"+name+".onnx", want)
