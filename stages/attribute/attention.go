@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"context"
 	"slices"
 
 	"github.com/runexp/runexp/stages"
@@ -53,37 +52,6 @@ func unitRows(a program.Attention) tokens {
 		out = append(out, row)
 	}
 	return out
-}
-
-// runAttention makes the map of each image from the attention of its forward pass: explain, if not nil, sets
-// the target of a row, and newMap returns the map of the item in a row, given its attention.
-func (c Common) runAttention(ctx context.Context, e *stages.Env, n *program.Net, a program.Attention,
-	explain func(i, row int) error,
-	newMap func(i, row int, a program.Attention) (stages.Tensor, error)) error {
-	for from := 0; from < e.Len(); from += a.Batch {
-		to := min(from+a.Batch, e.Len())
-		for i := from; i < to; i++ {
-			if explain != nil {
-				if err := explain(i, i-from); err != nil {
-					return err
-				}
-			}
-			if err := image(e, i, n, a.Image(i-from)); err != nil {
-				return err
-			}
-		}
-		if err := a.Run(ctx); err != nil {
-			return err
-		}
-		for i := from; i < to; i++ {
-			m, err := newMap(i, i-from, ofItem(a, e, i))
-			if err != nil {
-				return err
-			}
-			putMap(e, i, m)
-		}
-	}
-	return nil
 }
 
 // patches returns a map: the mean of the rows at the patches, which form a grid, enlarged bilinearly to the

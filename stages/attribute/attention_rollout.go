@@ -18,7 +18,7 @@ type AttentionRolloutParams struct {
 }
 
 // AttentionRollout multiplies the attention of all blocks.
-var AttentionRollout = classFreeMethod(stages.Def[AttentionRolloutParams]{
+var AttentionRollout = plainAttentionMethod(stages.Def[AttentionRolloutParams]{
 	Name: "attribute/attention-rollout",
 	Doc: `a transformer's attention, multiplied through its blocks
 
@@ -41,19 +41,15 @@ Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020, secti
 	Defaults: AttentionRolloutParams{Common: common(), Normalise: true, Order: "last-first"},
 })
 
-func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
-	if err := startsWithin(a, p.Start); err != nil {
-		return err
-	}
+func (p AttentionRolloutParams) glance() lower.Glance { return lower.Heads }
+
+func (p AttentionRolloutParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
 	order := blocks(a, p.Start)
 	if p.Order == "first-last" {
 		slices.Reverse(order)
 	}
-	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
 		rows := unitRows(a)
 		for _, k := range order {
 			matrix := a.Matrices(k, row)
@@ -63,7 +59,7 @@ func (p AttentionRolloutParams) run(ctx context.Context, e *stages.Env, n *progr
 			rows = rows.times(matrix, 1)
 		}
 		return p.patches(n, a, rows), nil
-	})
+	}, startsWithin(a, p.Start)
 }
 
 // perSum returns the rows with each number divided by the sum of the row of I + matrix that it is multiplied

@@ -16,7 +16,7 @@ type GenericAttentionParams struct {
 }
 
 // GenericAttention is the attention of all blocks, weighted by its derivatives.
-var GenericAttention = method(stages.Def[GenericAttentionParams]{
+var GenericAttention = attentionMethod(stages.Def[GenericAttentionParams]{
 	Name: "attribute/generic-attention",
 	Doc: `attention weighted by its gradient, through all blocks
 
@@ -40,29 +40,13 @@ Encoder-Decoder Transformers", ICCV 2021, equations 5 and 6.`,
 	Defaults: GenericAttentionParams{Common: common()},
 })
 
-func (p GenericAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Driven, p.Output == "probability", n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
-	if err := startsWithin(a, p.Start); err != nil {
-		return err
-	}
-	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
-		return p.patches(n, a, chained(a, p.Start, row)), nil
-	}
-	return p.runAttention(ctx, e, n, a, p.explaining(e, n, a), newMap)
-}
+func (p GenericAttentionParams) glance() lower.Glance { return lower.Driven }
 
-// explaining returns what sets the target of item i in a row.
-func (c Common) explaining(e *stages.Env, n *program.Net, a program.Attention) func(i, row int) error {
-	return func(i, row int) error {
-		t, err := c.target(e, i, n)
-		if err == nil {
-			a.Explain(row, t)
-		}
-		return err
-	}
+func (p GenericAttentionParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
+		return p.patches(n, a, chained(a, p.Start, row)), nil
+	}, startsWithin(a, p.Start)
 }
 
 // chained returns the rows that the output is read from of (I + Ā_B) ⋯ (I + Ā_start), for a row of the batch.

@@ -14,7 +14,7 @@ import (
 type GradECLIPParams struct{ Common }
 
 // GradECLIP weights the values of the last attention by gradients and by how queries and keys agree.
-var GradECLIP = method(stages.Def[GradECLIPParams]{
+var GradECLIP = attentionMethod(stages.Def[GradECLIPParams]{
 	Name: "attribute/grad-eclip",
 	Doc: `values of the last attention, weighted by gradient and by similarity
 
@@ -43,12 +43,11 @@ ICML 2024, section 3.`,
 	Defaults:  GradECLIPParams{common()},
 })
 
-func (p GradECLIPParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Aligned, p.Output == "probability", n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
-	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
+func (p GradECLIPParams) glance() lower.Glance { return lower.Aligned }
+
+func (p GradECLIPParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	_ program.Attention) (attentionMap, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
 		slope, queries, keys := a.Aligned(row)
 		rows := make(tokens, 0, len(a.Asking()))
 		for _, q := range a.Asking() {
@@ -60,8 +59,7 @@ func (p GradECLIPParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 			rows = append(rows, out)
 		}
 		return p.patches(n, a, rows), nil
-	}
-	return p.runAttention(ctx, e, n, a, p.explaining(e, n, a), newMap)
+	}, nil
 }
 
 // cosines returns the cosine between query q and the key of each patch, over the channels of all heads, given

@@ -18,7 +18,7 @@ type LeGradParams struct {
 }
 
 // LeGrad is how sensitive what a block answers is to its attention.
-var LeGrad = method(stages.Def[LeGradParams]{
+var LeGrad = attentionMethod(stages.Def[LeGradParams]{
 	Name: "attribute/legrad",
 	Doc: `how each block's own answer changes with its attention
 
@@ -53,16 +53,12 @@ Formation Sensitivity", ICCV 2025, section 3.`,
 	Defaults: LeGradParams{Common: common()},
 })
 
-func (p LeGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Formation, p.Output == "probability", n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
+func (p LeGradParams) glance() lower.Glance { return lower.Formation }
+
+func (p LeGradParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
 	order, err := fromBlock(a, p.Start)
-	if err != nil {
-		return err
-	}
-	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
 		sum := make([]float64, a.Tokens)
 		for _, k := range order {
 			for i, v := range a.Matrices(k, row) {
@@ -71,8 +67,7 @@ func (p LeGradParams) run(ctx context.Context, e *stages.Env, n *program.Net) er
 		}
 		plane := resized(sum[a.First:][:a.Height*a.Width], a.Height, a.Width, n.Height, n.Width, "bilinear")
 		return p.reduced(toUnitRange(plane), 1, n.Height, n.Width), nil
-	}
-	return p.runAttention(ctx, e, n, a, p.explaining(e, n, a), newMap)
+	}, err
 }
 
 // fromBlock returns the indices of the blocks from start on, which counts from the end if it is negative.

@@ -41,6 +41,22 @@ func backwardMethod[P backwardParams](d stages.Def[P]) stages.Stage {
 	return explaining(d)
 }
 
+// attentionMethod declares a method that makes its map of a transformer's attention, given a class. It may
+// share a forward pass with others.
+func attentionMethod[P interface {
+	checked
+	attentionParams
+}](d stages.Def[P]) stages.Stage {
+	d.Shared = &groupedAttention
+	return explaining(d)
+}
+
+// plainAttentionMethod declares a method of attention itself, which is the same for all classes.
+func plainAttentionMethod[P attentionParams](d stages.Def[P]) stages.Stage {
+	d.Shared = &groupedAttention
+	return classFree(d)
+}
+
 // propagationMethod declares a method that propagates relevance backwards.
 func propagationMethod[P propagationParams](d stages.Def[P]) stages.Stage {
 	d.Shared, d.Passes = &groupedBackward, cmp.Or(d.Passes, stages.Passes{Forward: "1", Backward: "1"})
@@ -121,6 +137,12 @@ func explaining[P checked](d stages.Def[P]) stages.Stage {
 func classFreeMethod[P interface {
 	run(ctx context.Context, e *stages.Env, n *program.Net) error
 }](d stages.Def[P]) stages.Stage {
+	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
+	return classFree(d)
+}
+
+// classFree completes the declaration of a method whose map is the same for all classes.
+func classFree[P any](d stages.Def[P]) stages.Stage {
 	d.Inputs = []stages.Port{
 		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
 		{Name: "images", Type: stages.Images, Texts: true,
@@ -129,7 +151,6 @@ func classFreeMethod[P interface {
 			Optional: true},
 		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
 	}
-	d.Run = func(ctx context.Context, p P, e *stages.Env) error { return loaded(ctx, e, p.run) }
 	return itemwise(d)
 }
 

@@ -16,7 +16,7 @@ type RawAttentionParams struct {
 }
 
 // RawAttention is the attention of the last block.
-var RawAttention = classFreeMethod(stages.Def[RawAttentionParams]{
+var RawAttention = plainAttentionMethod(stages.Def[RawAttentionParams]{
 	Name: "attribute/raw-attention",
 	Doc: `where the class token looks in a transformer's last block
 
@@ -35,28 +35,25 @@ Visualization", CVPR 2021, section 4.`,
 	Defaults: RawAttentionParams{Common: common(), Block: -1, Head: -1},
 })
 
-func (p RawAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	what := lower.Heads
+func (p RawAttentionParams) glance() lower.Glance {
 	if p.Head >= 0 {
-		what = lower.EachHead
+		return lower.EachHead
 	}
-	a, err := n.Attention(ctx, e.Slot, what, false, n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
+	return lower.Heads
+}
+
+func (p RawAttentionParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
 	block, err := p.blockOf(len(a.Blocks))
-	if err != nil {
-		return err
-	}
 	square := a.Tokens * a.Tokens
-	return p.runAttention(ctx, e, n, a, nil, func(_, row int, a program.Attention) (stages.Tensor, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
 		matrices := a.Matrices(block, row)
 		if heads := len(matrices) / square; p.Head >= heads {
 			return stages.Tensor{}, stages.BadField("head", "head %d: block %d has %d heads, the first of "+
 				"which is 0", p.Head, block, heads)
 		}
 		return p.patches(n, a, readRows(a, matrices[max(p.Head, 0)*square:])), nil
-	})
+	}, err
 }
 
 // blockOf returns the index of the block among so many.

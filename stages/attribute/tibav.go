@@ -28,7 +28,7 @@ func (p TIBAVParams) Validate() error {
 }
 
 // TIBAV is transformer interpretability beyond attention visualization.
-var TIBAV = method(stages.Def[TIBAVParams]{
+var TIBAV = attentionMethod(stages.Def[TIBAVParams]{
 	Name: "attribute/tibav",
 	Doc: `attention weighted by its relevance and its gradient
 
@@ -63,15 +63,9 @@ image have the zB-rule, between its least and largest value.`,
 	Defaults: TIBAVParams{Common: common(), Form: "attribution"},
 })
 
-func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, p.glance(), false, n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
-	if err := startsWithin(a, p.Start); err != nil {
-		return err
-	}
-	newMap := func(_, row int, a program.Attention) (stages.Tensor, error) {
+func (p TIBAVParams) newMap(_ context.Context, _ *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
+	return func(_, row int, a program.Attention) (stages.Tensor, error) {
 		switch p.Form {
 		case "full":
 			values, shape := a.Pixels(row)
@@ -84,8 +78,7 @@ func (p TIBAVParams) run(ctx context.Context, e *stages.Env, n *program.Net) err
 			return p.patches(n, a, readRows(a, a.Matrices(0, row))), nil
 		}
 		return p.patches(n, a, chained(a, p.Start, row)), nil
-	}
-	return p.runAttention(ctx, e, n, a, p.explaining(e, n, a), newMap)
+	}, startsWithin(a, p.Start)
 }
 
 // glance returns the matrices that a form needs.

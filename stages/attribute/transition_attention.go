@@ -16,7 +16,7 @@ type TransitionAttentionParams struct {
 }
 
 // TransitionAttention weights attention, as a Markov chain, by integrated gradients.
-var TransitionAttention = method(stages.Def[TransitionAttentionParams]{
+var TransitionAttention = attentionMethod(stages.Def[TransitionAttentionParams]{
 	Name: "attribute/transition-attention",
 	Doc: `attention as a Markov chain, weighted by gradients
 
@@ -40,23 +40,19 @@ Using Markov Chain", NeurIPS 2021 workshop, equations 6 to 9.`,
 	Defaults: TransitionAttentionParams{Common: common(), Steps: 20},
 })
 
-func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *program.Net) error {
-	a, err := n.Attention(ctx, e.Slot, lower.Heads, false, n.Fit(e.Len(), e.Batch))
-	if err != nil {
-		return err
-	}
+func (p TransitionAttentionParams) glance() lower.Glance { return lower.Heads }
+
+func (p TransitionAttentionParams) newMap(ctx context.Context, e *stages.Env, n *program.Net,
+	a program.Attention) (attentionMap, error) {
 	if err := startsWithin(a, p.Start); err != nil {
-		return err
+		return nil, err
 	}
 	d, err := n.Attention(ctx, e.Slot, lower.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x, err := p.scaled(ctx, e, n, d)
-	if err != nil {
-		return err
-	}
-	return p.runAttention(ctx, e, n, a, nil, func(i, row int, a program.Attention) (stages.Tensor, error) {
+	return func(i, row int, a program.Attention) (stages.Tensor, error) {
 		t, err := p.target(e, i, n)
 		if err != nil {
 			return stages.Tensor{}, err
@@ -76,7 +72,7 @@ func (p TransitionAttentionParams) run(ctx context.Context, e *stages.Env, n *pr
 			}
 		}
 		return p.patches(n, a, rows), nil
-	})
+	}, err
 }
 
 // scaled returns what sets a row of d to the image of item i, times alpha. Of a text, the embedding grows.

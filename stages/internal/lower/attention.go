@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
@@ -50,16 +51,17 @@ func (what Glance) needs() (relevances, slopes bool) {
 	case Weighted, Factors:
 		return true, true
 	}
-	return !what.Plain(), false
+	return what.Explains(), false
 }
 
-// Plain reports whether it is attention itself, which explains no class.
-func (what Glance) Plain() bool { return what == Heads || what == EachHead }
+// Explains reports whether it depends on the explained class. Attention itself doesn't.
+func (what Glance) Explains() bool { return what != Heads && what != EachHead }
 
 // findAttention finds the matrices of attention.
 func (u *unit) findAttention() (err error) {
 	u.attention, err = relevance.Attend(u.graph)
-	if err == nil && u.attention.Pool != "" && u.Glance != Formation && u.Glance != Aligned {
+	poolless := func(what Glance) bool { return what != Formation && what != Aligned }
+	if err == nil && u.attention.Pool != "" && slices.ContainsFunc(u.Glances, poolless) {
 		return fmt.Errorf("the head pools the tokens by the attention %q of a query that is no token, for which "+
 			"this method has no rule; use attribute/legrad or attribute/grad-eclip, or gradient, relevance or "+
 			"class activation methods, instead", u.attention.Pool)
@@ -67,18 +69,63 @@ func (u *unit) findAttention() (err error) {
 	return err
 }
 
-// attend returns the attention of each block, or the values that the glance computes from it, its relevance
-// and its derivative.
+// attend returns what each glance computes. As in [unit.backward], each sees only the model; what several of
+// them compute alike, such as the derivative, ONNX Runtime computes once.
 func (u *unit) attend() error {
 	g := u.graph
 	if err := u.explain(); err != nil {
 		return err
 	}
-	if u.Glance == Formation {
-		return u.formation()
+	u.forward = slices.Clip(g.Proto.Graph.Node)
+	var emitted []*onnxpb.NodeProto
+	for k, what := range u.Glances {
+		g.Proto.Graph.Node = u.forward
+		if err := u.glance(what, what.Prefix(k)); err != nil {
+			return err
+		}
+		emitted = append(emitted, g.Proto.Graph.Node[len(u.forward):]...)
 	}
-	own := len(g.Proto.Graph.Node)
-	needsRelevances, needsSlopes := u.Glance.needs()
+	g.Proto.Graph.Node = append(u.forward, emitted...)
+	u.show(len(u.forward))
+	u.signature.Backward = backwardPasses(u.Glances)
+	return nil
+}
+
+// Prefix returns what the names of the outputs of a program's glance k begin with.
+func (what Glance) Prefix(k int) string {
+	if k == 0 {
+		return ""
+	}
+	return string(what) + " "
+}
+
+// backwardPasses returns the number of backward passes of a program with these glances: the relevance, the
+// derivative, and that of grafted heads, each through itself.
+func backwardPasses(glances []Glance) int {
+	passes := map[string]bool{}
+	for _, what := range glances {
+		relevances, slopes := what.needs()
+		passes["relevance"] = passes["relevance"] || relevances
+		passes["derivative"] = passes["derivative"] || slopes && what != Formation
+		passes["grafts"] = passes["grafts"] || what == Formation
+	}
+	n := 0
+	for _, needed := range passes {
+		if needed {
+			n++
+		}
+	}
+	return n
+}
+
+// glance returns the attention of each block, or the values that the glance computes from it, its relevance
+// and its derivative.
+func (u *unit) glance(what Glance, prefixed string) error {
+	if what == Formation {
+		return u.formation(prefixed)
+	}
+	g := u.graph
+	needsRelevances, needsSlopes := what.needs()
 	f := g.Fragment()
 	slope, start := "", ""
 	if needsSlopes {
@@ -90,7 +137,7 @@ func (u *unit) attend() error {
 	g.After(f)
 
 	at := u.attention.Blocks
-	switch u.Glance {
+	switch what {
 	case Slopes, LastRelevance:
 		at = at[len(at)-1:]
 	case Aligned:
@@ -106,18 +153,16 @@ func (u *unit) attend() error {
 		if relevances, err = u.without().Backward(g, seeds, at, relevance.TIBAV()); err != nil {
 			return err
 		}
-		u.signature.Backward++
 	}
 	if needsSlopes {
 		seeds := map[string]string{u.Output: slope}
 		if slopes, err = u.without().Backward(g, seeds, at, relevance.Derivative()); err != nil {
 			return err
 		}
-		u.signature.Backward++
 	}
 	f = g.Fragment()
-	if u.Glance == Aligned {
-		if err := u.queryKey(f, at[0]); err != nil {
+	if what == Aligned {
+		if err := u.queryKey(f, prefixed, at[0]); err != nil {
 			return err
 		}
 	}
@@ -125,21 +170,24 @@ func (u *unit) attend() error {
 		if needsRelevances && relevances[v] == "" || needsSlopes && slopes[v] == "" {
 			return fmt.Errorf("nothing of the answer depends on %q", v)
 		}
-		u.glanceAt(f, fmt.Sprintf("block%d", k), v, relevances[v], slopes[v])
+		name := fmt.Sprintf("block%d", k)
+		if what == Pixels {
+			name = "pixels"
+		}
+		u.glanceAt(f, what, prefixed+name, v, relevances[v], slopes[v])
 	}
 	g.After(f)
-	u.show(own)
 	return nil
 }
 
 // glanceAt returns the attention of a block, v, or what the glance computes from it, its relevance and its
 // slope.
-func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
+func (u *unit) glanceAt(f *onnx.Fragment, what Glance, name, v, relevance, slope string) {
 	batch, t := u.batch, u.attention.Tokens
 	heads := onnx.Size(u.graph.Shape(v)) / (batch * t * t)
 	add := func(name, v string, shape ...int) { u.returned(f, name, v, shape...) }
 	mean := func(v string) string { return overHeads(f, v, 1/float32(heads), batch, heads, t, t) }
-	switch u.Glance {
+	switch what {
 	case Heads:
 		add(name, mean(v), 1, t, t)
 	case EachHead:
@@ -158,10 +206,10 @@ func (u *unit) glanceAt(f *onnx.Fragment, name, v, relevance, slope string) {
 		add(name, mean(f.Op("Relu", []string{relevance})), 1, t, t)
 	case Pixels:
 		if u.Text != nil {
-			add("pixels", relevance, u.graph.Shape(v)[1:]...)
+			add(name, relevance, u.graph.Shape(v)[1:]...)
 			return
 		}
-		add("pixels", u.leave(f, relevance), u.Channels, u.Height, u.Width)
+		add(name, u.leave(f, relevance), u.Channels, u.Height, u.Width)
 	case Factors:
 		add(name+"_relevance", relevance, heads, t, t)
 		add(name+"_slope", slope, heads, t, t)
@@ -177,7 +225,7 @@ func (u *unit) returned(f *onnx.Fragment, name, v string, shape ...int) {
 }
 
 // queryKey returns the queries [heads, Q, d] and the keys [heads, d, T] of an attention.
-func (u *unit) queryKey(f *onnx.Fragment, attention string) error {
+func (u *unit) queryKey(f *onnx.Fragment, prefixed, attention string) error {
 	q, k, err := relevance.QueryKey(u.graph, attention)
 	if err != nil {
 		return err
@@ -193,7 +241,7 @@ func (u *unit) queryKey(f *onnx.Fragment, attention string) error {
 	}{{"queries", q, shape[rank-2], d}, {"keys", k, d, shape[rank-1]}} {
 		whole := append(slices.Clone(shape[:rank-2]), v.rows, v.cols)
 		all := f.Op("Expand", []string{v.of, f.Ints("whole", int64s(whole), int64(rank))})
-		u.returned(f, v.name, all, heads, v.rows, v.cols)
+		u.returned(f, prefixed+v.name, all, heads, v.rows, v.cols)
 	}
 	return nil
 }

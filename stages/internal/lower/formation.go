@@ -19,13 +19,12 @@ import (
 // The head reads the mean of the block's tokens in the place of each of them: selecting a token or pooling
 // them then gives that mean, so the copy has the nodes and shapes of the model's head. A head that pools by an
 // attention reads the tokens themselves, and its own attention stands for the block's.
-func (u *unit) formation() error {
+func (u *unit) formation(prefixed string) error {
 	g := u.graph
 	h, err := relevance.FindHead(g, u.attention)
 	if err != nil {
 		return fmt.Errorf("%w; use attribute/generic-attention, which grafts no head, instead", err)
 	}
-	own := len(g.Proto.Graph.Node)
 	var grafts []graft
 	for k := range h.Ends {
 		grafts = append(grafts, u.graft(h, k))
@@ -44,13 +43,11 @@ func (u *unit) formation() error {
 			return fmt.Errorf("the end of the block of attention %q doesn't depend on it", s.attention)
 		}
 		f := g.Fragment()
-		u.formed(f, fmt.Sprintf("block%d", k), slope, g.Shape(s.attention))
+		u.formed(f, fmt.Sprintf("%sblock%d", prefixed, k), slope, g.Shape(s.attention))
 		g.After(f)
 		emitted = append(emitted, g.Proto.Graph.Node[len(forward):]...)
 	}
-	u.signature.Backward++ // of all blocks together, each through itself
 	g.Proto.Graph.Node = append(forward, emitted...)
-	u.show(own)
 	return nil
 }
 

@@ -140,7 +140,7 @@ func ways() []way {
 	for _, glance := range []lower.Glance{lower.Heads, lower.Slopes, lower.Relevances, lower.Factors} {
 		out = append(out, func(n *program.Net, _ string) lower.Request {
 			return lower.Request{Kind: lower.Attention, Inputs: targetsAndImages(n), Images: lower.Images,
-				Glance: glance}
+				Glances: []lower.Glance{glance}}
 		})
 	}
 	return out

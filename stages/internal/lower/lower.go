@@ -99,9 +99,9 @@ type Request struct {
 	Sum        Summand // adds up the derivatives of a batch into one
 	// Times, if set, emits what each derivative of a sum is multiplied by first, of the layer's shape.
 	Times    func(*onnx.Fragment) string
-	Audit    bool   // accounts for the relevance at every node of the first backward pass
-	Glance   Glance // the output of an Attention program
-	Official bool   // a Comparison uses the rules of the authors' code: see [relevance.Rescale]
+	Audit    bool     // accounts for the relevance at every node of the first backward pass
+	Glances  []Glance // the outputs of an Attention program
+	Official bool     // a Comparison uses the rules of the authors' code: see [relevance.Rescale]
 	// a Comparison computes the part that depends only on the reference once, in a separate program
 	Once bool
 

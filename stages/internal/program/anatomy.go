@@ -20,12 +20,32 @@ import (
 // which gives other bits. So the two programs must have the same forward pass, and a Conv of both must have
 // that Add as its only reader in both, or in neither.
 func (n *Net) OneForward(ctx context.Context, slot stages.Slot, batch int, a, b lower.Question) bool {
-	f, err := n.anatomy(ctx, slot, batch, a)
+	f, err := n.anatomy(ctx, slot, batch, a.String(), n.gradient(a))
 	if err != nil {
 		return false
 	}
-	g, err := n.anatomy(ctx, slot, batch, b)
-	if err != nil || f.forward != g.forward {
+	g, err := n.anatomy(ctx, slot, batch, b.String(), n.gradient(b))
+	return err == nil && f.shares(g)
+}
+
+// OneGlance reports the same of two glances at attention.
+func (n *Net) OneGlance(ctx context.Context, slot stages.Slot, batch int, a, b lower.Glance,
+	probability bool) bool {
+	of := func(what lower.Glance) (*anatomy, error) {
+		return n.anatomy(ctx, slot, batch, fmt.Sprintf("attention %s, probability %t", what, probability),
+			n.glances([]lower.Glance{what}, probability))
+	}
+	f, err := of(a)
+	if err != nil {
+		return false
+	}
+	g, err := of(b)
+	return err == nil && f.shares(g)
+}
+
+// shares reports whether two programs can share a forward pass.
+func (f *anatomy) shares(g *anatomy) bool {
+	if f.forward != g.forward {
 		return false
 	}
 	for node, reader := range f.readers {
@@ -48,13 +68,13 @@ type anatomy struct {
 
 func (*anatomy) Close() error { return nil }
 
-// anatomy returns the anatomy of the program that answers q alone.
-func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, q lower.Question) (*anatomy, error) {
+// anatomy returns the anatomy of the program of a request, which is called name.
+func (n *Net) anatomy(ctx context.Context, slot stages.Slot, batch int, name string,
+	r lower.Request) (*anatomy, error) {
 	batch = n.AtOnce(ctx, slot, batch)
-	key := fmt.Sprintf("anatomy of %v, batch %d of %s", q, batch, n.digest)
+	key := fmt.Sprintf("anatomy of %s, batch %d of %s", name, batch, n.digest)
 	c, err := slot.Share(key, 0, func() (_ io.Closer, err error) {
 		defer onnx.Sound(&err)
-		r := n.gradient(q)
 		r.KeepNodes = true
 		p, err := n.compile(ctx, slot, batch, r)
 		if err != nil {

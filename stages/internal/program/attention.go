@@ -3,6 +3,8 @@ package program
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -10,66 +12,102 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// An Attention returns matrices [T, T] of attention for a batch of images, or what else its [Glance] is.
+// An Attention returns matrices [T, T] of attention for a batch of images, or what else its [lower.Glance] is.
 type Attention struct {
 	*Program
 	relevance.Attention
 	explains bool
+	prefix   string // of the names of its outputs
+	first    int    // the index of the first of them
 }
 
 // Attention returns the program that returns the attention of up to batch images at once. The error says why
 // a model has no usable one.
 func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance, probability bool,
-	batch int) (_ Attention, err error) {
+	batch int) (Attention, error) {
+	all, err := n.Attentions(ctx, slot, []lower.Glance{what}, probability, batch)
+	if err != nil {
+		return Attention{}, err
+	}
+	return all[0], nil
+}
+
+// Attentions returns what each of different glances has of one program, which has one forward pass. Its bits
+// don't depend on the other glances if all of them can share it, see [Net.OneGlance].
+func (n *Net) Attentions(ctx context.Context, slot stages.Slot, glances []lower.Glance, probability bool,
+	batch int) (all []Attention, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
-		return Attention{}, err
+		return nil, err
 	}
 	found, err := relevance.Attend(g)
 	if err != nil {
-		return Attention{}, err
+		return nil, err
 	}
+	plain := allPlain(glances)
 	to := backwards
-	if what.Plain() {
+	if plain {
 		to = forwards
 	}
 	batch = n.atOnce(ctx, slot, to, batch, batch)
 	if found.Merged {
 		batch = 1
 		if n.Batch > 1 {
-			return Attention{}, fmt.Errorf("the heads and images of attention %q share an axis, and the "+
+			return nil, fmt.Errorf("the heads and images of attention %q share an axis, and the "+
 				"model takes %d images at once: which of them changes faster can't be told; export the "+
 				"model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
-	a := Attention{Attention: found, explains: !what.Plain()}
-	r := n.glance(what, probability)
-	if n.Text != nil && what == lower.Slopes {
+	r := n.glances(glances, probability)
+	if n.Text != nil && slices.Contains(glances, lower.Slopes) {
 		r.Layer = g.Root
 		r.Substitute = lower.Read("values")
 	}
-	a.Program, err = n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", what, probability),
+	p, err := n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", named(glances), probability),
 		batch, 4*n.size, r)
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	for k, what := range glances {
+		a := Attention{p, found, !plain, what.Prefix(k), 0}
+		a.first = slices.IndexFunc(p.signature.Outputs,
+			func(v lower.IO) bool { return strings.HasPrefix(v.Name, a.prefix) })
+		all = append(all, a)
+	}
+	return all, nil
 }
 
-func (n *Net) glance(what lower.Glance, probability bool) lower.Request {
+// allPlain reports whether all are attention itself.
+func allPlain(glances []lower.Glance) bool {
+	return !slices.ContainsFunc(glances, lower.Glance.Explains)
+}
+
+// named returns the names of glances.
+func named(glances []lower.Glance) string {
+	var names []string
+	for _, what := range glances {
+		names = append(names, string(what))
+	}
+	return strings.Join(names, " and ")
+}
+
+func (n *Net) glances(glances []lower.Glance, probability bool) lower.Request {
 	return lower.Request{
 		Kind:     lower.Attention,
 		Question: lower.Question{Probability: probability},
 		Inputs: func(s lower.Shapes) []lower.IO {
-			if what.Plain() {
+			if allPlain(glances) {
 				return lower.ImagesInput(s)
 			}
 			inputs := append(lower.ImagesInput(s), lower.In("targets", s.Batch, n.explained()))
-			if n.Text != nil && what == lower.Slopes {
+			if n.Text != nil && slices.Contains(glances, lower.Slopes) {
 				inputs = append(inputs, lower.In("values", s.LayerShape(s.Batch)...))
 			}
 			return inputs
 		},
-		Images: lower.Images,
-		Glance: what,
+		Images:  lower.Images,
+		Glances: glances,
 	}
 }
 
@@ -92,17 +130,17 @@ func (a Attention) Run(ctx context.Context) error { return a.run(ctx) }
 // Pixels returns the relevance of the pixels of row i, [C,H,W], or of its embedding, and the shape. The next
 // run overwrites it.
 func (a Attention) Pixels(i int) ([]float32, []int) {
-	return a.part(a.outputs[0], i), a.signature.Outputs[a.output("pixels")].Shape[1:]
+	return a.named(a.prefix+"pixels", i), a.signature.Outputs[a.output(a.prefix+"pixels")].Shape[1:]
 }
 
 // Matrices returns a block's matrices for row i: one [T, T], or one a head. The next run overwrites them.
-func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[block], i) }
+func (a Attention) Matrices(block, i int) []float32 { return a.part(a.outputs[a.first+block], i) }
 
 // Aligned returns the derivative with respect to the last attention for row i, [Q, T], summed over its heads,
 // and the queries [heads, Q, d] and keys [heads, d, T] of that. The next run overwrites them.
 func (a Attention) Aligned(i int) (slope, queries, keys []float32) {
-	return a.named("block0", i), a.named("queries", i), a.named("keys", i)
+	return a.named(a.prefix+"block0", i), a.named(a.prefix+"queries", i), a.named(a.prefix+"keys", i)
 }
 
 // Heads returns the number of heads of Aligned's queries and keys.
-func (a Attention) Heads() int { return a.signature.Outputs[a.output("queries")].Shape[1] }
+func (a Attention) Heads() int { return a.signature.Outputs[a.output(a.prefix+"queries")].Shape[1] }

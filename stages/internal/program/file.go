@@ -78,7 +78,7 @@ func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, w
 		return found, nil, fmt.Errorf("%w: the heads and images of attention %q share an axis", ErrOneImage,
 			found.Blocks[0])
 	}
-	l, err = n.standard(ctx, slot, batch, n.glance(what, probability))
+	l, err = n.standard(ctx, slot, batch, n.glances([]lower.Glance{what}, probability))
 	return found, l, err
 }
 

@@ -1,0 +1,49 @@
+package attribute
+
+import (
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// TestSharedAttention checks that methods of attention make together, byte for byte, what each makes alone, by
+// one program: with one forward pass an image, one backward pass for all that read the derivative, and that of
+// LeGrad, whose answers are the blocks' own.
+func TestSharedAttention(t *testing.T) {
+	head := RawAttention.NewParams().(*RawAttentionParams)
+	head.Head = 0
+	derivative := []sharer{
+		{&AttentionRollout, AttentionRollout.NewParams()},
+		{&RawAttention, RawAttention.NewParams()},
+		{&RawAttention, head},
+		{&GenericAttention, GenericAttention.NewParams()},
+		{&GradECLIP, GradECLIP.NewParams()},
+	}
+	formed := append(derivative[:len(derivative):len(derivative)], sharer{&LeGrad, LeGrad.NewParams()})
+	relevant := append(formed[:len(formed):len(formed)], sharer{&TIBAV, TIBAV.NewParams()})
+	for name, in := range map[string]map[string][]stages.Data{
+		"timm": officialInput(t, "timm_vit_op17", "timm_vit_io", "unit"),
+		"vit":  pathInput(t, "vit", 0),
+	} {
+		for backward, methods := range map[int][]sharer{1: derivative, 2: formed, 3: relevant} {
+			slot := shared(t, in, methods, 1)
+			images := in["images"][0].Items.Len()
+			if forward := images + images%2; slot.forward != forward || slot.backward != backward*forward {
+				t.Errorf("%s, %d methods: %d forward and %d backward passes of %d images, want %d and %d", name,
+					len(methods), slot.forward, slot.backward, images, forward, backward*forward)
+			}
+		}
+	}
+}
+
+// TestSharedAttentionTargets checks the same of methods that explain different classes, and of one that is the
+// same for all.
+func TestSharedAttentionTargets(t *testing.T) {
+	methods := []sharer{{&AttentionRollout, AttentionRollout.NewParams()}}
+	for _, target := range []string{"7", "3"} {
+		p := GenericAttention.NewParams().(*GenericAttentionParams)
+		p.Target = target
+		methods = append(methods, sharer{&GenericAttention, p})
+	}
+	shared(t, officialInput(t, "timm_vit_op17", "timm_vit_io", "unit"), methods, 2)
+}
