@@ -131,7 +131,8 @@ func (g *attentionGroup) run(ctx context.Context, n *program.Net) error {
 }
 
 // answer runs the program on a batch of items.
-func (g *attentionGroup) answer(ctx context.Context, n *program.Net, p program.Attention, from, to int) error {
+func (g *attentionGroup) answer(ctx context.Context, n *program.Net, p program.Attention, from,
+	to int) error {
 	k := 0 // a method that explains a class has the ports of one
 	if g.about {
 		k = slices.IndexFunc(g.users, func(u attentionUser) bool { return u.glance().Explains() })

@@ -6,9 +6,9 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestSharedAttention checks that methods of attention make together, byte for byte, what each makes alone, by
-// one program: with one forward pass an image, one backward pass for all that read the derivative, and that of
-// LeGrad, whose answers are the blocks' own.
+// TestSharedAttention checks that methods of attention make together, byte for byte, what each makes alone,
+// by one program: with one forward pass an image, one backward pass for all that read the derivative, and
+// that of LeGrad, whose answers are the blocks' own.
 func TestSharedAttention(t *testing.T) {
 	head := RawAttention.NewParams().(*RawAttentionParams)
 	head.Head = 0
@@ -29,15 +29,15 @@ func TestSharedAttention(t *testing.T) {
 			slot := shared(t, in, methods, 1)
 			images := in["images"][0].Items.Len()
 			if forward := images + images%2; slot.forward != forward || slot.backward != backward*forward {
-				t.Errorf("%s, %d methods: %d forward and %d backward passes of %d images, want %d and %d", name,
-					len(methods), slot.forward, slot.backward, images, forward, backward*forward)
+				t.Errorf("%s, %d methods: %d forward and %d backward passes of %d images, want %d and %d",
+					name, len(methods), slot.forward, slot.backward, images, forward, backward*forward)
 			}
 		}
 	}
 }
 
-// TestSharedAttentionTargets checks the same of methods that explain different classes, and of one that is the
-// same for all.
+// TestSharedAttentionTargets checks the same of methods that explain different classes, and of one that is
+// the same for all.
 func TestSharedAttentionTargets(t *testing.T) {
 	methods := []sharer{{&AttentionRollout, AttentionRollout.NewParams()}}
 	for _, target := range []string{"7", "3"} {
