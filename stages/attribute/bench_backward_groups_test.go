@@ -34,8 +34,8 @@ func BenchmarkSharedForward(b *testing.B) {
 				b.Skipf("skipped: there is no %s, which stages/internal/program/testdata/shapes.py writes",
 					path)
 			}
-			in := methodInputs(modeltest.Model(b,
-				model.ONNXParams{Path: path, Preset: "unit", Size: picture.Size{H: 224, W: 224}}), methodsBatch)
+			in := methodInputs(modeltest.Model(b, model.ONNXParams{Path: path, Preset: "unit",
+				Size: picture.Size{H: 224, W: 224}}), methodsBatch)
 			benchShared(b, "five", in, alike(attribute.Saliency, attribute.InputXGradient,
 				attribute.GuidedBackprop, attribute.Deconvolution, attribute.GradCAM))
 			balanced := shares{attribute.InputXGradient, attribute.InputXGradient.NewParams()}
