@@ -4,8 +4,9 @@
 
 ROOT is the project's folder, with the quickstart's nets. Made with grad-cam 1.5.7, torch
 2.15.0 and numpy 2.4.6. Maps are those of a layer's size, before that code rectifies and
-stretches them, but every third value of RefineCAM's; the image is a formula. Where that code has no such method, it is written
-here as its paper has it, one pass at a time: ReciproCAM (Byun and Lee, CVPR 2024 workshops).
+stretches them, but every third value of RefineCAM's; the image is a formula. Where that code
+has no such method, it is written here as its paper has it, one pass at a time: ReciproCAM
+(Byun and Lee, CVPR 2024 workshops).
 """
 import json
 import sys
@@ -74,6 +75,36 @@ METHODS = {"xgrad-cam": pgc.XGradCAM, "grad-cam-elementwise": pgc.GradCAMElement
            "eigen-cam": UncentredEigenCAM, "eigen-cam official": SignedEigenCAM}
 
 
+def at_layer(net, block, x):
+    """The block's value as channels [K,h,w], and the logit's derivative there."""
+    kept = []
+    hook = block.register_forward_hook(lambda m, i, o: kept.append(o))
+    logit = net(x)[0, TARGET]
+    hook.remove()
+    return grid(kept[0]).detach()[0], grid(torch.autograd.grad(logit, kept[0])[0])[0]
+
+
+def condition(method, a, g):
+    """By how much a relative error of the layer's values and derivatives is multiplied in the
+    largest value of the map: the weights are quotients of sums with both signs."""
+
+    def cancels(terms, sums):
+        return terms.abs().sum((1, 2), keepdim=True) / sums.abs()
+
+    total = a.sum((1, 2), keepdim=True)
+    if method == "xgrad-cam":
+        above = (g * a).sum((1, 2), keepdim=True)
+        weight = above / (total + 1e-7)
+        error = weight.abs() * (cancels(a, total) + cancels(g * a, above))
+    else:  # Grad-CAM++
+        below = 2 * g**2 + g**3 * total + 1e-6
+        summand = g**2 / below * g.relu()
+        weight = summand.sum((1, 2), keepdim=True)
+        worst = (2 * g**2 + g.abs() ** 3 * a.abs().sum((1, 2), keepdim=True) + 1e-6) / below.abs()
+        error = (summand.abs() * worst).sum((1, 2), keepdim=True)
+    return ((error * a.abs()).sum(0).max() / (weight * a).sum(0).relu().max()).item()
+
+
 def reciprocam(net, block, x, gaussian):
     """The logit with one cell of the block's output left, the class token apart."""
     kept = []
@@ -123,6 +154,9 @@ def main():
             keep(f"{name} {list(layers.values())[1]} refine-cam {base}",
                  cam(image(64), [ClassifierOutputTarget(TARGET)])[0][::3, ::3])
         for block, layer in layers.items():
+            for method in ("xgrad-cam", "grad-cam-plus-plus"):
+                keep(f"{name} {layer} condition {method}",
+                     [condition(method, *at_layer(net, net.blocks[block], image(64)))])
             with torch.no_grad():
                 for mask in ("cell", "gaussian"):
                     keep(f"{name} {layer} recipro-cam {mask}",
