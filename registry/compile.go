@@ -172,6 +172,9 @@ func notOneProgram(s *stages.Stage) error {
 		why = fmt.Sprintf("it makes what the model runs on outside of the model's graph, or combines the "+
 			"answers there (passes: %s)", s.Passes)
 	}
+	if own := attribute.WhyUncompiled(s.NewParams()); own != "" {
+		why = own
+	}
 	return fmt.Errorf("%s isn't one program: %s; methods that are: %s", s.Name, why,
 		strings.Join(Compiled(), ", "))
 }

@@ -62,6 +62,15 @@ func Compiles(params any) bool {
 	return ok
 }
 
+// WhyUncompiled returns why a method's map can't be made by the model's graph, "" if it's for no reason of
+// its own.
+func WhyUncompiled(params any) string {
+	if p, ok := params.(interface{ whyUncompiled() string }); ok {
+		return p.whyUncompiled()
+	}
+	return ""
+}
+
 // emitterOf returns the method of a stage, given its parameters.
 func emitterOf(params any) (emitter, bool) {
 	if e, ok := params.(emitter); ok {

@@ -12,7 +12,8 @@ import (
 
 // An emitted is the result of a backward pass, as a [passResult] of a batch.
 type emitted struct {
-	gradient, value standalone.Numbers // at the layer
+	gradient, value standalone.Numbers   // at the layer
+	shares          []standalone.Numbers // of constants, [batch, h, w]
 	factor          passFactor
 }
 
@@ -44,8 +45,15 @@ func (m *emission) backward(p backwardParams) ([]emitted, error) {
 			number = strconv.Itoa(place.index + 1)
 		}
 		at := in[place.group]
-		out[k] = emitted{m.Double(at.Output("derivative" + number)), m.Double(at.Output("value" + number)),
-			passes[k].factor}
+		out[k] = emitted{gradient: m.Double(at.Output("derivative" + number)),
+			value: m.Double(at.Output("value" + number)), factor: passes[k].factor}
+		for j := 0; ; j++ {
+			name := lower.SharesOutput(number, j)
+			if !at.Has(name) {
+				break
+			}
+			out[k].shares = append(out[k].shares, m.Double(at.Output(name)))
+		}
 	}
 	return out, nil
 }

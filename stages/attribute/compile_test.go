@@ -54,6 +54,19 @@ var compiledCases = []struct {
 	{"xgrad-cam", XGradCAM, nil},
 	{"xgrad-cam of Gildenblat", XGradCAM,
 		func(p any) { p.(*XGradCAMParams).Variant = "official-gildenblat" }},
+	{"grad-cam of two layers", GradCAM, func(p any) { p.(*GradCAMParams).Layer = "[middle, final]" }},
+	{"grad-cam of two layers, signed maxima", GradCAM, func(p any) {
+		q := p.(*GradCAMParams)
+		q.Layer, q.Join, q.Scale, q.ReLU = "[middle, final]", "max", "range", false
+	}},
+	{"refine-cam", RefineCAM, nil},
+	{"refine-cam of Gildenblat", RefineCAM, func(p any) {
+		q := p.(*RefineCAMParams)
+		q.Variant, q.Base = "official-gildenblat", "layer-cam"
+	}},
+	{"full-grad", FullGrad, nil},
+	{"full-grad of Srinivas", FullGrad,
+		func(p any) { p.(*FullGradParams).Variant = "official-srinivas" }},
 	{"guided-grad-cam", GuidedGradCAM, nil},
 	{"lrp-epsilon", LRPEpsilon, nil},
 	{"lrp-gamma", LRPGamma, nil},

@@ -156,3 +156,7 @@ func normalise(v []float64) (length float64) {
 	}
 	return length
 }
+
+func (p EigenCAMParams) whyUncompiled() string {
+	return "ONNX has no operator that decomposes a matrix into its singular vectors"
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // FullGradParams are the parameters of [FullGrad].
@@ -127,4 +128,23 @@ func (p FullGradParams) imagePlane(share []float64, channels int) []float64 {
 		}
 	}
 	return metric.Sum.Of(magnitudes, len(share)/channels)
+}
+
+func (p FullGradParams) emit(m *emission) (out standalone.Numbers, err error) {
+	r, err := m.one(p)
+	if err != nil {
+		return out, err
+	}
+	s, axes := p.scaling(), []int{2, 3}
+	if s.Layer {
+		axes = []int{1, 2, 3}
+	}
+	share := r.gradient.Times(r.value).Abs()
+	least := share.Times(m.Number(-1)).KeepMax(axes...).Times(m.Number(-1))
+	span := share.KeepMax(axes...).Minus(least).Plus(m.Number(float64(s.Guard)))
+	out = share.Minus(least).Over(span.Plus(span.IsZero())).Sum(1)
+	for _, plane := range r.shares {
+		out = out.Plus(m.resized(plane, p.upsample()))
+	}
+	return m.putPlane(Tapped{Common: p.Common}, single(p.Reduce, out), p.upsample()), nil
 }

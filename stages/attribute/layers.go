@@ -190,9 +190,14 @@ func (m *emission) scaled(v standalone.Numbers, j Joined) standalone.Numbers {
 		most := v.Abs().KeepMax(1, 2)
 		return v.Over(most.Plus(most.IsZero()))
 	}
+	return m.stretched(v, 0)
+}
+
+// stretched emits maps less their minimum, divided by their range plus a guard. A map without a range stays.
+func (m *emission) stretched(v standalone.Numbers, guard float64) standalone.Numbers {
 	least := v.Times(m.Number(-1)).KeepMax(1, 2).Times(m.Number(-1))
-	span := v.KeepMax(1, 2).Minus(least)
-	flat := span.IsZero() // a map without a range stays
+	span := v.KeepMax(1, 2).Minus(least).Plus(m.Number(guard))
+	flat := span.IsZero()
 	return v.Minus(least.Times(m.Number(1).Minus(flat))).Over(span.Plus(flat))
 }
 

@@ -116,3 +116,7 @@ func beside(i, middle int) float32 {
 	}
 	return 0.25
 }
+
+func (p ReciproCAMParams) whyUncompiled() string {
+	return "it runs the rest of the model once for each cell of a layer"
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // RefineCAMParams are the parameters of [RefineCAM].
@@ -130,3 +131,41 @@ func (p GradientCAM) putGildenblat(e *stages.Env, i int, n *program.Net, results
 
 // Remark is that of the first layer that has one.
 func (p RefineCAMParams) Remark(g *onnx.Graph) string { return p.joint().Remark(g) }
+
+func (p RefineCAMParams) emit(m *emission) (out standalone.Numbers, err error) {
+	q := p.joint()
+	if p.Variant != "official-gildenblat" {
+		return q.emitCAM(m, p, p.ruleNodes())
+	}
+	results, err := m.backward(p)
+	if err != nil {
+		return out, err
+	}
+	for k, layer := range q.Layer.List() {
+		plane, err := m.cam(p.at(layer), results[k], p.ruleNodes(), true)
+		if err != nil {
+			return out, err
+		}
+		plane = m.stretched(m.resized(m.stretched(plane, 1e-7), p.Upsample), 1e-7)
+		if k > 0 {
+			plane = out.Times(plane)
+		}
+		out = plane
+	}
+	return m.putPlane(p.Tapped, single(p.Reduce, out), p.Upsample), nil
+}
+
+// ruleNodes are [RefineCAMParams.rule].
+func (p RefineCAMParams) ruleNodes() weightNodes {
+	switch p.Base {
+	case "grad-cam":
+		return meanGradientNodes
+	case "hires-cam":
+		return byPlaceNodes
+	case "layer-cam":
+		return byPositiveNodes
+	case "xgrad-cam":
+		return XGradCAMParams{Variant: p.Variant}.weighNodes
+	}
+	return GradCAMPlusPlusParams{Variant: p.Variant}.weighNodes
+}

@@ -6,7 +6,7 @@ ROOT is the project's folder, with the quickstart's nets. Made with grad-cam 1.5
 2.15.0 and numpy 2.4.6. Maps are those of a layer's size, before that code rectifies and
 stretches them, but every third value of RefineCAM's; the image is a formula. Where that code
 has no such method, it is written here as its paper has it, one pass at a time: ReciproCAM
-(Byun and Lee, CVPR 2024 workshops).
+(Byun and Lee, arXiv:2209.14074 and 2310.02588).
 """
 import json
 import sys

@@ -99,6 +99,10 @@ func (u *unit) vjp(k int, q Question, start seed) error {
 	return nil
 }
 
+// SharesOutput is the name of the output of the i-th plane of [relevance.Shares], for the question with a
+// number.
+func SharesOutput(number string, i int) string { return fmt.Sprintf("shares%s_%d", number, i) }
+
 // returnShares adds the shares of constants to the outputs for question k.
 func (u *unit) returnShares(k int, s relevance.Shares) {
 	f := u.graph.Fragment()
@@ -108,7 +112,7 @@ func (u *unit) returnShares(k int, s relevance.Shares) {
 		u.signature.Outputs = append(u.signature.Outputs, out)
 	}
 	for i, v := range s.Planes {
-		put(fmt.Sprintf("shares%s_%d", number(k), i), v)
+		put(SharesOutput(number(k), i), v)
 	}
 	if s.Total != "" {
 		put("total"+number(k), s.Total)

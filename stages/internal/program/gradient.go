@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -100,7 +99,7 @@ func (g Gradient) Result(k, i int) Result {
 // shares returns the planes of a question's shares for row i.
 func (g Gradient) shares(number string, i int) (planes []Plane) {
 	for k := 0; ; k++ {
-		at := g.output(fmt.Sprintf("shares%s_%d", number, k))
+		at := g.output(lower.SharesOutput(number, k))
 		if at < 0 {
 			return planes
 		}
