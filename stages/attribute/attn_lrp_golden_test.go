@@ -3,6 +3,7 @@ package attribute
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -105,9 +106,12 @@ func TestAttnLRP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[string]keptMap{}
-	if err := json.Unmarshal(b, &kept); err != nil {
+	kept, by := map[string]keptMap{}, struct{ Versions map[string]string }{}
+	if err := errors.Join(json.Unmarshal(b, &kept), json.Unmarshal(b, &by)); err != nil {
 		t.Fatal(err)
+	}
+	if by.Versions["lxt"] == "" {
+		t.Error("the versions that made the maps aren't kept")
 	}
 	for _, net := range []string{"quickstart/vit", "imagenet_vit_tiny_patch16_224", "subset/vit",
 		"subset/swin"} {

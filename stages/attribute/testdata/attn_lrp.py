@@ -15,6 +15,7 @@ modules Conv2d and Linear. That file multiplies and divides by values in turn.
 import json
 import sys
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
@@ -139,7 +140,7 @@ def main():
     attention = nn.MultiheadAttention.forward
     monkey_patch(vision_transformer, cp_LRP)
     patched, nn.MultiheadAttention.forward = nn.MultiheadAttention.forward, attention
-    out = {}
+    out = {"versions": {p: version(p).partition("+")[0] for p in ("lxt", "zennit", "torch", "torchvision", "timm")}}
     for name, build in {"quickstart/vit": quickstart, "imagenet_vit_tiny_patch16_224": tiny,
                         "subset/vit": partial(subset, "vit"), "subset/swin": partial(subset, "swin")}.items():
         net, x = build()
