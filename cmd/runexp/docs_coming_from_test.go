@@ -75,7 +75,7 @@ func TestDocsComingFrom(t *testing.T) {
 			t.Errorf("%s:%d: %v", p.file, f.line, x.Warnings)
 		}
 	}
-	if experiments != 3 {
+	if experiments != 4 {
 		t.Errorf("%d experiments", experiments)
 	}
 }

@@ -24,7 +24,11 @@ Achtibat et al., "AttnLRP: Attention-Aware Layer-Wise Relevance Propagation for
 Transformers", ICML 2024.`,
 	Version:   1,
 	Tolerance: kinks,
-	Variants:  attnLRPVariants(),
+	Variants: append(attnLRPVariants(), stages.Variant{
+		Item: "gated products", Default: "half for each factor, as in attribute/attn-lrp",
+		Differs: "the authors' code for language models stops at the gate, so that the other factor gets " +
+			"all; it has no vision net with such products",
+	}),
 	Declares: func(p CPLRPParams, _ map[string]stages.Declared) stages.Declared {
 		return p.declares(contributionMap, "")
 	},

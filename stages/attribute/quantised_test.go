@@ -75,7 +75,7 @@ func TestStraightThroughRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "backward: {quantize: straight-through}") {
 		t.Errorf("the error is %v", err)
 	}
-	scaled := quantisedInput(t, func(m *onnx.Model) { // by another scale on the way back
+	scaled := quantisedInput(t, func(m *onnx.Model) { // another scale than that of the QuantizeLinear
 		m.Proto.Graph.Initializer = append(m.Proto.Graph.Initializer,
 			onnx.FloatTensor("other", []float32{0.5}))
 		for _, n := range m.Proto.Graph.Node {
