@@ -130,7 +130,7 @@ mutants: deps ## check that a test notices each of some defects of every metric
 
 zoo: deps ## compare gradients of many architectures with PyTorch's; $PYTHON needs torch, torchvision, timm, transformers, onnx, onnxscript
 	-$(or $(PYTHON),python3) -W ignore stages/internal/program/zoo/zoo.py .zoo
-	RUNEXP_ZOO=$(CURDIR)/.zoo go test ./stages/internal/program/zoo -run '^TestZoo(Balance)?$$' -count 1 -timeout 120m
+	RUNEXP_ZOO=$(CURDIR)/.zoo go test ./stages/internal/program/zoo -run '^TestZoo(Balance|Relevance)?$$' -count 1 -timeout 120m
 
 zoo-mutants: deps ## check that the zoo detects a wrong derivative of any operator; run make zoo first
 	RUNEXP_ZOO=$(CURDIR)/.zoo RUNEXP_ZOO_MUTANTS=1 go test ./stages/internal/program/zoo -run '^TestMutants$$' -count 1 -timeout 120m
