@@ -68,6 +68,20 @@ func TestStraightThrough(t *testing.T) {
 	}
 }
 
+// TestRoundedLayers: what a Clip of integers returns is no layer, as the methods of layers need numbers.
+func TestRoundedLayers(t *testing.T) {
+	in := quantisedInput(t, nil)
+	for _, layer := range []string{"middle", "final"} {
+		cam := CAM{tappedAt(layer), false, "bilinear"}
+		mapsOf(t, EigenCAM, &EigenCAMParams{cam, "paper"}, in)
+		p := GradCAMParams{GradientCAM{CAM: cam}}
+		if err := p.Backward.UnmarshalText([]byte("{quantize: straight-through}")); err != nil {
+			t.Fatal(err)
+		}
+		mapsOf(t, GradCAM, &p, in)
+	}
+}
+
 // TestStraightThroughRefused: without the switch rounded activations have no derivative, and the error names
 // it; with it, what is no pair has none either.
 func TestStraightThroughRefused(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 //     model is a function of each of them alone;
 //   - have spatial positions: feature maps, [B,C,h,w] or [B,h,w,C], or the tokens of a
 //     square grid of patches, [B,T,C] or [B,C,T], with up to [MaxOtherTokens] before them;
-//     of a text all tokens, [B,T,C];
+//     of a text all tokens, [B,T,C]; rounded to integers they are none;
 //   - end a layer: the output of an activation, or a sum of branches without an activation
 //     after it, as in residual streams; of a text also a LayerNormalization, in the place
 //     of what it normalises. Pooling ends no layer.
@@ -42,7 +42,9 @@ func Cuts(g *onnx.Graph) []Value {
 	var list []int // indices of nodes
 	grids := p.grids()
 	for i := range p.nodes {
-		if v, ok := p.cut(i); ok && p.ends(i) && grids.places(v) {
+		v, ok := p.cut(i)
+		_, rounded := integerRanges[g.Types[v].Elem]
+		if ok && !rounded && p.ends(i) && grids.places(v) {
 			list = append(list, i)
 		}
 	}
