@@ -40,6 +40,8 @@ func attnLRPInput(t *testing.T, net string) map[string][]stages.Data {
 		p.Preset, side = "unit", 32
 		p.Path = unpackedNet(t, filepath.Join("..", "internal", "program", "zoo", "testdata",
 			"subset."+name+".trace.onnx.gz"))
+	case strings.HasPrefix(net, "tokens/"):
+		p.Preset, side, p.Path = "unit", 32, filepath.Join("testdata", net+".onnx")
 	case strings.HasPrefix(net, "imagenet"):
 		side = 224
 		p.Path = filepath.Join(modeltest.Data(t), "models", net+".onnx")

@@ -48,9 +48,9 @@ func (m *emission) planes(p Tapped, v standalone.Numbers) (standalone.Numbers, e
 	case 4:
 		return v, nil
 	case 3:
-		if side, others := relevance.TokenGrid(v.Shape[1]); side > 0 {
-			v = v.Slice(1, others, v.Shape[1]).Transpose(0, 2, 1)
-			return v.Reshape(v.Shape[0], v.Shape[1], side, side), nil
+		if at := relevance.Places(m.net.Tokens, v.Shape[1]); !at.IsZero() {
+			v = v.Slice(1, at.Prefix, v.Shape[1]).Transpose(0, 2, 1)
+			return v.Reshape(v.Shape[0], v.Shape[1], at.Height, at.Width), nil
 		}
 	}
 	return v, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
+	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/stagetest"
 )
@@ -106,7 +107,7 @@ func TestHiResCAMIsComplete(t *testing.T) {
 
 func TestPlanes(t *testing.T) {
 	tokens := []float64{-1, -2, 1, 10, 2, 20, 3, 30, 4, 40}
-	got, err := planesOf(tokens, []int{5, 2})
+	got, err := planesOf(onnx.Tokens{}, tokens, []int{5, 2})
 	if err != nil || got.channels != 2 || got.height != 2 || got.width != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -116,7 +117,7 @@ func TestPlanes(t *testing.T) {
 		}
 	}
 	for _, shape := range [][]int{{10}, {2, 5}, {1, 1, 2, 5}} {
-		if _, err := planesOf(tokens, shape); err == nil {
+		if _, err := planesOf(onnx.Tokens{}, tokens, shape); err == nil {
 			t.Errorf("shape %v was accepted", shape)
 		}
 	}

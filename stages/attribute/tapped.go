@@ -139,24 +139,24 @@ func (p Tapped) planesOf(n *program.Net, values []float64, shape []int) (planes,
 	if n.Text != nil && len(shape) == 2 {
 		return byChannel(values, shape[0], 0, 1, shape[0]), nil
 	}
-	at, err := planesOf(values, shape)
+	at, err := planesOf(n.Tokens, values, shape)
 	if err != nil {
 		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
-			"as layer final where the model has one", p.Layer, err)
+			"as layer final where the model has one, or state by tokens of model/onnx how its tokens lie in the "+
+			"image, such as tokens: 5+7x7", p.Layer, err)
 	}
 	return at, nil
 }
 
-// planesOf arranges the values of a layer as planes: feature maps [K,h,w], or tokens [T,K] of a square grid
-// of patches. Tokens before these have no place and are dropped.
-func planesOf(values []float64, shape []int) (planes, error) {
+// planesOf arranges the values of a layer as planes: feature maps [K,h,w], or tokens [T,K] of a grid of patches,
+// as stated or square. Tokens before these have no place and are dropped.
+func planesOf(stated onnx.Tokens, values []float64, shape []int) (planes, error) {
 	switch len(shape) {
 	case 3:
 		return planes{values, shape[0], shape[1], shape[2]}, nil
 	case 2:
-		tokens := shape[0]
-		if side, others := relevance.TokenGrid(tokens); side > 0 {
-			return byChannel(values, tokens, others, side, side), nil
+		if at := relevance.Places(stated, shape[0]); !at.IsZero() {
+			return byChannel(values, shape[0], at.Prefix, at.Height, at.Width), nil
 		}
 	}
 	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image",

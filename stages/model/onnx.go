@@ -47,6 +47,7 @@ type ONNXParams struct {
 	Constants []string     `yaml:"constants" key:"added" doc:"of a model with several inputs: NAME=NUMBERS for each that doesn't take the images, such as [\"age=40\", \"point=0.5, 0.5\"]; one number fills the input, or else there are as many as it has for an image"`
 	Output    string       `yaml:"output" doc:"name of the output with the classes; default: the only one whose answers are a number per image and class"`
 	Size      picture.Size `yaml:"size" doc:"height and width, one number for both or [height, width]; required if the file leaves them open; a model with global pooling also takes other sizes than its file fixes"`
+	Tokens    onnx.Tokens  `yaml:"tokens" key:"added" doc:"of a vision transformer: how many tokens come before the patches, and the grid of these, such as 5+7x7 for a class token, 4 registers and 7 rows of 7 patches; default: as the model shows, which is an error where it isn't certain"`
 	Length    int          `yaml:"length" key:"added" doc:"of a model that takes texts: the largest number of tokens; default: what the file fixes, or else the largest that it runs with, 512 at most" min:"0" max:"1000000"`
 	Kind      string       `yaml:"output_kind" doc:"kind of the output; auto: found by the graph and by the answers to several images, and an error if neither tells; the logits in front of a final Softmax, LogSoftmax or Sigmoid are explained. Softmax converts logits to probabilities, Sigmoid converts sigmoid-logits; of one output, logits are sigmoid-logits. none: the model has no classes, and targets are expressions of its outputs, as for an embedding or a regression of several numbers" choices:"auto|logits|sigmoid-logits|probabilities|none"`
 	Labels    string       `yaml:"labels" doc:"a text file with one class name per line, of a model with one output also the positive class's alone; default: the names in the file, if it has as many" file:"read"`
@@ -387,7 +388,7 @@ func specOf(m *onnx.Model, p ONNXParams, axes way) (modelfile.Spec, error) {
 	if _, err := outputsOf(m, p.Output); err != nil {
 		return s, err
 	}
-	s.Input = in.Name
+	s.Input, s.Tokens = in.Name, p.Tokens
 	if err := setInputShape(&s, in, p.Size, axes); err != nil {
 		return s, err
 	}

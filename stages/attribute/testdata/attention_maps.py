@@ -79,8 +79,9 @@ def generic(net, x, start, probability):
     return r[0, 1:].detach()
 
 
-def legrad(net, x, start, probability, blocks, head):
-    """blocks are the modules, and head is the model behind them, norm included, given a token."""
+def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None):
+    """blocks are the modules, and head is the model behind them, norm included, given a token. A
+    pool is the same, given all tokens, which an attention pools."""
     ends, total = [], 0
     hooks = [b.register_forward_hook(lambda _, inputs, out: ends.append(inputs[0].detach())) for b in blocks]
     net(x)
@@ -88,12 +89,17 @@ def legrad(net, x, start, probability, blocks, head):
         h.remove()
     for block, tokens in list(zip(blocks, ends))[start:]:
         out, (attention,) = kept(lambda: block(tokens.requires_grad_()))
-        slope, = torch.autograd.grad(explained(head(out.mean(1)), probability), attention)
+        if pool:
+            y, (attention,) = kept(lambda: pool(out))
+        else:
+            y = head(out.mean(1))
+        slope, = torch.autograd.grad(explained(y, probability), attention)
         total = total + slope.clamp(min=0).mean((0, 1, 2))
-    return total[1:].detach()
+    return total[prefix:].detach()
 
 
-def eclip(net, x, probability, blocks, head):
+def eclip(net, x, probability, blocks, head, prefix=1, reads=(0,)):
+    """reads are the tokens that head, the model behind the blocks, reads of all."""
     block, found = blocks[-1], []
     with block.register_forward_hook(lambda _, inputs, out: found.append(inputs[0].detach())):
         net(x)
@@ -104,12 +110,31 @@ def eclip(net, x, probability, blocks, head):
     split = [t.reshape(n, heads, -1).transpose(0, 1) for t in (q, k, v)]
     weights = torch.softmax(split[0] @ split[1].transpose(1, 2) / (width // heads) ** 0.5, -1)
     o = (weights @ split[2]).transpose(0, 1).reshape(1, n, width).detach().requires_grad_()
-    y = head(behind(tokens + project(o))[:, 0])
+    y = head(behind(tokens + project(o)))
     torch.testing.assert_close(y, net(x))
-    g = torch.autograd.grad(explained(y, probability), o)[0][0, 0]
-    similar = torch.cosine_similarity(q[0], k[1:])
+    g, = torch.autograd.grad(explained(y, probability), o)
+    return sum(weighted(q[r], k[prefix:], v[prefix:], g[0, r]) for r in reads) / len(reads)
+
+
+def weighted(q, k, v, g):
+    similar = torch.cosine_similarity(q[None], k)
     similar = (similar - similar.min()) / (similar.max() - similar.min())
-    return (similar * (v[1:] @ g)).clamp(min=0).detach()
+    return (similar * (v @ g)).clamp(min=0).detach()
+
+
+def eclip_pooled(net, x, probability):
+    """The attention of timm's pooling head, with a query of its own."""
+    pool = net.attn_pool
+    tokens = net.forward_features(x)
+    q = pool.q(pool.latent)[0, 0]
+    k, v = pool.kv(tokens)[0].chunk(2, -1)
+    split = [t.reshape(-1, pool.num_heads, pool.head_dim).transpose(0, 1) for t in (q, k, v)]
+    weights = torch.softmax(split[0] @ split[1].transpose(1, 2) * pool.head_dim ** -0.5, -1)
+    o = (weights @ split[2]).transpose(0, 1).reshape(1, 1, -1).detach().requires_grad_()
+    t = pool.proj(o)
+    y = net.head(net.fc_norm((t + pool.mlp(pool.norm(t)))[:, 0]))
+    torch.testing.assert_close(y, net(x))
+    return weighted(q, k, v, torch.autograd.grad(explained(y, probability), o)[0][0, 0])
 
 
 def parts(block):
@@ -155,8 +180,53 @@ def subset():
     return net, image(32), net.encoder.layers, lambda t: net.heads(net.encoder.ln(t))
 
 
+NETS = {"reg4": (dict(reg_tokens=4), 5), "distilled": (dict(), 2), "average": (dict(global_pool="avg"), 1),
+        "mean": (dict(global_pool="avg", class_token=False, fc_norm=False), 0),
+        "pooled": (dict(global_pool="map", class_token=False), 0)}
+
+
+def made(name):
+    """Small nets whose tokens have others before them, or are pooled; exported to testdata/tokens."""
+    options, prefix = NETS[name]
+    with mock.patch.object(torch, "get_default_dtype", lambda: torch.float32):
+        torch.set_default_dtype(torch.float32)
+        torch.manual_seed(11 if name == "distilled" else 3)  # of whose maps most aren't 0
+        kind = timm.models.deit.VisionTransformerDistilled if name == "distilled" else timm.models.VisionTransformer
+        net = kind(img_size=32, patch_size=8, embed_dim=16, depth=2, num_heads=2, mlp_ratio=2, num_classes=5, **options)
+        for p in net.parameters():
+            if p.ndim > 1:
+                torch.nn.init.normal_(p, std=0.3)
+        net.eval()
+        path = Path(__file__).parent / f"tokens/{name}.onnx"
+        path.parent.mkdir(exist_ok=True)
+        torch.onnx.export(net, (torch.zeros(1, 3, 32, 32),), path, dynamo=False, opset_version=17,
+                          input_names=["image"], output_names=["logits"], dynamic_axes={"image": {0: "N"}, "logits": {0: "N"}})
+        torch.set_default_dtype(torch.float64)
+    return net, image(32), prefix
+
+
+def maps_of_made(name, probability):
+    net, x, prefix = made(name)
+    net = net.double()
+    head = lambda t: net.head(net.fc_norm(net.norm(t)))  # noqa: E731
+    if name == "distilled":
+        head = lambda t: (net.head(net.norm(t)) + net.head_dist(net.norm(t))) / 2  # noqa: E731
+    pool = (lambda t: net.head(net.fc_norm(net.attn_pool(net.norm(t))))) if name == "pooled" else None
+    explained_by = legrad(net, x, 0, probability, net.blocks, head, prefix, pool)
+    if name == "pooled":
+        return explained_by, eclip_pooled(net, x, probability)
+    reads = {"reg4": [0], "distilled": [0, 1]}.get(name, range(prefix, prefix + 16))
+    whole = lambda t: net.forward_head(net.norm(t))  # noqa: E731
+    return explained_by, eclip(net, x, probability, net.blocks, whole, prefix, reads)
+
+
 def main():
     out = {}
+    for name in NETS:
+        for output in ("logit", "probability"):
+            maps = maps_of_made(name, output == "probability")
+            out |= {f"tokens/{name} {method} 0 {output}": m for method, m in zip(("legrad", "grad-eclip"), maps)
+                    if m.any()}
     for name, build in {"quickstart/vit": partial(quickstart, "vit"), "quickstart/vit-16": partial(quickstart, "vit-16"),
                         "imagenet_vit_tiny_patch16_224": tiny, "subset/vit": subset}.items():
         net, x, blocks, head = build()
@@ -167,7 +237,7 @@ def main():
                 if name.startswith("quickstart"):
                     out[f"{name} generic-attention {key}"] = generic(net, x, start, probability)
                 if start == 0 and name != "subset/vit":  # whose map is 0
-                    out[f"{name} grad-eclip {key}"] = eclip(net, x, probability, blocks, head)
+                    out[f"{name} grad-eclip {key}"] = eclip(net, x, probability, blocks, lambda t: head(t[:, 0]))
                 if start < len(blocks):
                     out[f"{name} legrad {key}"] = legrad(net, x, start, probability, blocks, head)
                 if name == "subset/vit" and start == 0 and not probability:

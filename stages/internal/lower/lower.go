@@ -185,6 +185,9 @@ func Graph(ctx context.Context, s Source, batch int) (g *onnx.Graph, measured bo
 		return nil, false, err
 	}
 	g, err = onnx.NewGraph(u.model, u.types)
+	if err == nil {
+		g.Tokens = s.Tokens
+	}
 	if err == nil && s.Text != nil && g.Shape(s.Text.Embedding) != nil {
 		g.Root = s.Text.Embedding
 	}

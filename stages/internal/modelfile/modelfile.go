@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
 // Payloads begin with one of these: a model with its ONNX file, or a rewritten one. The digit is the
@@ -81,6 +82,9 @@ type Spec struct {
 	// model whose graph shows them.
 	Middle string `json:"middle,omitempty"`
 	Final  string `json:"final,omitempty"`
+
+	// Tokens are how a vision transformer's tokens lie in the image, if that is stated.
+	Tokens onnx.Tokens `json:"tokens,omitzero"`
 
 	// Text is set for a model that takes texts: its images have [TextChannels] channels, one row, and as many
 	// columns as the longest text has tokens.

@@ -24,6 +24,8 @@ type Graph struct {
 	// Root is the value that is explained in the input's place, "" for the input itself: a text's embedding.
 	// What doesn't depend on it, such as masks, counts as constant.
 	Root string
+	// Tokens are how the model's tokens lie in the image, if that is stated.
+	Tokens Tokens
 
 	weights map[string]*onnxpb.TensorProto
 }
@@ -229,7 +231,7 @@ func (g *Graph) Clone() *Graph {
 		p.Graph.Node = append(p.Graph.Node, proto.Clone(n).(*onnxpb.NodeProto))
 	}
 	return &Graph{Model: &Model{Proto: p, Computed: maps.Clone(g.Computed)}, Types: maps.Clone(g.Types),
-		Root: g.Root, weights: maps.Clone(g.weights)}
+		Root: g.Root, Tokens: g.Tokens, weights: maps.Clone(g.weights)}
 }
 
 // ContractedAxis returns the axis of a MatMul's or Gemm's second operand, a matrix, over which it sums.

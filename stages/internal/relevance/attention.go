@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -69,9 +70,15 @@ func Attend(g *onnx.Graph) (Attention, error) {
 		if a.Blocks == nil {
 			first = i
 			var ok bool
-			if a.First, a.Height, a.Width, ok = p.grid(t, i); !ok {
+			a.First, a.Height, a.Width, ok = p.grid(t, i)
+			if stated := g.Tokens; !ok && !stated.IsZero() {
+				return a, stages.BadField("tokens", "the tokens %v that are stated for the model are %d, and its "+
+					"attention %q is between %d", stated, stated.Count(), n.Output[0], t)
+			}
+			if !ok {
 				return fail(fmt.Sprintf("no layer before it has about %d positions, so its rows aren't "+
-					"tokens of the image but channels or windows", t))
+					"tokens of the image but channels or windows, unless model/onnx states them by tokens, such "+
+					"as tokens: %v", t, Suggested(g, t)))
 			}
 			a.Tokens = t
 		}
@@ -122,6 +129,9 @@ func (p *path) factor(i int) bool {
 func (p *path) grid(t, i int) (first, height, width int, ok bool) {
 	if p.g.Root != "" {
 		return 0, 1, t, t == words(p.g)
+	}
+	if stated := p.g.Tokens; !stated.IsZero() {
+		return stated.Prefix, stated.Height, stated.Width, stated.Count() == t
 	}
 	for _, n := range slices.Backward(p.nodes[:i]) {
 		shape := p.g.Shape(n.Output[0])

@@ -33,28 +33,94 @@ func Signal(g *onnx.Graph) bool {
 // tokens without a further sign.
 const SurePlaces = 2
 
-// SureGrid reports whether so many tokens are the patches of a square grid behind a few others, as
-// [TokenGrid] says: another number, such as the 32 words of a text, is a square and a rest too. More than
-// two others, such as registers, are believed where a value of the graph has the grid's two axes.
+// Places returns how so many tokens lie in the image: as stated, if that is about as many, or else as the
+// square of [TokenGrid]; zero without one.
+func Places(stated onnx.Tokens, tokens int) onnx.Tokens {
+	if stated.Count() == tokens {
+		return stated
+	}
+	side, others := TokenGrid(tokens)
+	if side == 0 {
+		return onnx.Tokens{}
+	}
+	return onnx.Tokens{Prefix: others, Height: side, Width: side}
+}
+
+// SureGrid reports whether the [Places] of so many tokens are certain: another number, such as the 32 words of
+// a text, is a square and a rest too. They are if the model's user stated them, or if a Conv or pooling has
+// that grid; then no other one may do. Without such a layer of about as many places at most two tokens are
+// taken to stand before a square grid, and more, such as registers, where a value of the graph has its two
+// axes; of images that aren't square none are.
 func SureGrid(g *onnx.Graph, tokens int) bool {
 	if Signal(g) {
 		return false
 	}
-	side, others := TokenGrid(tokens)
-	if side == 0 || others <= SurePlaces {
-		return side > 0
+	found := Places(g.Tokens, tokens)
+	if found.IsZero() || found == g.Tokens {
+		return !found.IsZero()
 	}
+	if layers := gridsNear(g, tokens); len(layers) > 0 {
+		return slices.Contains(layers, found)
+	}
+	if h, w := imageSides(g); h != w {
+		return false
+	}
+	return found.Prefix <= SurePlaces || hasAxes(g, found)
+}
+
+// gridsNear returns the grids of the layers with places that so many tokens can be the places of, with at most
+// [MaxOtherTokens] before them.
+func gridsNear(g *onnx.Graph, tokens int) (out []onnx.Tokens) {
+	for _, n := range g.Proto.Graph.Node {
+		if n.OpType != "Conv" && n.OpType != "MaxPool" && n.OpType != "AveragePool" {
+			continue
+		}
+		shape := g.Shape(n.Output[0])
+		if len(shape) != 4 || shape[2]*shape[3] < 2 {
+			continue
+		}
+		if rest := tokens - shape[2]*shape[3]; rest >= 0 && rest <= MaxOtherTokens {
+			out = append(out, onnx.Tokens{Prefix: rest, Height: shape[2], Width: shape[3]})
+		}
+	}
+	return out
+}
+
+// Suggested returns an example of how so many tokens may lie in the image, for messages.
+func Suggested(g *onnx.Graph, tokens int) onnx.Tokens {
+	if layers := gridsNear(g, tokens); len(layers) > 0 {
+		return layers[len(layers)-1]
+	}
+	side := int(math.Sqrt(float64(tokens)))
+	return onnx.Tokens{Prefix: tokens - side*side, Height: side, Width: side}
+}
+
+// hasAxes reports whether a value has the two axes of a grid.
+func hasAxes(g *onnx.Graph, grid onnx.Tokens) bool {
 	for _, n := range g.Proto.Graph.Node {
 		for _, v := range n.Output {
 			shape := g.Shape(v)
 			for i := 2; i < len(shape) && len(shape) > 3; i++ {
-				if shape[i-1] == side && shape[i] == side {
+				if shape[i-1] == grid.Height && shape[i] == grid.Width {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// imageSides returns the height and the width of the image that a graph takes, 0 for another input.
+func imageSides(g *onnx.Graph) (height, width int) {
+	in := g.Inputs()
+	if len(in) == 0 || len(g.Shape(in[0].Name)) != 4 {
+		return 0, 0
+	}
+	shape := g.Shape(in[0].Name)
+	if shape[3] == 1 || shape[3] == 3 {
+		return shape[1], shape[2]
+	}
+	return shape[2], shape[3]
 }
 
 // ChannelAxis returns the channel axis of a value, as defined by the nearest node that mixes, normalises or

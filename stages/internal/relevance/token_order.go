@@ -16,10 +16,11 @@ import (
 // sorted back.
 func TokenOrder(g *onnx.Graph, v Value, axis int) []int {
 	shape := g.Shape(v)
-	side, others := TokenGrid(shape[axis])
-	if side == 0 {
+	grid := Places(g.Tokens, shape[axis])
+	if grid.IsZero() {
 		return nil
 	}
+	others := grid.Prefix
 	o := &origins{g: g, images: g.Shape(g.Inputs()[0].Name)[0], producers: map[Value]int{},
 		known: map[Value][]int32{}}
 	for i, n := range g.Proto.Graph.Node {
