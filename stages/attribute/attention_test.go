@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
 	"github.com/runexp/runexp/stages/internal/program"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -22,6 +23,14 @@ func TestAttentionBits(t *testing.T) {
 	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{common(), 3, 0}, "maps", in)
 	for _, form := range []string{"attribution", "rollout", "last-layer", "full"} {
 		modeltest.InvariantStage(t, TIBAV, &TIBAVParams{common(), form, 0}, "maps", in)
+	}
+	for _, net := range []string{"distilled", "pooled"} {
+		in := attnLRPInput(t, "tokens/"+net)
+		in["images"] = []stages.Data{stagetest.Items(nil, Drawn(modeltest.Spec(t, in["model"][0]))...)}
+		class := stages.NewTensor([]int64{3}, 1).Encode()
+		in["targets"] = []stages.Data{stagetest.Items(nil, class, class, class, class)}
+		modeltest.InvariantStage(t, GradECLIP, GradECLIP.NewParams(), "maps", in)
+		modeltest.InvariantStage(t, LeGrad, LeGrad.NewParams(), "maps", in)
 	}
 }
 
