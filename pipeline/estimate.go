@@ -53,8 +53,8 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 	return e
 }
 
-// Cost returns the seconds of one slot that a call of a cell took in an earlier run, and those before in which
-// its programs were loaded, whatever of it is stored. ok is false if nothing is known.
+// Cost returns the seconds of one slot that a call of a cell took in an earlier run, and those before in
+// which its programs were loaded, whatever of it is stored. ok is false if nothing is known.
 func (o *Outlook) Cost(c *plan.Cell) (call, loading float64, ok bool) {
 	speed, ok := o.speeds.of(o.resolver.Cells[c.Index])
 	if !ok {

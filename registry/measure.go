@@ -27,9 +27,9 @@ const measuring = 500e9
 // image.
 const perValue = 2000
 
-// Measure weighs all ways to feed an inspected model and to number its classes by the labelled photographs
-// of a folder; with l.Preset only the ways of that preset. It measures nothing if there is no way to number the
-// classes, or if the folder is Nested.
+// Measure weighs all ways to feed an inspected model and to number its classes by the labelled
+// photographs of a folder; with l.Preset only the ways of that preset. It measures nothing if there is no
+// way to number the classes, or if the folder is Nested.
 func Measure(ctx context.Context, file string, l Look, x *Inspection, folder Folder,
 	progress func(done, total int)) (*Measured, error) {
 	classes := max(x.Feed.Classes, 2) // a single output stands for two classes

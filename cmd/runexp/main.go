@@ -4,7 +4,9 @@
 // signals end (signals.go), and calls the verb. A verb is a file of its own name, such as run.go; its help
 // is in help.tmpl. get.go uses export.go for files and get_table.go for tables; new.go uses
 // starter_methods.go, starter_budget.go, starter_leads.go and starter_verdict.go, for texts
-// starter_texts.go, or quickstart.go for the sample experiment.
+// starter_texts.go, or quickstart.go for the sample experiment. recommend.go plays a tournament: of
+// recommend_candidates.go, by the schedule of recommend_rounds.go, on the engine by recommend_play.go, up to
+// the test of recommend_confirm.go, and reported by recommend_report.go.
 //
 // A verb that needs an experiment and results opens a session (session.go): a place (place.go), a store, an
 // engine that knows this build (build.go), and a plan, with the files at addresses and the functions in

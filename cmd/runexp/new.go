@@ -178,7 +178,8 @@ func (s *starter) look(ctx context.Context, u *ui, model, images string, look *r
 			"write an experiment with target: "+x.Targets[0]+", say: runexp inspect shows what it returns")
 	}
 	if x.Texts != nil {
-		return usage(fmt.Errorf("%s takes texts, not images", model), "runexp new takes their file by --texts")
+		return usage(fmt.Errorf("%s takes texts, not images", model),
+			"runexp new takes their file by --texts")
 	}
 	if parts != nil {
 		return misplaced(images, &parts.Nested, x.Feed.Classes)

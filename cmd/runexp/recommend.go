@@ -64,9 +64,9 @@ var metricChoices = []metricChoice{
 	{"mass", "mass", "scores", "share of the relevance on the objects", true},
 }
 
-// A tournament chooses among candidates by successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
-// Identification and Hyperparameter Optimization", AISTATS 2016) on one half of the images, and tests the
-// finalists on the other.
+// A tournament chooses among candidates by successive halving (Jamieson and Talwalkar, "Non-stochastic
+// Best Arm Identification and Hyperparameter Optimization", AISTATS 2016) on one half of the images, and
+// tests the finalists on the other.
 type tournament struct {
 	*starter
 	u       *ui
@@ -204,8 +204,9 @@ func (t *tournament) recall(devices string, limit time.Duration, all []candidate
 	}
 }
 
-// remember stores the schedule as far as it is decided. After one for which the time was too short, the next
-// call decides anew, and gets further, as it finds the results of this one. So it does if nothing can be stored.
+// remember stores what is decided of the schedule. After one for which the time was too short, the
+// next call decides anew, and gets further, as it finds the results of this one. So it does if nothing
+// can be stored.
 func (t *tournament) remember() {
 	if t.end.IsZero() || len(t.untried) > 0 {
 		return
@@ -279,10 +280,11 @@ func (t *tournament) decide(k int) (round, bool, error) {
 		r := t.schedule.Rounds[k]
 		switch n := len(t.standings); {
 		case r.Candidates > n:
-			return r, false, misuse("--rounds: round %d has %d candidates, and there are %d", k+1, r.Candidates, n)
+			const text = "--rounds: round %d has %d candidates, and there are %d"
+			return r, false, misuse(text, k+1, r.Candidates, n)
 		case r.Images > images:
-			return r, false, misuse("--rounds: round %d has %d images, and the rounds have half of the %d", k+1,
-				r.Images, t.Folder.Images)
+			const text = "--rounds: round %d has %d images, and the rounds have half of the %d"
+			return r, false, misuse(text, k+1, r.Images, t.Folder.Images)
 		}
 		return r, true, nil
 	}
@@ -371,8 +373,8 @@ func outOfTime(why map[string]string) bool {
 	return false
 }
 
-// inGroups plays a first round of candidates whose prices are guesses, a few at once, and returns those for which
-// there was time.
+// inGroups plays a first round of candidates whose prices are guesses, a few at once, and returns those
+// for which there was time.
 func (t *tournament) inGroups(ctx context.Context, of []candidate, images int) ([]candidate, error) {
 	const group = 6
 	left := time.Until(t.choiceEnds())

@@ -86,7 +86,9 @@ type absence struct {
 
 // split divides candidates into those that the model takes, and the others with the reason, which is that of
 // "runexp check".
-func (t *tournament) split(ctx context.Context, all []candidate) (fit []candidate, unfit []absence, err error) {
+func (t *tournament) split(ctx context.Context, all []candidate) (
+	fit []candidate, unfit []absence, err error,
+) {
 	var models registry.Models
 	fits := func(c *plan.Cell) error { return models.Unfit(ctx, used(c)) }
 	for _, c := range all {
@@ -134,7 +136,8 @@ func chosen(all []candidate, without string) ([]candidate, error) {
 			return c.id == name || c.method == name
 		})
 		if _, method := registry.Builtin().Lookup("attribute/" + name); len(all) == before && !method {
-			return nil, usage(fmt.Errorf("--without: no candidate is called %q", name), plan.Guess(name, known))
+			return nil, usage(fmt.Errorf("--without: no candidate is called %q", name),
+				plan.Guess(name, known))
 		}
 	}
 	return all, nil

@@ -215,8 +215,8 @@ func (f *final) verdict() string {
 	case len(ahead)+len(open) == 0:
 		return fmt.Sprintf("Answer: %s is the only finalist.", f.first)
 	case len(ahead) == 0:
-		return fmt.Sprintf("No answer among the finalists: no lead of %s, the first of the rounds, is confirmed "+
-			"over another method.", f.first)
+		return fmt.Sprintf("No answer among the finalists: no lead of %s, the first of the rounds, is "+
+			"confirmed over another method.", f.first)
 	case len(open) > 0:
 		return fmt.Sprintf("Answer: %s leads %s; there is no answer between it and %s.", f.first,
 			strings.Join(ahead, ", "), strings.Join(open, ", "))

@@ -73,7 +73,9 @@ var errTime = errors.New("no time was left")
 
 // play runs a game until a time, which is zero for a game without an end. Candidates that fail, or aren't
 // complete then, have no scores; why says what happened to them.
-func (t *tournament) play(ctx context.Context, g game, until time.Time) (s scored, why map[string]string, err error) {
+func (t *tournament) play(ctx context.Context, g game, until time.Time) (
+	s scored, why map[string]string, err error,
+) {
 	why = map[string]string{}
 	for {
 		if indexOf(g.of, g.first) < 0 {
@@ -109,8 +111,8 @@ func (t *tournament) play(ctx context.Context, g game, until time.Time) (s score
 	}
 }
 
-// execute runs a plan, and returns the errors of cells by candidate, of cells of all by "". At the time running work is finished, and
-// a little later abandoned.
+// execute runs a plan, and returns the errors of cells by candidate, of cells of all by "". At the time
+// running work is finished, and a little later abandoned.
 func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (map[string]string, error) {
 	failed := map[string]string{}
 	display := progress.Quiet(t.u.err)
@@ -123,7 +125,7 @@ func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (m
 		case e.Kind == pipeline.CellFailed && e.Step != "test": // told with the candidate
 			failed[id] = cmp.Or(failed[id], e.Step+": "+oneClause(e.Err.Error()))
 			return
-		case e.Kind == pipeline.Draining && stoppedBy(ctx) == nil: // the round's time is over, which is told later
+		case e.Kind == pipeline.Draining && stoppedBy(ctx) == nil: // by the time
 			return
 		case id != "" && e.Kind == pipeline.Warning: // a run of the experiment warns of what it compares
 			return
@@ -180,7 +182,8 @@ func (t *tournament) read(ctx context.Context, s *scored, of []candidate) error 
 	s.scores = map[string][]float64{}
 	for _, c := range of {
 		cell := t.cell(s.plan, c.id)
-		port := slices.IndexFunc(cell.Stage.Outputs, func(p stages.Port) bool { return p.Name == t.metric.port })
+		named := func(p stages.Port) bool { return p.Name == t.metric.port }
+		port := slices.IndexFunc(cell.Stage.Outputs, named)
 		d, err := s.result.Data(ctx, cell, port)
 		if err != nil {
 			return err
@@ -202,7 +205,8 @@ func (t *tournament) read(ctx context.Context, s *scored, of []candidate) error 
 	return nil
 }
 
-// measure notes what the game's candidates cost, by the store's times. Work that several share counts with each.
+// measure notes what the game's candidates cost, by the store's times. Work that several share counts
+// with each.
 func (t *tournament) measure(ctx context.Context, s scored) error {
 	o, err := t.session.engine.Plan(ctx, s.plan)
 	if err != nil {

@@ -37,8 +37,8 @@ func (f *recommendFlags) report(t *tournament, model string) error {
 			return err
 		}
 	} else if t.NamesFile != "" && t.Numbering.Names == "" {
-		t.u.warn(fmt.Sprintf("the experiment reads %s, with the classes' names, which --out writes next to it",
-			t.NamesFile))
+		t.u.warn(fmt.Sprintf("the experiment reads %s, with the classes' names, which --out writes next to "+
+			"it", t.NamesFile))
 	}
 	switch {
 	case f.json:
@@ -68,7 +68,8 @@ func (f *recommendFlags) repeat(t *tournament, model string) string {
 		args = append(args, "--seed", fmt.Sprint(t.Seed))
 	}
 	look := f.look
-	for _, flag := range [][2]string{{"--preset", look.Preset}, {"--size", look.Size}, {"--input", look.Input}, {"--output", look.Output},
+	for _, flag := range [][2]string{{"--preset", look.Preset}, {"--size", look.Size},
+		{"--input", look.Input}, {"--output", look.Output},
 		{"--layout", look.Layout}} {
 		if flag[1] != "" {
 			args = append(args, flag[:]...)
@@ -145,16 +146,16 @@ func (t *tournament) rounds() []string {
 func (t *tournament) scope() string {
 	text := fmt.Sprintf("The rounds chose by looking at %s: their means claim nothing, and what they "+
 		"dropped may be as good. The table and p are of %s that no round had, with %s named as the first "+
-		"before them, and one test of each difference from it: of equal methods, at most 5 of 100 tournaments "+
-		"confirm one.", numberOf(t.chosenOn(), "image"), numberOf(t.final.images, "image"),
+		"before them, and one test of each difference from it: of equal methods, at most 5 of 100 "+
+		"tournaments confirm one.", numberOf(t.chosenOn(), "image"), numberOf(t.final.images, "image"),
 		t.final.first)
 	return text
 }
 
 // unconfirmed describes a tournament without a confirmation.
 func (t *tournament) unconfirmed() []string {
-	out := wrapped(fmt.Sprintf("No answer: no time was left for a confirmation. These are the best of the rounds' "+
-		"last one, on %s that chose them: their means claim nothing; --time gives more.",
+	out := wrapped(fmt.Sprintf("No answer: no time was left for a confirmation. These are the best of the "+
+		"rounds' last one, on %s that chose them: their means claim nothing; --time gives more.",
 		numberOf(t.chosenOn(), "image")))
 	if len(t.schedule.Rounds) == 0 {
 		return wrapped("No answer: the time ended before the first round did; --time gives more.")
@@ -174,7 +175,8 @@ func (t *tournament) losers() []dropped {
 	}
 	finalists := finalistsOf(t.standings, finalists)
 	for _, s := range t.standings {
-		chosen := t.final == nil && slices.ContainsFunc(finalists, func(f standing) bool { return f.id == s.id })
+		same := func(f standing) bool { return f.id == s.id }
+		chosen := t.final == nil && slices.ContainsFunc(finalists, same)
 		if s.Images > 0 && !inFinal(s.id) && !chosen {
 			out = append(out, dropped{s, len(t.schedule.Rounds)})
 		}
@@ -196,7 +198,8 @@ func (d dropped) String() string {
 func (f *final) table(d stages.Direction) (lines []string) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "rank\tcandidate\tmean (%s is better)\t95 %% interval\tlead of %s\tp (Holm)\t\n", d, f.first)
+	const head = "rank\tcandidate\tmean (%s is better)\t95 %% interval\tlead of %s\tp (Holm)\t\n"
+	fmt.Fprintf(w, head, d, f.first)
 	for k, c := range f.of {
 		fmt.Fprintf(w, "%d\t%s\t%.4f\t%s", k+1, c.ID, c.Mean, span(c.Low, c.High))
 		if c.Lead == nil {
@@ -345,8 +348,8 @@ type loser struct {
 
 func (t *tournament) json(repeat, text, file string) recommendation {
 	r := recommendation{Metric: t.metric.Port(), Better: t.better(), Seed: t.Seed, Images: t.Folder.Images,
-		Schedule: t.schedule, Ranking: []finalist{}, Dropped: []loser{}, Equal: []absence{}, Untried: []absence{},
-		Refused: []absence{}, Seconds: t.took.Seconds(), File: file, Experiment: text}
+		Schedule: t.schedule, Ranking: []finalist{}, Dropped: []loser{}, Equal: []absence{},
+		Untried: []absence{}, Refused: []absence{}, Seconds: t.took.Seconds(), File: file, Experiment: text}
 	r.Equal, r.Untried = append(r.Equal, t.twins...), append(r.Untried, t.untried...)
 	r.Refused = append(r.Refused, t.refused...)
 	if t.decidedAll() {

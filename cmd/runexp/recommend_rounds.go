@@ -62,7 +62,8 @@ func parseSchedule(text string) (s schedule, err error) {
 	before := s.Rounds[0]
 	for _, r := range s.Rounds {
 		if r.Candidates > before.Candidates || r.Images < max(before.Images, 1) {
-			return s, misuse(form+"of %v to %v candidates don't become fewer, or images more", text, before, r)
+			return s, misuse(form+"from %v to %v candidates don't become fewer, or images more", text, before,
+				r)
 		}
 		before = r
 	}
@@ -87,8 +88,9 @@ func total(prices []price) (sum price) {
 	return sum
 }
 
-// first decides the first round of a schedule: all candidates on as many images as its share of the time allows,
-// or on one if that takes more, but not more than most; or else the cheapest. prices are in ascending order.
+// first decides the first round of a schedule: all candidates on as many images as its share of the time
+// allows, or on one if that takes more, but not more than most; or else the cheapest. prices are in
+// ascending order.
 func first(prices []price, images int, share, most time.Duration) round {
 	n := len(prices)
 	for n > 1 && total(prices[:n]).seconds(1) > most.Seconds() {
@@ -120,8 +122,8 @@ func roundsLeft(candidates int) (n int) {
 // half is the number of candidates that go on.
 func half(candidates int) int { return (candidates + 1) / 2 }
 
-// next decides the round after another, ok is false if the finalists are to be chosen now. prices are those of
-// the candidates of the round before, best first.
+// next decides the round after another, ok is false if the finalists are to be chosen now. prices are
+// those of the candidates of the round before, best first.
 func next(before round, prices []price, images int, left time.Duration) (r round, ok bool) {
 	r = before
 	for r.Candidates > 2*finalists {
@@ -152,8 +154,8 @@ type standing struct {
 	Images  int
 }
 
-// ranked sorts candidates by the means of their scores, best first; those without a score on half of the images
-// come last, in their order. Equal means keep theirs.
+// ranked sorts candidates by the means of their scores, best first; those without a score on half of the
+// images come last, in their order. Equal means keep theirs.
 func ranked(from []candidate, scores map[string][]float64, lower bool) []standing {
 	var out []standing
 	for _, c := range from {
@@ -183,8 +185,8 @@ func ranked(from []candidate, scores map[string][]float64, lower bool) []standin
 	return out
 }
 
-// distinct divides candidates into those with scores of their own, and the others, which have the same scores as
-// an earlier one on every image: a tie of two settings is no choice.
+// distinct divides candidates into those with scores of their own, and the others, which have the same
+// scores as an earlier one on every image: a tie of two settings is no choice.
 func distinct(of []candidate, scores map[string][]float64) (own []candidate, same []absence) {
 	seen := map[string]string{}
 	for _, c := range of {

@@ -13,7 +13,8 @@ import (
 	"github.com/runexp/runexp/stages/stats"
 )
 
-// drawScores returns scores of candidates that differ by what lead gives alone: images are easy or hard for all.
+// drawScores returns scores of candidates that differ by what lead gives alone: images are easy or hard
+// for all.
 func drawScores(r *rand.Rand, of []candidate, images int, lead func(k int) float64) map[string][]float64 {
 	shared := make([]float64, images)
 	for i := range shared {
@@ -37,8 +38,9 @@ func part(scores map[string][]float64, from, to int) map[string][]float64 {
 	return out
 }
 
-// simulate plays a tournament on scores: rounds on the first half of the images, the test, of the control too, on
-// images from held on. It returns the first of the rounds, and the finalists whose difference is confirmed.
+// simulate plays a tournament on scores: rounds on the first half of the images, the test, of the control
+// too, on images from held on. It returns the first of the rounds, and the finalists whose difference is
+// confirmed.
 func simulate(t *testing.T, of []candidate, scores map[string][]float64, held int) (string, []string) {
 	t.Helper()
 	const images = 20
@@ -89,9 +91,10 @@ func numbered(n int) (of []candidate) {
 	return of
 }
 
-// TestTournamentErrors holds what the report claims: of equal methods at most 5 of 100 tournaments confirm a
-// difference, as the test has images that chose nothing. A test on the images that chose has many more, so that
-// this test would notice it. Where one method leads, most tournaments find and confirm it.
+// TestTournamentErrors holds what the report claims: of equal methods at most 5 of 100 tournaments
+// confirm a difference, as the test has images that chose nothing. A test on the images that chose has
+// many more, so that this test would notice it. Where one method leads, most tournaments find and confirm
+// it.
 func TestTournamentErrors(t *testing.T) {
 	play := func(tournaments, candidates, held int, lead func(k int) float64) (some, all int) {
 		for seed := range uint64(tournaments) {
@@ -146,7 +149,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestRoundsKeepTheTime: what a round is estimated to take is within its share, and half of its candidates go on.
+// TestRoundsKeepTheTime: what a round is estimated to take is within its share, and half of its
+// candidates go on.
 func TestRoundsKeepTheTime(t *testing.T) {
 	prices := make([]price, 40)
 	for k := range prices {
@@ -224,8 +228,8 @@ func TestVerdicts(t *testing.T) {
 	control := finalist{ID: control, Lead: lead(1), Confirmed: true}
 	for want, of := range map[string][]finalist{
 		"No answer among the finalists: no lead of w": {w, {ID: "a", Lead: lead(1)}, control},
-		"Answer: w leads a; there is no answer between it and b.": {w, {ID: "a", Lead: lead(1), Confirmed: true},
-			{ID: "b", Lead: lead(-1)}, control},
+		"Answer: w leads a; there is no answer between it and b.": {w,
+			{ID: "a", Lead: lead(1), Confirmed: true}, {ID: "b", Lead: lead(-1)}, control},
 		"Answer: w leads every other finalist.": {w, {ID: "a", Lead: lead(1), Confirmed: true}},
 		"Answer: w, the first of the rounds, is confirmed to be worse than a.": {w, {ID: "a", Lead: lead(-1),
 			Confirmed: true}},

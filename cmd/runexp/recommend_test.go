@@ -22,8 +22,8 @@ import (
 // photos, with their classes.
 func (w *world) drawShapes(n int) {
 	w.Helper()
-	w.write("shapes.yaml", fmt.Appendf(nil, "name: shapes\nseed: 1\nstages:\n  images: {uses: dataset/shapes, "+
-		"with: {count: %d, seed: 1000007}}\n", n))
+	w.write("shapes.yaml", fmt.Appendf(nil, "name: shapes\nseed: 1\nstages:\n  images: {uses: "+
+		"dataset/shapes, with: {count: %d, seed: 1000007}}\n", n))
 	w.run(0, "get", "shapes.yaml", "images", "-o", "shapes")
 	rows, err := csv.NewReader(strings.NewReader(w.read("shapes/labels.csv"))).ReadAll()
 	if err != nil || len(rows) != n+1 {
@@ -59,9 +59,9 @@ func (w *world) recommended(args ...string) (r recommendation, e ending) {
 const most = "rise,score-cam,ablation-cam,transition-attention,occlusion,recipro-cam,smoothgrad,abslrp," +
 	"lrp-epsilon,attn-lrp,deeplift,refine-cam"
 
-// TestRecommend plays fixed rounds on two of the quickstart's nets, with images that they have never seen. The
-// experiment passes check and runs; a full comparison of all candidates, on the images of the confirmation, confirms
-// none against what the tournament confirms.
+// TestRecommend plays fixed rounds on two of the quickstart's nets, with images that they have never
+// seen. The experiment passes check and runs; a full comparison of all candidates, on the images of the
+// confirmation, confirms none against what the tournament confirms.
 func TestRecommend(t *testing.T) {
 	runtimeOrSkip(t)
 	for _, tt := range stagetest.Sample(t, 2, []string{"resnet", "vit"}) {
@@ -74,7 +74,8 @@ func TestRecommend(t *testing.T) {
 				t.Errorf("%s, %s is better, not tried: %v", r.Metric, r.Better, r.Untried)
 			}
 			w.holdsTogether(r)
-			if r.Schedule.String() != "12x2,6x8,3x12" || !strings.HasSuffix(r.Repeat, "--rounds 12x2,6x8,3x12") {
+			const rounds = "12x2,6x8,3x12"
+			if r.Schedule.String() != rounds || !strings.HasSuffix(r.Repeat, "--rounds "+rounds) {
 				t.Errorf("rounds %s; %s", r.Schedule, r.Repeat)
 			}
 			if w.read("net.yaml") != r.Experiment {
@@ -138,8 +139,9 @@ func (w *world) holdsTogether(r recommendation) {
 	}
 }
 
-// agreesWithAll compares all candidates of a tournament on the images of its confirmation, and none, of which the
-// test is by the same statistics, may be confirmed on the other side of one that the tournament has confirmed.
+// agreesWithAll compares all candidates of a tournament on the images of its confirmation, and none, of
+// which the test is by the same statistics, may be confirmed on the other side of one that the tournament
+// has confirmed.
 func (w *world) agreesWithAll(r recommendation, name string) {
 	w.Helper()
 	var first finalist
@@ -148,16 +150,17 @@ func (w *world) agreesWithAll(r recommendation, name string) {
 			first = f
 		}
 	}
-	text := strings.NewReplacer("sample_skip: 8", "sample_skip: 24\n      sample: 12", "      sample: 40\n", "").
-		Replace(r.Experiment)
+	text := strings.NewReplacer("sample_skip: 8", "sample_skip: 24\n      sample: 12",
+		"      sample: 40\n", "").Replace(r.Experiment)
 	text = regexp.MustCompile(`(?m)^    # (\S+: +\{uses: .*\})  # round .*$`).ReplaceAllString(text, "    $1")
 	text = strings.ReplaceAll(text, "    # Left out:\n", "")
 	text = regexp.MustCompile(`(?m)^    # \S+: [^{].*\n`).ReplaceAllString(text, "")
-	text = strings.Replace(text, "publish: [", "  duels: {uses: stats/wilcoxon, in: {scores: rise-score.difference}, "+
-		"over: all, with: {among: method, reference: "+first.ID+", correction: none}}\npublish: [", 1)
+	text = strings.Replace(text, "publish: [", "  tests: {uses: stats/wilcoxon, in: "+
+		"{scores: rise-score.difference}, over: all, with: {among: method, "+
+		"reference: "+first.ID+", correction: none}}\npublish: [", 1)
 	w.write(name+"-all.yaml", []byte(text))
 	rows, err := csv.NewReader(strings.NewReader(
-		w.run(0, "get", name+"-all.yaml", "duels", "--as", "csv").stdout)).ReadAll()
+		w.run(0, "get", name+"-all.yaml", "tests", "--as", "csv").stdout)).ReadAll()
 	if err != nil || len(rows) < len(r.Ranking)+len(r.Dropped) {
 		w.Fatalf("%d rows for %d candidates: %v", len(rows), len(r.Ranking)+len(r.Dropped), err)
 	}
@@ -192,8 +195,8 @@ func (w *world) agreesWithAll(r recommendation, name string) {
 	}
 }
 
-// TestRecommendInTime: a tournament in few seconds names what it couldn't try, or ends with all images; the same call
-// has the same rounds out of the store.
+// TestRecommendInTime: a tournament in few seconds names what it couldn't try, or ends with all images;
+// the same call has the same rounds out of the store.
 func TestRecommendInTime(t *testing.T) {
 	runtimeOrSkip(t)
 	w := newWorld(t, nil)
@@ -224,7 +227,8 @@ func TestRecommendRefuses(t *testing.T) {
 	model := net(t, "resnet")
 	for _, tt := range []struct{ args, want string }{
 		{"", "recommend needs --images"},
-		{"--images photos --metric speed", "--metric is one of rise, insertion, deletion, mas, iou, pointing, mass"},
+		{"--images photos --metric speed", "--metric is one of rise, insertion, deletion, mas, iou, " +
+			"pointing, mass"},
 		{"--images photos --time soon", `such as 90s, 2m or 1h, not "soon"`},
 		{"--images photos --rounds 3", "is no round"},
 		{"--images photos --out there.yaml", "there.yaml exists"},
@@ -241,7 +245,8 @@ func TestRecommendRefuses(t *testing.T) {
 		{"--preset half --without grad-cma", `no candidate is called "grad-cma"`},
 		{"--preset half --rounds 99x1,2x1", "round 1 has 99 candidates, and there are "},
 		{"--preset half --rounds 3x2,2x1", "round 1 has 2 images, and the rounds have half of the 3"},
-		{"--preset half --without " + most + " --rounds 3x1,2x3", "the confirmation has 3 images, and half of the 3"},
+		{"--preset half --without " + most + " --rounds 3x1,2x3",
+			"the confirmation has 3 images, and half of the 3"},
 	} {
 		e := w.run(exitUsage, append([]string{"recommend", model, "--images", "photos"},
 			strings.Fields(tt.args)...)...)

@@ -36,8 +36,8 @@ type arity struct {
 func verbs() (list []*verb) {
 	for _, declare := range []func(flags) *verb{
 		newVerb, recommendVerb, inspectVerb, compileVerb, runVerb, submitVerb, statusVerb, planVerb, whyVerb,
-		checkVerb, fetchVerb, pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb, appendixVerb,
-		verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
+		checkVerb, fetchVerb, pinVerb, graphVerb, stagesVerb, schemaVerb, getVerb, diffVerb, reviewVerb,
+		appendixVerb, verifyVerb, cacheVerb, doctorVerb, completionVerb, versionVerb, helpVerb,
 	} {
 		f := flags{}
 		v := declare(f)

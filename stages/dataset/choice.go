@@ -24,8 +24,8 @@ type Choice struct {
 // check rejects two totals, and a draw of the first of a list.
 func (c Choice) check() error {
 	if c.Count > 0 && c.SampleSkip > 0 {
-		return stages.BadField("sample_skip", "count and sample_skip are mutually exclusive: count takes the "+
-			"first of the list, sample_skip leaves out random ones")
+		return stages.BadField("sample_skip", "count and sample_skip are mutually exclusive: count takes "+
+			"the first of the list, sample_skip leaves out random ones")
 	}
 	if c.Count > 0 && c.Sample > 0 {
 		return stages.BadField("sample", "count and sample are mutually exclusive: count takes the first "+

@@ -226,7 +226,8 @@ func TestChoice(t *testing.T) {
 		t.Error("count and sample_skip are accepted together")
 	}
 	p.Count, p.SampleSkip = 0, 12
-	if _, err := Folder.Sources(p, nil); err == nil || !strings.Contains(err.Error(), "leaves out all of the 12") {
+	_, err := Folder.Sources(p, nil)
+	if err == nil || !strings.Contains(err.Error(), "leaves out all of the 12") {
 		t.Errorf("a draw of which nothing is left: %v", err)
 	}
 	p = defaults(folderOf(t, map[string]string{"a.png": ""}))
