@@ -200,6 +200,9 @@ func (t *tournament) recall(devices string, limit time.Duration, all []candidate
 		if json.Unmarshal(b, &s) == nil && len(s.Rounds) > 0 {
 			t.schedule = s
 			t.u.say("the rounds are those of an earlier call; another --seed or --time has others")
+			if s.decided() {
+				t.end = time.Time{} // its results are in the store
+			}
 		}
 	}
 }

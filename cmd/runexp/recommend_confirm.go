@@ -40,8 +40,11 @@ type finalist struct {
 
 // confirm tests the finalists on images that no round has had.
 func (t *tournament) confirm(ctx context.Context) error {
-	if len(t.schedule.Rounds) == 0 {
-		return nil // no round has ended
+	if len(t.schedule.Rounds) == 0 { // none has ended in time
+		for _, s := range t.standings {
+			t.untried = append(t.untried, absence{s.id, errTime.Error()})
+		}
+		return nil
 	}
 	if t.schedule.decided() || t.end.IsZero() {
 		r := t.schedule.Final
