@@ -347,9 +347,13 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 		return false, nil
 	}
 	t.lower = s.lower
+	cause := errTime.Error()
+	if t.end.IsZero() {
+		cause = "the rounds have no place for it"
+	}
 	for _, out := range t.standings[r.Candidates:] {
 		if k == 0 {
-			t.untried = append(t.untried, absence{out.id, errTime.Error()})
+			t.untried = append(t.untried, absence{out.id, cause})
 		} else {
 			t.dropped = append(t.dropped, dropped{out, k})
 		}
