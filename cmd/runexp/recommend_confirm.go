@@ -19,7 +19,7 @@ type final struct {
 	of     []finalist // by their means, best first
 	first  string     // of the rounds
 	answer string     // of stats/wilcoxon
-	needed float64    // the most images that a comparison would have taken, NaN if none is open
+	needed float64    // the most images that a comparison would have taken, 0 if none is open
 }
 
 // A finalist is a candidate, or the control, in the confirmation.

@@ -122,6 +122,9 @@ func (t *tournament) execute(ctx context.Context, s *scored, until time.Time) (m
 	show := func(e pipeline.Event) {
 		id := idOf(e.Cell)
 		switch {
+		case e.Kind == pipeline.CellFailed && (errors.Is(e.Err, errTime) ||
+			errors.Is(e.Err, context.DeadlineExceeded)): // abandoned
+			return
 		case e.Kind == pipeline.CellFailed && e.Step != "test": // told with the candidate
 			failed[id] = cmp.Or(failed[id], e.Step+": "+oneClause(e.Err.Error()))
 			return

@@ -139,9 +139,9 @@ func (w *world) holdsTogether(r recommendation) {
 	}
 }
 
-// agreesWithAll compares all candidates of a tournament on the images of its confirmation, and none, of
-// which the test is by the same statistics, may be confirmed on the other side of one that the tournament
-// has confirmed.
+// agreesWithAll compares all candidates of a tournament with its first, on the images of its confirmation.
+// The leads over finalists are the same, what is confirmed of them is significant, and no candidate, dropped
+// ones included, is confirmed to be better than the first.
 func (w *world) agreesWithAll(r recommendation, name string) {
 	w.Helper()
 	var first finalist
@@ -177,6 +177,10 @@ func (w *world) agreesWithAll(r recommendation, name string) {
 	}
 	found := 0
 	for _, row := range rows[1:] {
+		p := number(row, "p") * float64(len(rows)-1)
+		if number(row, "mean difference") > 0 && p <= 0.05 {
+			w.Errorf("%s is better than the first, %s: p is %g, corrected for all", row[0], first.ID, p)
+		}
 		k := slices.IndexFunc(r.Ranking, func(f finalist) bool { return f.ID == row[0] })
 		if k < 0 {
 			continue
