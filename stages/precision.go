@@ -46,9 +46,9 @@ func (s *Stage) CheckPrecision(params any) error {
 	if tolerance > 0 || p == Float32 {
 		return nil
 	}
-	why := "isn't measured in %s yet"
+	why := "it isn't measured in %s yet"
 	if measured {
-		why = "deviates too much in %s"
+		why = "it deviates too much in %s"
 	}
 	names := []string{Float32}
 	for _, name := range Precisions {
@@ -56,7 +56,7 @@ func (s *Stage) CheckPrecision(params any) error {
 			names = append(names, name)
 		}
 	}
-	return &FieldError{Field: "precision", Err: fmt.Errorf(s.Name+" "+why, p),
+	return &FieldError{Field: "precision", Err: fmt.Errorf(why, p),
 		Hint: "write precision: " + strings.Join(names, " or ")}
 }
 

@@ -57,7 +57,7 @@ type roundingWorld struct {
 }
 
 // roundingWorlds returns the nets of the quickstart, for all stages, and to write the table those of ImageNet,
-// for curves, as methods take long on them.
+// for the usual curves, as others take long on them.
 func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
 	t.Helper()
 	root, err := stagetest.Root()
@@ -81,7 +81,10 @@ func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
 			Size: size}
 		of := map[string]any{"path": stagetest.Shared(t, "data", "images", "imagenet_val227"), "count": 8,
 			"size": size, "filter": "bicubic"}
-		worlds = append(worlds, roundingWorld{worldOf(t, name, p, "dataset/folder", of), "perturb/"})
+		w := worldOf(t, name, p, "dataset/folder", of)
+		for _, stage := range []string{"deletion", "insertion", "response", "road", "subset"} {
+			worlds = append(worlds, roundingWorld{w, "perturb/" + stage})
+		}
 	}
 	return append(worlds, methods...)
 }
@@ -122,14 +125,16 @@ func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (fl
 }
 
 // TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With -update
-// it writes the table, after each stage, as all of them take long.
+// it writes the table, after each stage, as all of them take long; larger deviations replace smaller ones.
 func TestRounding(t *testing.T) {
 	slot := slotIn(t, stages.BFloat16)
-	measured := map[string]row{}
-	published := map[string]float64{}
+	measured, published := map[string]row{}, map[string]float64{}
 	for name, r := range readRounding(t) {
 		if tolerance, err := strconv.ParseFloat(r[4], 64); err == nil {
 			published[name] = tolerance
+		}
+		if deviation, err := strconv.ParseFloat(r[2], 64); err == nil {
+			measured[name] = row{stage: name, deviation: deviation, net: r[3]}
 		}
 	}
 	for _, w := range roundingWorlds(t) {
