@@ -81,6 +81,7 @@ func Builtin() *Set {
 		dataset.Draw,
 		dataset.Folder,
 		dataset.Mean,
+		dataset.SecondPhase,
 		dataset.Select,
 		dataset.Shapes,
 		dataset.Text,
@@ -210,7 +211,6 @@ func Builtin() *Set {
 		stats.IRR,
 		stats.MeanCurve,
 		stats.RankCorrelation,
-		stats.SecondPhase,
 		stats.Sensitivity,
 		stats.Wilcoxon,
 	))

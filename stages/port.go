@@ -154,8 +154,8 @@ type Again struct {
 	Of    string // the input whose cells are computed again
 	Param string // the name of the parameter of cells that is replaced
 	As    string // the consumer's parameter with the value; nothing is computed while it is empty
-	// Draw is the stage that draws items. It passes some of the items on its first input to its first output,
-	// and its parameters take the values of the consumer's parameters of the same name.
+	// Draw is the stage that draws items: some of those on an input of their type, which it passes to its output
+	// of this type. Its parameters take the values of the consumer's parameters of the same name.
 	Draw string
 	// Count is the consumer's parameter with the number of items that are drawn; "" if Size says it.
 	Count string

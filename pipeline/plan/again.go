@@ -175,25 +175,35 @@ func (a *againBuild) restrict(c, d *Cell) {
 	for _, k := range c.Leading() {
 		for i, e := range d.Inputs[k].Edges {
 			if e.From == c.Inputs[k].Edges[i].From {
-				d.Inputs[k].Edges[i].From, d.Inputs[k].Edges[i].Port = a.draw(e), 0
+				drawn := a.draw(e)
+				d.Inputs[k].Edges[i].From, d.Inputs[k].Edges[i].Port = drawn.From, drawn.Port
 			}
 		}
 	}
 }
 
-// draw returns the cell that draws from the items of an edge.
-func (a *againBuild) draw(e Edge) *Cell {
+// draw returns the edge from the cell that draws from the items of an edge.
+func (a *againBuild) draw(e Edge) Edge {
 	stage, ok := a.catalog.Lookup(a.Draw)
 	if !ok {
 		a.err = fmt.Errorf("it needs the stage %q, which doesn't exist", a.Draw)
-		return e.From
+		return e
 	}
+	of := e.From.Stage.Outputs[e.Port].Type
+	in := slices.IndexFunc(stage.Inputs, func(p stages.Port) bool { return p.Takes(of) })
+	if in < 0 {
+		a.err = fmt.Errorf("the stages that are computed again begin at %s of %s, of which %s can't draw", of.Name,
+			e.From.Step.Name, a.Draw)
+		return e
+	}
+	out := portOfType(stage.Outputs, stage.Inputs[in].Type)
 	inputs := make([][]Edge, len(stage.Inputs))
-	inputs[0] = []Edge{{From: e.From, Port: e.Port}}
+	inputs[in] = []Edge{{From: e.From, Port: e.Port}}
 	if k := portNamed(stage.Inputs, "size"); k >= 0 {
 		inputs[k] = a.size
 	}
-	return a.impliedCell(consumer{a.m.stepBuild, a.m.cell, 1}, stage, inputs, 0, false)
+	c := a.impliedCell(consumer{a.m.stepBuild, a.m.cell, 1}, stage, inputs, out, false)
+	return Edge{From: c, Port: out}
 }
 
 // sizeOf returns the edge from the cell that fixes the size of the draw.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,9 +25,9 @@ var Draw = stages.New(stages.Def[DrawParams]{
 	Doc: `a random part of the images, in two phases
 
 A simple random sample without replacement: the pilot, or if size is wired as many of the
-other images as its table says. Reports with exact: float32 imply it; Cochran, "Sampling
-Techniques", 1977, chapter 12. Which images are drawn depends on the seed and on the images'
-names alone. They stay in their order.
+other images as its table says: Neyman, "Contribution to the Theory of Sampling Human
+Populations", JASA 1938. Reports with exact: float32 imply it. Which images are drawn depends
+on the seed and on the images' names alone. They stay in their order.
 
   pilot: {uses: dataset/draw, in: {images: photos}, with: {pilot: 50}}`,
 	Version:  1,
@@ -34,27 +35,64 @@ names alone. They stay in their order.
 	Seeded:   true,
 	Named:    true, // what is drawn depends on ids
 	Inputs: []stages.Port{
-		{Name: "images", Type: stages.Images, Texts: true, Doc: "the images"},
+		{Name: "images", Type: stages.Images, Texts: true, Optional: true, Doc: "the images"},
+		{Name: "maps", Type: stages.Maps, Optional: true, Doc: "instead, or besides: maps of the images"},
 		{Name: "size", Type: stages.TableType, Optional: true,
-			Doc: "the size of the second phase, of stats/second-phase"},
+			Doc: "the size of the second phase, of dataset/second-phase"},
 	},
-	Outputs:  []stages.Port{{Name: "images", Type: stages.Images, Doc: "the drawn images"}},
+	Outputs: []stages.Port{
+		{Name: "images", Type: stages.Images, Doc: "the drawn images"},
+		{Name: "maps", Type: stages.Maps, Doc: "the maps of the drawn images"},
+	},
 	Defaults: DrawParams{Pilot: 32},
-	Facts: func(_ DrawParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
-		return map[string]stages.Facts{"images": in["images"]}, nil
+	Check: func(_ DrawParams, wired func(string) bool) error {
+		if !slices.ContainsFunc(drawnPorts, wired) {
+			return errors.New("there is nothing to draw from: wire images or maps")
+		}
+		return nil
 	},
-	Run: func(_ context.Context, p DrawParams, e *stages.Env) error { return p.draw(e) },
+	Facts: func(_ DrawParams, in map[string]stages.Facts) (map[string]stages.Facts, error) {
+		out := map[string]stages.Facts{}
+		for _, port := range drawnPorts {
+			if in[port] != nil {
+				out[port] = in[port]
+			}
+		}
+		return out, nil
+	},
+	Run: func(_ context.Context, p DrawParams, e *stages.Env) error {
+		for _, port := range drawnPorts {
+			if err := p.draw(e, port); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
 	Hooks: func(p DrawParams) stages.Hooks {
-		return stages.Hooks{Most: func(in map[string]stages.Amount) int { return in["images"].Items }}
+		return stages.Hooks{
+			Lacks: func(port string, wired func(string) bool) error {
+				if !wired(port) {
+					return fmt.Errorf("dataset/draw draws %s if they are wired to it", port)
+				}
+				return nil
+			},
+			Most: func(in map[string]stages.Amount) int { return max(in["images"].Items, in["maps"].Items) },
+		}
 	},
 })
 
-func (p DrawParams) draw(e *stages.Env) error {
-	images := e.Ports["images"]
-	if len(images) != 1 {
-		return fmt.Errorf("images are of %d cells: wire those of one", len(images))
+// drawnPorts are the ports of which items are drawn, alike.
+var drawnPorts = []string{"images", "maps"}
+
+// draw draws the items of a port.
+func (p DrawParams) draw(e *stages.Env, port string) error {
+	if !e.Wired(port) {
+		return nil
 	}
-	order, err := drawOrder(e.Seed, images[0].Items)
+	if n := len(e.Ports[port]); n > 1 {
+		return fmt.Errorf("%s are of %d cells: wire those of one", port, n)
+	}
+	order, err := drawOrder(e.Seed, e.Ports[port][0].Items)
 	if err != nil {
 		return err
 	}
@@ -69,7 +107,7 @@ func (p DrawParams) draw(e *stages.Env) error {
 	from, to = min(from, len(order)), min(to, len(order))
 	chosen := slices.Sorted(slices.Values(order[from:to]))
 	for _, i := range chosen {
-		if err := e.Pass("images", "images", i); err != nil {
+		if err := e.Pass(port, port, i); err != nil {
 			return err
 		}
 	}
@@ -104,7 +142,7 @@ func sizeOf(e *stages.Env) (int, error) {
 		return 0, err
 	}
 	if len(t.Rows) != 1 || !(t.Number(t.Rows[0], "images") >= 0) {
-		return 0, fmt.Errorf("the table %q has no size: wire that of stats/second-phase", t.Title)
+		return 0, fmt.Errorf("the table %q has no size: wire that of dataset/second-phase", t.Title)
 	}
 	return int(t.Number(t.Rows[0], "images")), nil
 }

@@ -34,16 +34,16 @@ const exactDoc = `
 With exact: float32, scores in a faster precision are taken for what they are, and float32's
 answer is estimated: the stages between the images and the scores run once more in float32,
 for a random pilot of the images and then for as many others as keep intervals from growing
-by more than 2 %. Means are the difference estimator's (Särndal, Swensson and Wretman,
-"Model Assisted Survey Sampling", 1992), without bias whatever the error; p is of the
-signed-rank test with ranks estimated alike. docs/exact.md has the formulas.`
+by more than 2 %. Means are the difference estimator's, without bias whatever the error:
+Angelopoulos et al., "Prediction-Powered Inference", Science 2023. p is of the signed-rank
+test with ranks that are estimated alike. docs/exact.md has the formulas.`
 
 // exactPorts are the inputs that they add, for cheap scores on a port. The engine feeds them where the
 // parameter exact is set.
 func exactPorts(of string) []stages.Port {
 	again := stages.Again{Of: of, Param: "precision", As: "exact", Draw: "dataset/draw"}
 	pilot, second := again, again
-	pilot.Count, second.Size, second.After = "pilot", "stats/second-phase", "pilot"
+	pilot.Count, second.Size, second.After = "pilot", "dataset/second-phase", "pilot"
 	return []stages.Port{
 		{Name: "pilot", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &pilot,
 			Doc: "exact scores of a random pilot of the images"},

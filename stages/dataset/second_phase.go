@@ -1,4 +1,4 @@
-package stats
+package dataset
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type SecondPhaseParams struct {
 // SecondPhase fixes, once, the size of the second phase of double sampling from the pilot: see
 // [interval.Sample] and [interval.Needed].
 var SecondPhase = stages.New(stages.Def[SecondPhaseParams]{
-	Name: "stats/second-phase",
+	Name: "dataset/second-phase",
 	Doc: `how many images need exact scores besides a pilot's
 
 From cheap scores of all images and exact ones of a pilot follows how many of the other
@@ -27,8 +27,8 @@ that of exact scores of all; nor, with rank, that of a difference from the best 
 the standard error of its signed-rank statistic. It is the largest
 N₁/(1 + ((1 + growth)² − 1)·N/(N₁·ρ)), N₁ of N images not in the pilot, with ρ the
 variance of exact minus cheap scores over that of exact ones, taken 2/n₀ larger for being of
-n₀ images (Cox, Biometrika 1952; Cochran, "Sampling Techniques", 1977, section 4.7). It is at
-least the pilot's number, or all. The size is fixed by the pilot alone: exact scores of the
+n₀ images: Cox, "Estimation by Double Sampling", Biometrika 1952. It is at least the pilot's
+number, or all. The size is fixed by the pilot alone: exact scores of the
 second phase change nothing. Reports with exact: float32 imply it.`,
 	Version:  1,
 	Relation: stages.Whole,
@@ -75,7 +75,8 @@ func runSecondPhase(ctx context.Context, p SecondPhaseParams, e *stages.Env) err
 		{Name: "pilot", Unit: "images"},
 		{Name: "variance of the error", Unit: "of the scores'", Digits: 4},
 	}}
-	t.Rows = []stages.Row{{Numbers: numbers(float64(need.size), float64(need.pilot), need.ratio)}}
+	t.Rows = []stages.Row{{Numbers: []stages.Number{stages.Number(need.size), stages.Number(need.pilot),
+		stages.Number(need.ratio)}}}
 	e.Set("size", t.Encode())
 	return nil
 }
