@@ -154,6 +154,8 @@ type Again struct {
 	Of    string // the input whose cells are computed again
 	Param string // the name of the parameter of cells that is replaced
 	As    string // the consumer's parameter with the value; nothing is computed while it is empty
+	// From is the consumer's parameter, a text, that takes the values that are replaced; "" for none.
+	From string
 	// Draw is the stage that draws items: some of those on an input of their type, which it passes to its output
 	// of this type. Its parameters take the values of the consumer's parameters of the same name.
 	Draw string

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 var programs = map[string]func(){
 	"runexp": main, "runexp-counting": countingMain, "runexp-dying": dyingMain,
 	"runexp-golden": goldenMain, "runexp-peak": peakMain, "runexp-scaled": scaledMain,
-	"runexp-sleeping": sleepingMain,
+	"runexp-rounding": roundingMain, "runexp-sleeping": sleepingMain,
 }
 
 // The scripts say what the command promises, one behaviour a file, readable by someone who has never seen the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 )
@@ -35,6 +36,7 @@ func (x *expander) again(m *cellBuild) {
 			x.refused(m, &stages.FieldError{Field: p.Again.As, Err: a.err, Hint: a.hint})
 			return
 		}
+		a.setFrom()
 		again := Again{Consumer: m.cell, Of: a.of, Value: fmt.Sprint(value)}
 		if count, ok := x.valueOf(m.cell, p.Again.Count); ok {
 			again.Count = int(count.Int())
@@ -168,6 +170,23 @@ func (a *againBuild) replaced(d *Cell) bool {
 	value, _ := a.valueOf(d, a.Param)
 	value.Set(a.value)
 	return true
+}
+
+// setFrom has the consumer know which values were replaced, unless it was told.
+func (a *againBuild) setFrom() {
+	to, ok := a.valueOf(a.m.cell, a.From)
+	if !ok || to.String() != "" {
+		return
+	}
+	var from []string
+	for _, c := range a.of {
+		v, ok := a.valueOf(c, a.Param)
+		if ok && !v.Equal(a.value) && !slices.Contains(from, v.String()) {
+			from = append(from, v.String())
+		}
+	}
+	slices.Sort(from)
+	to.SetString(strings.Join(from, " and "))
 }
 
 // restrict has a copy be called for drawn items: where an input that decides about them is still that of c.

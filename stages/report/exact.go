@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 // Exactly are the parameters of reports that estimate what exact scores of all images would say.
 type Exactly struct {
 	Exact string `yaml:"exact" key:"added" doc:"float32: means, intervals and tests are those of float32, estimated of scores in a faster precision: float32 is computed for a random part of the images alone, as many as have intervals grow by at most 2 %"`
+	Cheap string `yaml:"cheap" key:"added" doc:"exact: the precision of the scores, as the answer calls it; default: that of the stages that are computed once more"`
 	Pilot int    `yaml:"pilot" key:"added" doc:"exact: number of images of the pilot, whose differences say how many images are computed in float32" min:"8" max:"100000"`
 }
 
@@ -41,7 +43,7 @@ test with ranks that are estimated alike. docs/exact.md has the formulas.`
 // exactPorts are the inputs that they add, for cheap scores on a port. The engine feeds them where the
 // parameter exact is set.
 func exactPorts(of string) []stages.Port {
-	again := stages.Again{Of: of, Param: "precision", As: "exact", Draw: "dataset/draw"}
+	again := stages.Again{Of: of, Param: "precision", As: "exact", From: "cheap", Draw: "dataset/draw"}
 	pilot, second := again, again
 	pilot.Count, second.Size, second.After = "pilot", "dataset/second-phase", "pilot"
 	return []stages.Port{
@@ -67,21 +69,21 @@ func (x Exactly) check(by []string, wired func(string) bool) error {
 
 // An exactness says how much of the scores was measured exactly.
 type exactness struct {
-	precision    string // of the others; "" if unknown
+	cheap        string // the precision of the others; "" if unknown
 	items        string
 	measured, of [2]int  // items: the fewest and the most of a cell
 	growth       float64 // the largest of an interval
 }
 
 // addExact gives cells what is on the ports of exactPorts. It returns nil if nothing is.
-func addExact(ctx context.Context, e *stages.Env, of string, cells []*cell) (*exactness, error) {
+func (p Exactly) addExact(ctx context.Context, e *stages.Env, of string, cells []*cell) (*exactness, error) {
 	if !e.Wired("exact") {
 		return nil, nil
 	}
 	if err := scores.AddExact(ctx, cells, e.Ports["pilot"], e.Ports["exact"]); err != nil {
 		return nil, err
 	}
-	x := &exactness{items: stages.ItemsOf(e.Ports[of]), precision: e.Facts(of)["precision"]}
+	x := &exactness{items: stages.ItemsOf(e.Ports[of]), cheap: cmp.Or(p.Cheap, "a faster precision")}
 	for i, c := range cells {
 		s := c.Sample()
 		n, all := s.Measured(), len(s.Exact)
@@ -116,17 +118,12 @@ func (x *exactness) sentence() string {
 	if x == nil {
 		return ""
 	}
-	from := "a faster precision"
-	if x.precision != "" && x.precision != stages.Float32 {
-		from = x.precision
+	text := fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32", x.cheap,
+		span(x.measured), english.CountOf(x.of[1], x.items))
+	if !math.IsInf(x.growth, 1) {
+		text += fmt.Sprintf(", and intervals grew by at most %.1f %%", 100*x.growth)
 	}
-	if math.IsInf(x.growth, 1) {
-		return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32.",
-			from, span(x.measured), english.CountOf(x.of[1], x.items))
-	}
-	return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32, and "+
-		"intervals grew by at most %.1f %%.", from, span(x.measured), english.CountOf(x.of[1], x.items),
-		100*x.growth)
+	return text + "."
 }
 
 // span writes the fewest and the most.

@@ -142,7 +142,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
 	grouped.warn(e, b.family.Least(), english.Count(len(c.Competitors), c.Axis))
-	if b.exact, err = addExact(ctx, e, "scores", c.Cells()); err != nil {
+	if b.exact, err = p.addExact(ctx, e, "scores", c.Cells()); err != nil {
 		return err
 	}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })

@@ -127,7 +127,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	exact, err := addExact(ctx, e, "values", pointers(cells))
+	exact, err := p.addExact(ctx, e, "values", pointers(cells))
 	if err != nil {
 		return err
 	}
