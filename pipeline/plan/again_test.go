@@ -32,8 +32,8 @@ func againCatalog() fakeCatalog {
 	fake(c, "score/all", stages.Whole, "curves", "scores", noParams{})
 	fake(c, "dataset/draw", stages.Whole, "images?, maps?, size:table?", "images, maps", pilotParams{8})
 	fake(c, "dataset/size", stages.Whole, "scores, pilot:scores", "table", noParams{})
-	fake(c, "report/board", stages.Whole, "scores, pilot:scores?, exact:scores?", "table", boardParams{Pilot: 32},
-		func(d *stages.Def[boardParams]) {
+	fake(c, "report/board", stages.Whole, "scores, pilot:scores?, exact:scores?", "table",
+		boardParams{Pilot: 32}, func(d *stages.Def[boardParams]) {
 			again := stages.Again{Of: "scores", Param: "precision", As: "exact", Draw: "dataset/draw"}
 			pilot, exact := again, again
 			pilot.Count, exact.Size, exact.After = "pilot", "dataset/size", "pilot"
@@ -44,11 +44,12 @@ func againCatalog() fakeCatalog {
 
 const againText = `name: x
 axes:
-  method: {ig: {uses: attribute/saliency}, rise: {uses: attribute/gradient}}
+  method: [ig, rise]
 stages:
   photos: {uses: dataset/shapes}
   model: {uses: model/onnx, with: {path: a.onnx}}
-  maps: {uses: attribute/saliency, matrix: [method], in: {model: model, images: photos}, with: {target: "${method}"}}
+  maps:
+    {uses: attribute/saliency, matrix: [method], in: {model: model, images: photos}, with: {target: "${method}"}}
   curve: {uses: perturb/cheap, in: {model: model, images: photos, maps: maps}, with: {precision: PRECISION}}
   area: {uses: SCORE, in: {curves: curveMAPS}}
   board: {uses: report/board, in: {scores: area}, over: [method], with: {exact: EXACT}}
@@ -56,8 +57,7 @@ publish: [board]
 `
 
 func againOf(precision, score, maps, exact string) string {
-	return strings.NewReplacer("PRECISION", precision, "SCORE", score, "MAPS", maps, "EXACT", exact,
-		"{ig: {uses: attribute/saliency}, rise: {uses: attribute/gradient}}", "[ig, rise]").Replace(againText)
+	return strings.NewReplacer("PRECISION", precision, "SCORE", score, "MAPS", maps, "EXACT", exact).Replace(againText)
 }
 
 // A report that asks for it gets copies of the cells between the images and the scores, for drawn images: a
@@ -122,7 +122,7 @@ func TestAgainRefuses(t *testing.T) {
 		{againOf("bfloat16", "score/all", "", "float32"), "area, score/all, depends on all items at once"},
 	} {
 		ds := diagsOf(t, againCatalog(), tc.text, Overrides{})
-		if len(ds) != 1 || ds[0].Line != 10 || !strings.Contains(ds[0].Msg, tc.want) {
+		if len(ds) != 1 || ds[0].Line != 11 || !strings.Contains(ds[0].Msg, tc.want) {
 			t.Errorf("got %v, want %q", ds, tc.want)
 		}
 	}

@@ -128,7 +128,8 @@ func TestExactOfSome(t *testing.T) {
 func TestExactRefuses(t *testing.T) {
 	m, all := measuredContest(40), upTo(40)
 	in := map[string][]stages.Data{"scores": of(m.cheap, all), "exact": of(m.exact, nil)}
-	if _, err := stagetest.Try(Leaderboard, nil, in); err == nil || !strings.Contains(err.Error(), "no exact scores") {
+	_, err := stagetest.Try(Leaderboard, nil, in)
+	if err == nil || !strings.Contains(err.Error(), "no exact scores") {
 		t.Errorf("no exact scores: %v", err)
 	}
 	wired := func(ports ...string) func(string) bool {
@@ -140,11 +141,13 @@ func TestExactRefuses(t *testing.T) {
 		wired []string
 		want  string
 	}{
-		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float16" }, nil, "isn't the precision of a reference"},
-		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float32" }, []string{"exact"}, "leave the parameter out"},
+		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float16" }, nil,
+			"isn't the precision of a reference"},
+		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float32" }, []string{"exact"},
+			"leave the parameter out"},
 		{Leaderboard, func(any) {}, []string{"pilot"}, "without exact"},
-		{Leaderboard, func(p any) { p.(*LeaderboardParams).By = []string{"label"} }, []string{"columns", "exact"},
-			"too few exact scores"},
+		{Leaderboard, func(p any) { p.(*LeaderboardParams).By = []string{"label"} },
+			[]string{"columns", "exact"}, "too few exact scores"},
 		{Table, func(p any) { p.(*TableParams).Statistic, p.(*TableParams).Exact = "median", "float32" }, nil,
 			"the mean alone"},
 	} {
