@@ -326,7 +326,7 @@ func (t *tournament) round(ctx context.Context, k int) (bool, error) {
 	for _, s := range t.standings[:r.Candidates] {
 		of = append(of, s.candidate)
 	}
-	t.u.say("round %d: %d candidates on %s", k+1, len(of), numberOf(r.Images, "image"))
+	t.u.say("round %d: %s on %s", k+1, numberOf(len(of), "candidate"), numberOf(r.Images, "image"))
 	began := time.Now()
 	if k == 0 && len(t.schedule.Rounds) == 0 && !t.end.IsZero() {
 		if of, err = t.inGroups(ctx, of, r.Images); err != nil {

@@ -128,11 +128,14 @@ func (t *tournament) decidedAll() bool { return t.schedule.decided() && len(t.sc
 func (t *tournament) rounds() []string {
 	var words []string
 	for k, r := range t.schedule.Rounds {
-		word := fmt.Sprintf("%d candidates on %s", r.Candidates, numberOf(r.Images, "image"))
+		word := fmt.Sprintf("%s on %s", numberOf(r.Candidates, "candidate"), numberOf(r.Images, "image"))
 		if k > 0 {
 			word = fmt.Sprintf("%d on %d", r.Candidates, r.Images)
 		}
 		words = append(words, word)
+	}
+	if words == nil {
+		words = []string{"none ended"}
 	}
 	text := fmt.Sprintf("Rounds: %s, of one half of the %d images; seed %d.", strings.Join(words, ", "),
 		t.Folder.Images, t.Seed)
