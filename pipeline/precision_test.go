@@ -16,7 +16,8 @@ type curveParams struct {
 	Steps int `yaml:"steps" doc:"points"`
 }
 
-// curved adds to a lab a stage of curves that are off by so much in bfloat16, in which they may be off by 0.02.
+// curved adds to a lab a stage of curves that are off by so much in bfloat16, in which they may be off by
+// 0.02.
 func curved(l *lab, off float64) {
 	s := stages.New(stages.Def[curveParams]{
 		Name: "lab/curve", Doc: "curves", Version: 1, Device: true, Defaults: curveParams{Steps: 4},
@@ -51,9 +52,9 @@ stages:
 publish: []
 `
 
-// TestPrecisionsAreOnProbation: of curves in bfloat16 four items are compared with float32 first, and then one
-// in twenty. An error of 0.32, which OpenVINO's float32 makes of a transformer's area, is refused, and one
-// within what was measured isn't.
+// TestPrecisionsAreOnProbation: of curves in bfloat16 four items are compared with float32 first, and then
+// one in twenty. An error of 0.32, which OpenVINO's float32 makes of a transformer's area, is refused, and
+// one within what was measured isn't.
 func TestPrecisionsAreOnProbation(t *testing.T) {
 	l := newLab(t)
 	l.number(160)
@@ -99,8 +100,8 @@ func TestPrecisionsAreOnProbation(t *testing.T) {
 	}
 }
 
-// TestPrecisionsAreMeasured: a precision in which a stage wasn't measured is an error before anything runs, and
-// so is one in which it deviates too much.
+// TestPrecisionsAreMeasured: a precision in which a stage wasn't measured is an error before anything runs,
+// and so is one in which it deviates too much.
 func TestPrecisionsAreMeasured(t *testing.T) {
 	for precision, want := range map[string]string{
 		"tf32":    "lab/curve: it isn't measured in tf32 yet",

@@ -19,8 +19,8 @@ func withRounding(s *Set) *Set {
 	return s
 }
 
-// roundings returns the tolerances in docs/precision.csv, by stage and precision: NaN where the stage deviates
-// too much to be computed in it.
+// roundings returns the tolerances in docs/precision.csv, by stage and precision: NaN where the stage
+// deviates too much to be computed in it.
 var roundings = sync.OnceValue(func() map[string]map[string]float64 {
 	rows, err := csv.NewReader(strings.NewReader(docs.Precision())).ReadAll()
 	if err != nil {

@@ -185,7 +185,8 @@ type Stage struct {
 	Def[any]
 
 	// Rounding has, by precision, the largest [RoundingDeviation] of its results from those in float32, as it
-	// was measured; NaN is too much. A precision without one isn't measured, and is refused. The list of stages sets it.
+	// was measured; NaN is too much. A precision without one isn't measured, and is refused. The list of
+	// stages sets it.
 	Rounding map[string]float64
 
 	// NewParams returns a pointer to a fresh copy of the default parameters.

@@ -46,8 +46,8 @@ func logits(t *testing.T, r *Runtime, net string, d stages.Device) []float32 {
 	return out[0].Data
 }
 
-// Nets answer in bfloat16 with its rounding, 2⁻⁸ a product, and again with the same bytes; float32 on the same
-// processor keeps its bits.
+// Nets answer in bfloat16 with its rounding, 2⁻⁸ a product, and again with the same bytes; float32 on the
+// same processor keeps its bits.
 func TestOpenVINO(t *testing.T) {
 	r := library(t)
 	if err := r.Has(inBFloat16); err != nil {
@@ -73,7 +73,7 @@ func TestOpenVINO(t *testing.T) {
 	}
 }
 
-// What bfloat16 lacks on a machine is said, with a remedy, whatever else the machine has.
+// What bfloat16 lacks on a machine is reported, with a remedy, whatever else the machine has.
 func TestNoBFloat16(t *testing.T) {
 	r := library(t)
 	has := noBFloat16

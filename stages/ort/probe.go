@@ -146,8 +146,8 @@ func tripler() ([]byte, error) {
 	return m.Encode()
 }
 
-// Has returns nil if a device computes in its precision, and otherwise an error, a [NoDevice] if the machine or
-// the library lacks something.
+// Has returns nil if a device computes in its precision, and otherwise an error, a [NoDevice] if the machine
+// or the library lacks something.
 func (r *Runtime) Has(d stages.Device) error {
 	o, err := onnxruntime.NewSessionOptions()
 	if err != nil {

@@ -23,7 +23,6 @@ const (
 
 // GradientMaskingParams are the parameters of [GradientMasking].
 type GradientMaskingParams struct {
-	stages.Precise
 	Steps   int    `yaml:"steps" doc:"T, the masked images of a sequence; official counts the unmasked one, and masks T − 1 times" min:"2" max:"200"`
 	Variant string `yaml:"variant" doc:"how much a step masks, and how impacts add up: another 1/(T + 1) of the image's elements, and impacts as they are (paper); of elements that may be masked already, t/T at step t (official) or 1/T to 1 − 1/T in equal steps (official-2024-01), and impacts of each image with the sum 1" choices:"paper|official|official-2024-01"`
 }

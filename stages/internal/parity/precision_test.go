@@ -3,11 +3,13 @@ package parity
 import (
 	"bytes"
 	"encoding/csv"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,11 +23,13 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// precisionTable has a row for each stage with a precision: the [stages.RoundingDeviation] from float32 that all
-// but an eighth of the items stay within, as the probation lets an eighth be off, on the net where it is largest,
-// and this net. The tolerance is twice that, rounded up to a digit; a stage that would need one above
-// mostRounding has none.
+// precisionTable has a row for each stage with a precision: the [stages.RoundingDeviation] from float32 that
+// all but an eighth of the items stay within, as the probation lets an eighth be off, on the net where it is
+// largest, and this net. The tolerance is twice that, rounded up to a digit; a stage that would need one
+// above mostRounding has none.
 const precisionTable = "../../../docs/precision.csv"
+
+var only = flag.String("only", "", "with -update, the stages to measure, as a regular expression")
 
 var precisionHeader = []string{"stage", "precision", "deviation", "net", "tolerance"}
 
@@ -52,30 +56,21 @@ func roundingStages() (found []*stages.Stage) {
 	return found
 }
 
-// A roundingWorld is a net, trained, with images that it was trained for, and the family of stages to run on it.
-type roundingWorld struct {
-	*world
-	family string
-}
-
-// roundingWorlds returns the nets of the quickstart, for all stages, and to write the table those of ImageNet,
-// for the usual curves, as others take long on them.
-func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
+// roundingWorlds returns the nets of the quickstart, for all stages, on images that they were trained for;
+// and to write the table those of ImageNet, for curves, as methods take long on them.
+func roundingWorlds(t *testing.T) (all, curves []*world) {
 	t.Helper()
 	root, err := stagetest.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var methods []roundingWorld
 	for _, name := range []string{"vgg", "resnet", "vit"} {
 		p := model.ONNXParams{Preset: "half",
 			Path: filepath.Join(root, "experiments", "quickstart", name+".onnx")}
-		w := worldOf(t, name, p, "dataset/shapes", map[string]any{"count": 8, "size": 64})
-		worlds = append(worlds, roundingWorld{w, "perturb/"})
-		methods = append(methods, roundingWorld{w, "attribute/"})
+		all = append(all, worldOf(t, name, p, "dataset/shapes", map[string]any{"count": 8, "size": 64}))
 	}
 	if !*update {
-		return append(worlds, methods...)
+		return all, nil
 	}
 	for _, name := range []string{"imagenet_vit_tiny_patch16_224", "imagenet_mobilenet_v2_keras_1.0_224_dq"} {
 		size := picture.Square(224)
@@ -83,12 +78,9 @@ func roundingWorlds(t *testing.T) (worlds []roundingWorld) {
 			Size: size}
 		of := map[string]any{"path": stagetest.Shared(t, "data", "images", "imagenet_val227"), "count": 8,
 			"size": size, "filter": "bicubic"}
-		w := worldOf(t, name, p, "dataset/folder", of)
-		for _, stage := range []string{"deletion", "insertion", "response"} {
-			worlds = append(worlds, roundingWorld{w, "perturb/" + stage})
-		}
+		curves = append(curves, worldOf(t, name, p, "dataset/folder", of))
 	}
-	return append(worlds, methods...)
+	return all, curves
 }
 
 // slotIn returns a slot of the processor if it has the precision.
@@ -131,10 +123,15 @@ func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (fl
 	return off[len(off)-1-len(off)/8], nil
 }
 
-// TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With -update
-// it writes the table, after each stage, as all of them take long; larger deviations replace smaller ones.
+// TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With
+// -update it writes the table, after each stage, as all of them take long; larger deviations replace smaller
+// ones.
 func TestRounding(t *testing.T) {
 	slot := slotIn(t, stages.BFloat16)
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		t.Fatal(err)
+	}
 	measured, published := map[string]row{}, map[string]float64{}
 	for name, r := range readRounding(t) {
 		if tolerance, err := strconv.ParseFloat(r[4], 64); err == nil {
@@ -144,13 +141,17 @@ func TestRounding(t *testing.T) {
 			measured[name] = row{stage: name, deviation: deviation, net: r[3]}
 		}
 	}
-	for _, w := range roundingWorlds(t) {
+	all, curves := roundingWorlds(t)
+	for _, w := range append(all, curves...) {
 		list := roundingStages()
 		if !*update {
 			list = stagetest.Sample(t, 12, list)
 		}
 		for _, s := range list {
-			if !strings.HasPrefix(s.Name, w.family) {
+			curve := strings.HasPrefix(s.Name, "perturb/")
+			_, listed := published[s.Name]
+			if *update && !chosen.MatchString(s.Name) || slices.Contains(curves, w) && !curve ||
+				!*update && !listed {
 				continue
 			}
 			worst, err := w.rounded(slot, s, stages.BFloat16)
@@ -166,16 +167,16 @@ func TestRounding(t *testing.T) {
 			}
 			if *update {
 				writeRounding(t, measured)
-			}
-			if tolerance, ok := published[s.Name]; ok && !*update && worst > tolerance {
-				t.Errorf("%s on %s deviates by %.2g, at most it may be %g", s.Name, w.net, worst, tolerance)
+			} else if worst > published[s.Name] {
+				t.Errorf("%s on %s deviates by %.2g, at most it may be %g", s.Name, w.net, worst,
+					published[s.Name])
 			}
 		}
 	}
 }
 
-// TestAgainInBFloat16 checks that results in bfloat16 are the same bytes whatever the batch, the threads and the
-// other items of a call are.
+// TestAgainInBFloat16 checks that results in bfloat16 are the same bytes whatever the batch, the threads and
+// the other items of a call are.
 func TestAgainInBFloat16(t *testing.T) {
 	slotIn(t, stages.BFloat16)
 	root, err := stagetest.Root()
