@@ -5,9 +5,9 @@
 // that they cite, names.go lists what makes the metrics of the field, and elsewhere.go finds the stages for a
 // name of the field or of another library; leads.go reads which methods lead on which architecture.
 // It loads models to try which stages fit them (models.go), describes a model for the command (inspect.go),
-// compiles a method into a model's file (compile.go),
-// measures how a model is fed (measure.go), describes files of texts (texts.go), and gives the command access
-// to functions of families (tools.go).
+// compiles a method into a model's file (compile.go), has how much stages may deviate in other precisions
+// (rounding.go), measures how a model is fed (measure.go), describes files of texts (texts.go), and gives the
+// command access to functions of families (tools.go).
 package registry
 
 import (

@@ -301,8 +301,8 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	}
 	const text = "%s computes it otherwise than the processor in float32: of the last %d items compared %d " +
 		"deviate by more than %g, %s %s; %s"
-	t.refused = fmt.Errorf(text, w.executor.Resolver.Maker(x.task.member.cell), n, off, t.Tolerance, where, by,
-		instead)
+	maker := w.executor.Resolver.Maker(x.task.member.cell)
+	t.refused = fmt.Errorf(text, maker, n, off, t.Tolerance, where, by, instead)
 	w.executor.Resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }

@@ -66,7 +66,8 @@ func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, p
 		return err
 	}
 	for _, device := range devices {
-		if !ortapi.IsProcessor(r.Library.Path, *(*unsafe.Pointer)(unsafe.Pointer(&device))) { // its only field
+		handle := *(*unsafe.Pointer)(unsafe.Pointer(&device)) // its only field
+		if !ortapi.IsProcessor(r.Library.Path, handle) {
 			continue
 		}
 		threads := ""
