@@ -148,16 +148,16 @@ type Port struct {
 }
 
 // Again describes a second computation of the cells on an input of a Whole stage, for a part of their items.
-// These cells are copied, and the itemwise cells that they read, up to the farthest that has the parameter with
-// another value: with the value that is wanted, and for the items that a stage draws.
+// These cells are copied, and the itemwise cells that they read, up to the farthest that has the parameter
+// with another value: with the value that is wanted, and for the items that a stage draws.
 type Again struct {
 	Of    string // the input whose cells are computed again
 	Param string // the name of the parameter of cells that is replaced
 	As    string // the consumer's parameter with the value; nothing is computed while it is empty
 	// From is the consumer's parameter, a text, that takes the values that are replaced; "" for none.
 	From string
-	// Draw is the stage that draws items: some of those on an input of their type, which it passes to its output
-	// of this type. Its parameters take the values of the consumer's parameters of the same name.
+	// Draw is the stage that draws items: some of those on an input of their type, which it passes to its
+	// output of this type. Its parameters take the values of the consumer's parameters of the same name.
 	Draw string
 	// Count is the consumer's parameter with the number of items that are drawn; "" if Size says it.
 	Count string

@@ -49,8 +49,8 @@ publish: [board]
 `
 
 func exactExperiment(t *testing.T, name, precision, exact string) string {
-	return strings.NewReplacer("NAME", name, "VGG", net(t, "vgg"), "VIT", net(t, "vit"), "PRECISION", precision,
-		"EXACT", exact).Replace(exactYAML)
+	return strings.NewReplacer("NAME", name, "VGG", net(t, "vgg"), "VIT", net(t, "vit"),
+		"PRECISION", precision, "EXACT", exact).Replace(exactYAML)
 }
 
 // roundingMain stands in for a device with bfloat16: curves of that precision are float32's with responses
@@ -71,7 +71,8 @@ func roundingMain() {
 				}
 				values := t.Float64s()
 				for k, v := range values {
-					values[k] = float64(math.Float32frombits((math.Float32bits(float32(v)) + 0x8000) &^ 0xffff))
+					bits := (math.Float32bits(float32(v)) + 0x8000) &^ 0xffff
+					values[k] = float64(math.Float32frombits(bits))
 				}
 				e.Outputs[i].Data = stages.NewTensor(values, t.Shape...).Encode()
 			}
@@ -108,7 +109,8 @@ func TestExact(t *testing.T) {
 		"wrong.yaml": exactExperiment(t, "wrong", "float32", "float32"),
 	})
 	refused := w.variation("runexp-rounding", 2, "check", "wrong.yaml")
-	if !strings.Contains(refused.stderr, "no scores of board is computed with another precision than float32") {
+	const why = "no scores of board are computed with another precision than float32"
+	if !strings.Contains(refused.stderr, why) {
 		t.Errorf("nothing to estimate: %s", refused.stderr)
 	}
 	for _, name := range []string{"full", "exact"} {
@@ -118,7 +120,7 @@ func TestExact(t *testing.T) {
 	said := regexp.MustCompile(`This is float32's answer from passes in bfloat16: (\d+) of 240 images were ` +
 		`computed in float32, and intervals grew by at most [0-9.]+ %\.`).FindStringSubmatch(readme)
 	if said == nil {
-		t.Fatalf("the answer doesn't say what it is of:\n%s", readme)
+		t.Fatalf("the answer doesn't say how much is float32's:\n%s", readme)
 	}
 	if n, _ := strconv.Atoi(said[1]); n < 64 || n > 160 {
 		t.Errorf("%d images were computed in float32", n)
@@ -139,8 +141,9 @@ func TestExact(t *testing.T) {
 		}
 	}
 	plan := w.variation("runexp-rounding", 0, "plan", "exact.yaml").stdout
-	if !regexp.MustCompile(fmt.Sprintf(`board: exact by float32 of %s of 240 images: \d+ passes, \S+; float32 of `+
-		`all: \d+ passes, \S+\n`, said[1])).MatchString(plan) {
+	ways := fmt.Sprintf(`board: exact by float32 of %s of 240 images: \d+ passes, \S+; `+
+		`float32 of all: \d+ passes, \S+\n`, said[1])
+	if !regexp.MustCompile(ways).MatchString(plan) {
 		t.Errorf("plan doesn't tell both ways:\n%s", plan)
 	}
 	// Again is the same, of the store alone.

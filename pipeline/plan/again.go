@@ -88,10 +88,10 @@ func (a *againBuild) edges(edges []Edge) []Edge {
 		changed = changed || out[i].From != e.From
 	}
 	if !changed && a.err == nil {
-		a.err = fmt.Errorf("no %s of %s is computed with another %s than %v, so that there is nothing to estimate",
+		a.err = fmt.Errorf("no %s of %s are computed with another %s than %v: there is nothing to estimate",
 			a.Of, a.m.cell.Step.Name, a.Param, a.value)
-		a.hint = fmt.Sprintf("write %s: bfloat16, or another, for the stages that make the curves, or leave out %s",
-			a.Param, a.As)
+		a.hint = fmt.Sprintf("write another %s for the stages that make the curves, or leave out %s", a.Param,
+			a.As)
 	}
 	return out
 }
@@ -211,8 +211,8 @@ func (a *againBuild) draw(e Edge) Edge {
 	of := e.From.Stage.Outputs[e.Port].Type
 	in := slices.IndexFunc(stage.Inputs, func(p stages.Port) bool { return p.Takes(of) })
 	if in < 0 {
-		a.err = fmt.Errorf("the stages that are computed again begin at %s of %s, of which %s can't draw", of.Name,
-			e.From.Step.Name, a.Draw)
+		a.err = fmt.Errorf("the stages that are computed again begin at %s of %s, of which %s can't draw",
+			of.Name, e.From.Step.Name, a.Draw)
 		return e
 	}
 	out := portOfType(stage.Outputs, stage.Inputs[in].Type)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +48,10 @@ stages:
   photos: {uses: dataset/shapes}
   model: {uses: model/onnx, with: {path: a.onnx}}
   maps:
-    {uses: attribute/saliency, matrix: [method], in: {model: model, images: photos}, with: {target: "${method}"}}
+    uses: attribute/saliency
+    matrix: [method]
+    in: {model: model, images: photos}
+    with: {target: "${method}"}
   curve: {uses: perturb/cheap, in: {model: model, images: photos, maps: maps}, with: {precision: PRECISION}}
   area: {uses: SCORE, in: {curves: curveMAPS}}
   board: {uses: report/board, in: {scores: area}, over: [method], with: {exact: EXACT}}
@@ -57,7 +59,8 @@ publish: [board]
 `
 
 func againOf(precision, score, maps, exact string) string {
-	return strings.NewReplacer("PRECISION", precision, "SCORE", score, "MAPS", maps, "EXACT", exact).Replace(againText)
+	r := strings.NewReplacer("PRECISION", precision, "SCORE", score, "MAPS", maps, "EXACT", exact)
+	return r.Replace(againText)
 }
 
 // A report that asks for it gets copies of the cells between the images and the scores, for drawn images: a
@@ -76,7 +79,8 @@ func TestAgain(t *testing.T) {
 			"method=rise | model model.model | images images~photos~pilot=32.images" +
 			" | maps ranks~maps[method=rise].ranked\n",
 		"images~photos~table~pilot=32": " | images photos.images | size table~area~area.table\n",
-		"table~area~area": " | scores (method=ig)area[method=ig].scores (method=rise)area[method=rise].scores" +
+		"table~area~area": " | scores (method=ig)area[method=ig].scores" +
+			" (method=rise)area[method=rise].scores" +
 			" | pilot (method=ig)area~float32~pilot[method=ig].scores" +
 			" (method=rise)area~float32~pilot[method=rise].scores\n",
 	} {
@@ -99,30 +103,34 @@ func TestAgain(t *testing.T) {
 
 // A score whose items another input decides about is restricted, too.
 func TestAgainRestricts(t *testing.T) {
-	p := mustParse(t, againCatalog(), againOf("bfloat16", "score/both", ", maps: maps", "float32"), Overrides{})
+	text := againOf("bfloat16", "score/both", ", maps: maps", "float32")
+	p := mustParse(t, againCatalog(), text, Overrides{})
 	checkPlan(t, p)
-	text := stepText(t, p, "area~float32~pilot")
-	if !strings.Contains(text, "maps maps~maps~pilot=32[method=ig].maps | curves curve~float32~pilot[method=ig]") {
+	text = stepText(t, p, "area~float32~pilot")
+	const want = "maps maps~maps~pilot=32[method=ig].maps | curves curve~float32~pilot[method=ig]"
+	if !strings.Contains(text, want) {
 		t.Errorf("got\n%s", text)
 	}
 }
 
-func TestAgainChangesNothingUnasked(t *testing.T) {
+func TestAgainIsOptional(t *testing.T) {
 	c := againCatalog()
 	with := mustParse(t, c, againOf("bfloat16", "score/area", "", `""`), Overrides{})
-	if i := slices.IndexFunc(with.Steps, func(s *Step) bool { return strings.Contains(s.Name, "float32") }); i >= 0 {
-		t.Errorf("there is a step %s", with.Steps[i].Name)
+	for _, s := range with.Steps {
+		if strings.Contains(s.Name, "float32") {
+			t.Errorf("there is a step %s", s.Name)
+		}
 	}
 }
 
 func TestAgainRefuses(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{againOf("float32", "score/area", "", "float32"),
-			"no scores of board is computed with another precision than float32"},
+			"no scores of board are computed with another precision than float32"},
 		{againOf("bfloat16", "score/all", "", "float32"), "area, score/all, depends on all items at once"},
 	} {
 		ds := diagsOf(t, againCatalog(), tc.text, Overrides{})
-		if len(ds) != 1 || ds[0].Line != 11 || !strings.Contains(ds[0].Msg, tc.want) {
+		if len(ds) != 1 || ds[0].Line != 14 || !strings.Contains(ds[0].Msg, tc.want) {
 			t.Errorf("got %v, want %q", ds, tc.want)
 		}
 	}

@@ -113,8 +113,8 @@ func TestSecondPhase(t *testing.T) {
 	in := map[string][]stages.Data{"scores": {at(cheap[0], "ig"), at(cheap[1], "rise")},
 		"pilot": {at(exact[0][:pilot], "ig"), at(exact[1][:pilot], "rise")}}
 	size := func(rank string) (n, ratio float64) {
-		b := stagetest.Run(t, SecondPhase, &SecondPhaseParams{Rank: rank, Growth: 0.02}, in).Payloads["size"][0]
-		table, err := stages.DecodeTable(b)
+		r := stagetest.Run(t, SecondPhase, &SecondPhaseParams{Rank: rank, Growth: 0.02}, in)
+		table, err := stages.DecodeTable(r.Payloads["size"][0])
 		if err != nil {
 			t.Fatal(err)
 		}

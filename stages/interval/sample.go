@@ -29,7 +29,7 @@ const (
 // the difference estimator of survey sampling (Cochran 1977, section 7.2 with slope 1; Särndal, Swensson and
 // Wretman, "Model Assisted Survey Sampling", 1992, section 6.3), which prediction-powered inference found
 // again (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 2023; there the items measured exactly
-// aren't among the others, and the two parts are independent). The pilot counts as what it is, known: given
+// aren't among the others, and the two parts are independent). The pilot is known exactly: given
 // the pilot n is a constant, d̄ is a mean over a simple random sample, and so θ has the expectation of ȳ, the
 // mean of the exact values of all N, whatever the cheap ones are. To pool pilot and second phase would bias
 // it, because n depends on the pilot's differences.

@@ -33,10 +33,10 @@ func (x Exactly) Validate() error {
 
 // exactDoc describes them in the documentation of stages.
 const exactDoc = `
-With exact: float32, scores in a faster precision are taken for what they are, and float32's
-answer is estimated: the stages between the images and the scores run once more in float32,
-for a random pilot of the images and then for as many others as keep intervals from growing
-by more than 2 %. Means are the difference estimator's, without bias whatever the error:
+With exact: float32, float32's answer is estimated from scores in a faster precision: the
+stages between the images and the scores run once more in float32, for a random
+pilot of the images and then for as many others as keep intervals from growing by more than
+2 %. Means are the difference estimator's, without bias whatever the error:
 Angelopoulos et al., "Prediction-Powered Inference", Science 2023. p is of the signed-rank
 test with ranks that are estimated alike. docs/exact.md has the formulas.`
 
@@ -58,7 +58,7 @@ func exactPorts(of string) []stages.Port {
 func (x Exactly) check(by []string, wired func(string) bool) error {
 	switch given := x.Exact != "" || wired("exact"); {
 	case x.Exact != "" && wired("exact"):
-		return stages.BadField("exact", "exact is wired: leave the parameter out, which has the engine wire it")
+		return stages.BadField("exact", "exact is wired: leave out the parameter, which wires it")
 	case wired("pilot") && !wired("exact"):
 		return fmt.Errorf("pilot is wired without exact, the scores of the second phase")
 	case given && len(by) > 0:
@@ -118,8 +118,8 @@ func (x *exactness) sentence() string {
 	if x == nil {
 		return ""
 	}
-	text := fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32", x.cheap,
-		span(x.measured), english.CountOf(x.of[1], x.items))
+	text := fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32",
+		x.cheap, span(x.measured), english.CountOf(x.of[1], x.items))
 	if !math.IsInf(x.growth, 1) {
 		text += fmt.Sprintf(", and intervals grew by at most %.1f %%", 100*x.growth)
 	}

@@ -113,14 +113,15 @@ func TestExactOfSome(t *testing.T) {
 	}
 	board := decodeTable(t, r, "leaderboard")
 	shows(t, "the title", board.Title, "Leaderboard of method, float32 of 100 of 300 images")
-	shows(t, "the answer", string(r.Payloads["answer"][0]), "This is float32's answer from passes in a faster "+
-		"precision: 100 of 300 images were computed in float32, and intervals grew by at most ")
+	shows(t, "the answer", string(r.Payloads["answer"][0]), "This is float32's answer from passes in a "+
+		"faster precision: 100 of 300 images were computed in float32, and intervals grew by at most ")
 	claims := stagetest.Run(t, Leaderboard, func() *LeaderboardParams {
 		p := Leaderboard.NewParams().(*LeaderboardParams)
 		p.Claims = []string{"rise > ig"}
 		return p
 	}(), in)
-	shows(t, "the answer", string(claims.Payloads["answer"][0]), "**rise** has a larger mean (better) than **ig**",
+	shows(t, "the answer", string(claims.Payloads["answer"][0]),
+		"**rise** has a larger mean (better) than **ig**",
 		fmt.Sprintf("%.4f against %.4f", details.Number(details.Rows[2], "mean"),
 			details.Number(details.Rows[0], "mean")))
 }
@@ -144,7 +145,7 @@ func TestExactRefuses(t *testing.T) {
 		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float16" }, nil,
 			"isn't the precision of a reference"},
 		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float32" }, []string{"exact"},
-			"leave the parameter out"},
+			"leave out the parameter"},
 		{Leaderboard, func(any) {}, []string{"pilot"}, "without exact"},
 		{Leaderboard, func(p any) { p.(*LeaderboardParams).By = []string{"label"} },
 			[]string{"columns", "exact"}, "too few exact scores"},

@@ -90,8 +90,8 @@ the table, and n tells how many images each has. Claims are of all images.
 				"report/leaderboard, whose marks are of each group")
 		}
 		if (p.Exact != "" || wired("exact")) && p.Statistic != "mean" {
-			return stages.BadField("statistic", "of exact scores of some images the mean alone is estimated, "+
-				"and statistic is %s", p.Statistic)
+			return stages.BadField("statistic", "of exact scores of some images the mean alone is "+
+				"estimated, and statistic is %s", p.Statistic)
 		}
 		if err := errors.Join(p.Grouped.check(wired), p.Exactly.check(p.By, wired)); err != nil {
 			return err

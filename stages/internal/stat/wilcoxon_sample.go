@@ -34,7 +34,7 @@ func WilcoxonOf(s interval.Sample) float64 {
 		return math.NaN()
 	}
 	n, others, second := float64(len(s.Phases)), float64(m.others), float64(m.second)
-	full := 4 / n * m.meanOf(func(u float64) float64 { q := m.smaller(u); return q * q })
+	full := 4 / n * m.meanOf(m.squared)
 	mean, squares := 0.0, 0.0
 	var exchange []float64
 	for i, p := range s.Phases {
@@ -143,6 +143,8 @@ func (m *measure) projection(u float64) float64 {
 // smaller returns the mass of smaller magnitudes than u's.
 func (m *measure) smaller(u float64) float64 { return share(m.magnitudes, m.smallerMass, math.Abs(u)) }
 
+func (m *measure) squared(u float64) float64 { return m.smaller(u) * m.smaller(u) }
+
 func sign(x float64) int { return cmp.Compare(x, 0) }
 
 // meanOf returns ∫ f dF.
@@ -193,5 +195,5 @@ func RankRatio(s interval.Sample) float64 {
 	if squares == 0 {
 		return 0
 	}
-	return squares / (n - 1) / m.meanOf(func(u float64) float64 { return float64(m.smaller(u) * m.smaller(u)) })
+	return squares / (n - 1) / m.meanOf(m.squared)
 }

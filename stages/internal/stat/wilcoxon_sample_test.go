@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -61,7 +62,8 @@ func loops(s interval.Sample) float64 {
 		case interval.Cheap:
 			all = append(all, mass{i, s.Cheap[i], 1 / n})
 		case Second:
-			all = append(all, mass{i, s.Cheap[i], 1/n - rest/second/n}, mass{i, s.Exact[i], rest / second / n})
+			all = append(all, mass{i, s.Cheap[i], 1/n - rest/second/n},
+				mass{i, s.Exact[i], rest / second / n})
 		}
 	}
 	sign := func(x float64) float64 {
@@ -134,11 +136,15 @@ func studentTail(z, free float64) float64 {
 // as often where they are shifted.
 func TestWilcoxonOfLevel(t *testing.T) {
 	laws := map[string]func(r *rand.Rand, y float64) float64{
-		"a constant":                    func(*rand.Rand, float64) float64 { return 0.5 },
-		"in proportion to the value":    func(r *rand.Rand, y float64) float64 { return 0.4 * y * r.NormFloat64() },
-		"of heavy tails":                func(r *rand.Rand, _ float64) float64 { return 0.1 * r.NormFloat64() / r.Float64() },
-		"correlated with the value":     func(r *rand.Rand, y float64) float64 { return 0.3 * math.Abs(y) },
-		"that only moves positive ones": func(r *rand.Rand, y float64) float64 { return max(0, y) * r.ExpFloat64() },
+		"a constant":                 func(*rand.Rand, float64) float64 { return 0.5 },
+		"in proportion to the value": func(r *rand.Rand, y float64) float64 { return 0.4 * y * r.NormFloat64() },
+		"of heavy tails": func(r *rand.Rand, _ float64) float64 {
+			return 0.1 * r.NormFloat64() / r.Float64()
+		},
+		"correlated with the value": func(r *rand.Rand, y float64) float64 { return 0.3 * math.Abs(y) },
+		"that only moves positive ones": func(r *rand.Rand, y float64) float64 {
+			return max(0, y) * r.ExpFloat64()
+		},
 	}
 	const experiments, items = 1000, 200
 	for name, law := range laws {
@@ -158,9 +164,11 @@ func TestWilcoxonOfLevel(t *testing.T) {
 				}
 			}
 			a, b := 100*float64(full)/experiments, 100*float64(sampled)/experiments
-			t.Logf("an error %s, shift %v: rejects in %.1f of 100, the full test in %.1f", name, shift, b, a)
+			text := fmt.Sprintf("an error %s, shift %v: rejects in %.1f of 100, the full test in %.1f", name,
+				shift, b, a)
+			t.Log(text)
 			if shift == 0 && math.Abs(a-b) > 2 || shift > 0 && b < a-15 {
-				t.Errorf("an error %s, shift %v: rejects in %.1f of 100, the full test in %.1f", name, shift, b, a)
+				t.Error(text)
 			}
 		}
 	}
