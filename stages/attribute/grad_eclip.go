@@ -34,9 +34,9 @@ ICML 2024, section 3.`,
 	Passes:  stages.Passes{Forward: "1", Backward: "1"},
 	Variants: []stages.Variant{{
 		Item: "heads, queries and keys", Default: "the model's own",
-		Differs: "the authors' code for CLIP runs the last block again with a single head, so that it explains " +
-			"another output, and takes the cosine of queries and keys that the output's projection went over; " +
-			"that for ViT has the single head without the projection",
+		Differs: "the authors' code for CLIP runs the last block again with a single head, so that it " +
+			"explains another output, and takes the cosine of queries and keys that the output's " +
+			"projection went over; that for ViT has the single head without the projection",
 		Golden: "attention_maps",
 	}},
 	Tolerance: kinks,

@@ -34,14 +34,15 @@ a head that tells tokens apart before it selects or pools them is refused.
 
 Bousselham et al., "LeGrad: An Explainability Method for Vision Transformers via Feature
 Formation Sensitivity", ICCV 2025, section 3.`,
-	Version:   1,
-	Inputs:    imageInputs("its score is the head's for the mean of all tokens, and padding is some of a text's"),
+	Version: 1,
+	Inputs: imageInputs("its score is the head's for the mean of all tokens, and some of a text's are " +
+		"padding"),
 	Tolerance: kinks,
 	Passes:    stages.Passes{Forward: "1", Backward: "1"},
 	Variants: []stages.Variant{{
 		Item: "blocks and range", Default: "start: 0",
-		Differs: "the authors' code sums over the last two blocks by default (start: -2), torch-cam takes the " +
-			"mean over blocks that it is told; the range is [0,1] in both, of the enlarged map in the " +
+		Differs: "the authors' code sums over the last two blocks by default (start: -2), torch-cam takes " +
+			"the mean over blocks that it is told; the range is [0,1] in both, of the enlarged map in the " +
 			"authors' code for CLIP and of the patches in torch-cam",
 		Golden: "attention_maps",
 	}, {

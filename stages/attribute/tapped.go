@@ -142,14 +142,14 @@ func (p Tapped) planesOf(n *program.Net, values []float64, shape []int) (planes,
 	at, err := planesOf(n.Tokens, values, shape)
 	if err != nil {
 		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
-			"as layer final where the model has one, or state by tokens of model/onnx how its tokens lie in the "+
-			"image, such as tokens: 5+7x7", p.Layer, err)
+			"as layer final where the model has one, or state by tokens of model/onnx how its tokens lie in "+
+			"the image, such as tokens: 5+7x7", p.Layer, err)
 	}
 	return at, nil
 }
 
-// planesOf arranges the values of a layer as planes: feature maps [K,h,w], or tokens [T,K] of a grid of patches,
-// as stated or square. Tokens before these have no place and are dropped.
+// planesOf arranges the values of a layer as planes: feature maps [K,h,w], or tokens [T,K] of a grid of
+// patches, as stated or square. Tokens before these have no place and are dropped.
 func planesOf(stated onnx.Tokens, values []float64, shape []int) (planes, error) {
 	switch len(shape) {
 	case 3:

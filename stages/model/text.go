@@ -479,7 +479,8 @@ func (p ONNXParams) onlyTexts() error {
 		given bool
 	}{
 		{"size", !p.Size.IsZero()}, {"layout", p.Layout != "auto"}, {"order", p.Order != "auto"},
-		{"scale", p.Scale != 0}, {"mean", p.Mean != nil}, {"std", p.Std != nil}, {"tokens", !p.Tokens.IsZero()},
+		{"scale", p.Scale != 0}, {"mean", p.Mean != nil}, {"std", p.Std != nil},
+		{"tokens", !p.Tokens.IsZero()},
 	} {
 		if f.given {
 			return stages.BadField(f.name, "%s is for models of images, and this one takes texts: their "+

@@ -27,11 +27,11 @@ const (
 	// Driven is each block's attention times its derivative, where positive, the mean over its heads:
 	// mean(max(∇A·A, 0)).
 	Driven Glance = "driven"
-	// Formation is each block's derivative of the score that the model's head gives to the block's own tokens,
-	// where positive, the mean over heads and queries: [1, T], see formation.go.
+	// Formation is each block's derivative of the score that the model's head gives to the block's own
+	// tokens, where positive, the mean over heads and queries: [1, T], see formation.go.
 	Formation Glance = "formation"
-	// Aligned is the derivative with respect to the last attention, the sum over its heads, and the queries and
-	// keys of each head.
+	// Aligned is the derivative with respect to the last attention, the sum over its heads, and the queries
+	// and keys of each head.
 	Aligned Glance = "aligned"
 	// Relevances is each block's relevance alone, mean(max(R, 0)).
 	Relevances Glance = "relevances"
@@ -62,9 +62,9 @@ func (u *unit) findAttention() (err error) {
 	u.attention, err = relevance.Attend(u.graph)
 	poolless := func(what Glance) bool { return what != Formation && what != Aligned }
 	if err == nil && u.attention.Pool != "" && slices.ContainsFunc(u.Glances, poolless) {
-		return fmt.Errorf("the head pools the tokens by the attention %q of a query that is no token, for which "+
-			"this method has no rule; use attribute/legrad or attribute/grad-eclip, or gradient, relevance or "+
-			"class activation methods, instead", u.attention.Pool)
+		return fmt.Errorf("the head pools the tokens by the attention %q of a query that is no token, for "+
+			"which this method has no rule; use attribute/legrad or attribute/grad-eclip, or gradient, "+
+			"relevance or class activation methods, instead", u.attention.Pool)
 	}
 	return err
 }
@@ -246,8 +246,8 @@ func (u *unit) queryKey(f *onnx.Fragment, prefixed, attention string) error {
 	return nil
 }
 
-// overHeads emits the sum over heads of matrices [n, t], times a weight, as a product, whose bits don't depend
-// on the batch.
+// overHeads emits the sum over heads of matrices [n, t], times a weight, as a product, whose bits don't
+// depend on the batch.
 func overHeads(f *onnx.Fragment, v string, weight float32, batch, heads, n, t int) string {
 	flat := f.Op("Reshape", []string{v, f.Ints("flat", []int64{int64(batch), int64(heads), int64(n * t)}, 3)})
 	weights := f.Floats("mean", slices.Repeat([]float32{weight}, heads), 1, int64(heads))

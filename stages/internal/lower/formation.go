@@ -17,8 +17,8 @@ import (
 // backward pass of a block ends where it begins.
 //
 // The head reads the mean of the block's tokens in the place of each of them: selecting a token or pooling
-// them then gives that mean, so the copy has the nodes and shapes of the model's head. A head that pools by an
-// attention reads the tokens themselves, and its own attention stands for the block's.
+// them then gives that mean, so the copy has the nodes and shapes of the model's head. A head that pools by
+// an attention reads the tokens themselves, and its own attention stands for the block's.
 func (u *unit) formation(prefixed string) error {
 	g := u.graph
 	h, err := relevance.FindHead(g, u.attention)

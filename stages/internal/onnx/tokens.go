@@ -2,8 +2,8 @@ package onnx
 
 import "fmt"
 
-// Tokens say how the tokens of a vision transformer lie in the image: Prefix tokens without a place, such as a
-// class token and registers, then Height × Width patches, row by row. The zero value says nothing.
+// Tokens say how the tokens of a vision transformer lie in the image: Prefix tokens without a place, such as
+// a class token and registers, then Height × Width patches, row by row. The zero value says nothing.
 type Tokens struct{ Prefix, Height, Width int }
 
 // maxTokens bounds each number of [Tokens].
@@ -40,9 +40,9 @@ func (t *Tokens) UnmarshalText(b []byte) error {
 	_, err := fmt.Sscanf(text, "%d+%dx%d", &read.Prefix, &read.Height, &read.Width)
 	if err != nil || read.String() != text || read.Prefix < 0 || read.Height < 1 || read.Width < 1 ||
 		max(read.Prefix, read.Height, read.Width) > maxTokens {
-		return fmt.Errorf("%q doesn't say how tokens lie in the image: expected the number of those before the "+
-			"patches and the grid of the patches, such as 5+7x7 for a class token, 4 registers and 7 rows of 7 "+
-			"patches, or none", b)
+		return fmt.Errorf("%q doesn't say how tokens lie in the image: expected the number of those before "+
+			"the patches and the grid of the patches, such as 5+7x7 for a class token, 4 registers and 7 "+
+			"rows of 7 patches, or none", b)
 	}
 	*t = read
 	return nil

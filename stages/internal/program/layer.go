@@ -105,9 +105,9 @@ func checkPlaces(g *onnx.Graph, layer, name string) error {
 			at := relevance.Places(g.Tokens, tokens)
 			return stages.BadField("layer", "layer %q: %d tokens could be %d×%d patches behind %d "+
 				"others, and nothing in the model says that they are: name a layer of feature maps, or one "+
-				"whose tokens are a square grid with at most %d before it, or state by the parameter tokens of "+
-				"model/onnx how they lie in the image, such as tokens: %v", layer, tokens, at.Height, at.Width,
-				at.Prefix, relevance.SurePlaces, relevance.Suggested(g, tokens))
+				"whose tokens are a square grid with at most %d before it, or state by the parameter tokens "+
+				"of model/onnx how they lie in the image, such as tokens: %v", layer, tokens, at.Height,
+				at.Width, at.Prefix, relevance.SurePlaces, relevance.Suggested(g, tokens))
 		}
 	}
 	if len(s) >= 3 && s[len(s)-1] == s[len(s)-2] && s[len(s)-1] > 1 {

@@ -72,13 +72,13 @@ func Attend(g *onnx.Graph) (Attention, error) {
 			var ok bool
 			a.First, a.Height, a.Width, ok = p.grid(t, i)
 			if stated := g.Tokens; !ok && !stated.IsZero() {
-				return a, stages.BadField("tokens", "the tokens %v that are stated for the model are %d, and its "+
-					"attention %q is between %d", stated, stated.Count(), n.Output[0], t)
+				return a, stages.BadField("tokens", "the tokens %v that are stated for the model are %d, "+
+					"and its attention %q is between %d", stated, stated.Count(), n.Output[0], t)
 			}
 			if !ok {
 				return fail(fmt.Sprintf("no layer before it has about %d positions, so its rows aren't "+
-					"tokens of the image but channels or windows, unless model/onnx states them by tokens, such "+
-					"as tokens: %v", t, Suggested(g, t)))
+					"tokens of the image but channels or windows, unless model/onnx states them by tokens, "+
+					"such as tokens: %v", t, Suggested(g, t)))
 			}
 			a.Tokens = t
 		}
@@ -261,12 +261,12 @@ func QueryKey(g *onnx.Graph, attention Value) (query, key Value, err error) {
 			return m.Input[0], m.Input[1], nil
 		}
 	}
-	return "", "", fmt.Errorf("the attention %q isn't the softmax of a product of queries and keys, which are "+
-		"needed", attention)
+	return "", "", fmt.Errorf("the attention %q isn't the softmax of a product of queries and keys, which "+
+		"are needed", attention)
 }
 
-// scoresOf returns the MatMul that v is computed from by at most so many scales and masks, nil if there is none
-// or more than one.
+// scoresOf returns the MatMul that v is computed from by at most so many scales and masks, nil if there is
+// none or more than one.
 func scoresOf(g *onnx.Graph, v Value, steps int) *onnxNode {
 	n := g.Producer(v)
 	if n == nil || steps == 0 {

@@ -46,11 +46,11 @@ func Places(stated onnx.Tokens, tokens int) onnx.Tokens {
 	return onnx.Tokens{Prefix: others, Height: side, Width: side}
 }
 
-// SureGrid reports whether the [Places] of so many tokens are certain: another number, such as the 32 words of
-// a text, is a square and a rest too. They are if the model's user stated them, or if a Conv or pooling has
-// that grid; then no other one may do. Without such a layer of about as many places at most two tokens are
-// taken to stand before a square grid, and more, such as registers, where a value of the graph has its two
-// axes; of images that aren't square none are.
+// SureGrid reports whether the [Places] of so many tokens are certain: another number, such as the 32 words
+// of a text, is a square and a rest too. They are if the model's user stated them, or if a Conv or pooling
+// has that grid; then no other one may do. Without such a layer of about as many places at most two tokens
+// are taken to stand before a square grid, and more, such as registers, where a value of the graph has its
+// two axes; of images that aren't square none are.
 func SureGrid(g *onnx.Graph, tokens int) bool {
 	if Signal(g) {
 		return false
@@ -68,8 +68,8 @@ func SureGrid(g *onnx.Graph, tokens int) bool {
 	return found.Prefix <= SurePlaces || hasAxes(g, found)
 }
 
-// gridsNear returns the grids of the layers with places that so many tokens can be the places of, with at most
-// [MaxOtherTokens] before them.
+// gridsNear returns the grids of the layers with places that so many tokens can be the places of, with at
+// most [MaxOtherTokens] before them.
 func gridsNear(g *onnx.Graph, tokens int) (out []onnx.Tokens) {
 	for _, n := range g.Proto.Graph.Node {
 		if n.OpType != "Conv" && n.OpType != "MaxPool" && n.OpType != "AveragePool" {

@@ -73,8 +73,8 @@ func (p *path) tokenCuts(from, to int, a Attention) (out []int) {
 	return out
 }
 
-// endOfLast returns the cuts of the last block, given those that follow its attention, up to its end: the same
-// operators as in the block before. A single block ends at its last sum of two branches, or at the
+// endOfLast returns the cuts of the last block, given those that follow its attention, up to its end: the
+// same operators as in the block before. A single block ends at its last sum of two branches, or at the
 // normalisation of that if it has another one inside.
 func (p *path) endOfLast(cuts, before []int) []int {
 	if before == nil {
@@ -122,8 +122,8 @@ func (h *Head) findAxis(p *path, a Attention) error {
 	return fmt.Errorf("the head isn't certain: %w", err)
 }
 
-// alike returns an error unless the head treats all tokens alike, which are on an axis, until it selects one or
-// pools them.
+// alike returns an error unless the head treats all tokens alike, which are on an axis, until it selects one
+// or pools them.
 func (h *Head) alike(p *path, axis int) error {
 	at := map[Value]int{h.Ends[len(h.Ends)-1]: axis} // the axis of the tokens, by value that has several
 	for _, n := range h.Nodes {
@@ -146,8 +146,8 @@ func (h *Head) alike(p *path, axis int) error {
 	return nil
 }
 
-// tokensAfter returns the axis of the tokens in the output of a node, -1 if it has none, given those in values
-// before it; false if the node doesn't treat tokens alike.
+// tokensAfter returns the axis of the tokens in the output of a node, -1 if it has none, given those in
+// values before it; false if the node doesn't treat tokens alike.
 func (p *path) tokensAfter(n onnx.Node, at map[Value]int) (axis int, ok bool) {
 	axis = -1
 	for _, v := range n.Input {

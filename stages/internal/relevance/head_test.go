@@ -104,32 +104,29 @@ func TestQueryKey(t *testing.T) {
 // TestPlaces holds which grid so many tokens have, and when it is certain.
 func TestPlaces(t *testing.T) {
 	for name, tt := range map[string]struct {
-		text   string
-		stated onnx.Tokens
-		tokens int
-		want   onnx.Tokens
-		sure   bool
+		text         string
+		tokens       int
+		stated, want string
+		sure         bool
 	}{
-		"the layer's": {"y = Conv(x, w) 2,8,4,4", onnx.Tokens{}, 21, onnx.Tokens{Prefix: 5, Height: 4, Width: 4},
-			true},
+		"the layer's": {"y = Conv(x, w) 2,8,4,4", 21, "", "5+4x4", true},
 		// 2 × 2 patches behind 5 others are as many as 3 × 3.
-		"two grids": {"y = Conv(x, w) 2,8,2,2", onnx.Tokens{}, 9, onnx.Tokens{Height: 3, Width: 3}, false},
-		"two grids, one stated": {"y = Conv(x, w) 2,8,2,2", onnx.Tokens{Prefix: 5, Height: 2, Width: 2}, 9,
-			onnx.Tokens{Prefix: 5, Height: 2, Width: 2}, true},
+		"two grids":             {"y = Conv(x, w) 2,8,2,2", 9, "", "0+3x3", false},
+		"two grids, one stated": {"y = Conv(x, w) 2,8,2,2", 9, "5+2x2", "5+2x2", true},
 		// 8 × 2 patches are as many as 4 × 4.
-		"a long grid": {"y = Conv(x, w) 2,8,8,2", onnx.Tokens{}, 17, onnx.Tokens{Prefix: 1, Height: 4, Width: 4},
-			false},
-		"a long grid, stated": {"y = Conv(x, w) 2,8,8,2", onnx.Tokens{Prefix: 1, Height: 8, Width: 2}, 17,
-			onnx.Tokens{Prefix: 1, Height: 8, Width: 2}, true},
-		"no layer":      {"y = MatMul(x, w) 2,17,8", onnx.Tokens{}, 17, onnx.Tokens{Prefix: 1, Height: 4, Width: 4}, true},
-		"too many":      {"y = MatMul(x, w) 2,32,8", onnx.Tokens{}, 32, onnx.Tokens{Prefix: 7, Height: 5, Width: 5}, false},
-		"stated others": {"y = MatMul(x, w) 2,32,8", onnx.Tokens{Prefix: 1, Height: 4, Width: 4}, 32, onnx.Tokens{Prefix: 7, Height: 5, Width: 5}, false},
-		"more than are guessed": {"y = MatMul(x, w) 2,34,8", onnx.Tokens{Prefix: 18, Height: 4, Width: 4}, 34,
-			onnx.Tokens{Prefix: 18, Height: 4, Width: 4}, true},
+		"a long grid":           {"y = Conv(x, w) 2,8,8,2", 17, "", "1+4x4", false},
+		"a long grid, stated":   {"y = Conv(x, w) 2,8,8,2", 17, "1+8x2", "1+8x2", true},
+		"no layer":              {"y = MatMul(x, w) 2,17,8", 17, "", "1+4x4", true},
+		"too many":              {"y = MatMul(x, w) 2,32,8", 32, "", "7+5x5", false},
+		"stated others":         {"y = MatMul(x, w) 2,32,8", 32, "1+4x4", "7+5x5", false},
+		"more than are guessed": {"y = MatMul(x, w) 2,34,8", 34, "18+4x4", "18+4x4", true},
 	} {
 		g := sketch(t, tt.text)
-		g.Tokens = tt.stated
-		if got, sure := Places(g.Tokens, tt.tokens), SureGrid(g, tt.tokens); got != tt.want || sure != tt.sure {
+		if err := g.Tokens.UnmarshalText([]byte(tt.stated)); err != nil {
+			t.Fatal(err)
+		}
+		got, sure := Places(g.Tokens, tt.tokens), SureGrid(g, tt.tokens)
+		if got.String() != tt.want || sure != tt.sure {
 			t.Errorf("%s: %v, %t, want %v, %t", name, got, sure, tt.want, tt.sure)
 		}
 	}
