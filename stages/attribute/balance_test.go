@@ -18,7 +18,8 @@ var balancedMethods = []struct {
 	set   map[string]int
 }{
 	{AGI, map[string]int{"Steps": 2, "Classes": 2}}, {BlurIG, map[string]int{"Steps": 4}},
-	{ExpectedGradients, map[string]int{"Samples": 4}}, {FullGrad, nil}, {GradCAM, nil}, {GradCAMPlusPlus, nil},
+	{ExpectedGradients, map[string]int{"Samples": 4}}, {FullGrad, nil}, {GradCAM, nil},
+	{GradCAMPlusPlus, nil},
 	{GuidedIG, map[string]int{"Steps": 4}}, {HiResCAM, nil}, {IDG, map[string]int{"Steps": 4}},
 	{IDGI, map[string]int{"Steps": 4}}, {InputXGradient, nil},
 	{IntegratedGradients, map[string]int{"Steps": 4}}, {LayerCAM, nil},

@@ -90,7 +90,8 @@ func TestRefineCAM(t *testing.T) {
 			continue
 		}
 		p := RefineCAM.NewParams().(*RefineCAMParams)
-		p.Layer, p.Also, p.Base, p.Variant = Layers(words[1]), []string{others[words[0]]}, base, "official-gildenblat"
+		p.Layer, p.Also = Layers(words[1]), []string{others[words[0]]}
+		p.Base, p.Variant = base, "official-gildenblat"
 		got := rescaled(mapsOf(t, RefineCAM, p, attnLRPInput(t, "quickstart/"+words[0]))[0])
 		var some []float64
 		for i := 0; i < 64; i += 3 {

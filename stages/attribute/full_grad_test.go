@@ -27,8 +27,8 @@ func TestFullGrad(t *testing.T) {
 	}
 }
 
-// leftOver returns what the shares of an image and of the constants sum to minus the logit.
-func leftOver(t *testing.T, in map[string][]stages.Data, b relevance.Balance) float64 {
+// unexplained returns what the shares of an image and of the constants sum to minus the logit.
+func unexplained(t *testing.T, in map[string][]stages.Data, b relevance.Balance) float64 {
 	t.Helper()
 	p := FullGrad.NewParams().(*FullGradParams)
 	p.Backward = b
@@ -46,12 +46,12 @@ func TestFullGradIsComplete(t *testing.T) {
 	for _, net := range []string{"quickstart/vgg", "quickstart/vgg-bn", "quickstart/resnet", "quickstart/vit",
 		"subset/efficientnet", "subset/convnext", "subset/swin", "subset/vit"} {
 		in := attnLRPInput(t, net)
-		if left := leftOver(t, in, relevance.Balanced()); !(math.Abs(left) <= 2e-5) {
+		if left := unexplained(t, in, relevance.Balanced()); !(math.Abs(left) <= 2e-5) {
 			t.Errorf("%s, balanced: %v is left", net, left)
 		} else {
 			t.Logf("%s, balanced: %.2g", net, left)
 		}
-		left := leftOver(t, in, relevance.Balance{})
+		left := unexplained(t, in, relevance.Balance{})
 		relus := strings.Contains(net, "vgg") || strings.HasSuffix(net, "/resnet")
 		if complete := math.Abs(left) <= 2e-5; complete != relus {
 			t.Errorf("%s: %v is left", net, left)

@@ -186,8 +186,8 @@ func TestOfficialGradCAM(t *testing.T) {
 			for key, relu := range map[string]bool{"_layer_gradcam_relu": true, "_layer_gradcam_raw": false} {
 				key := prefix + key
 				want := a[key].Float64s()
-				got := oneMap(t, GradCAM, &GradCAMParams{GradientCAM{CAM: CAM{at, relu, "bilinear", joined()}}}, model,
-					a["x"].Float32s(),
+				p := &GradCAMParams{GradientCAM{CAM: CAM{at, relu, "bilinear", joined()}}}
+				got := oneMap(t, GradCAM, p, model, a["x"].Float32s(),
 					[]int{3, 32, 32}, a[target].Int64s()[0])
 				near(t, file+" "+key, got, singles(resized(want, 8, 8, 32, 32, "bilinear")), cam32)
 			}

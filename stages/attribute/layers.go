@@ -80,8 +80,8 @@ func (j Joined) checkLayers(p Tapped, signed bool) error {
 	case p.Size == "layer":
 		return stages.BadField("size", "size layer: the layers' maps are joined at the image's size")
 	case signed && j.Join == "product":
-		return stages.BadField("join", "join product: of maps with two signs two negative values would make a "+
-			"positive one; relu: true keeps what is positive")
+		return stages.BadField("join", "join product: of maps with two signs two negative values would make "+
+			"a positive one; relu: true keeps what is positive")
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ func tapped() Tapped { return Tapped{common(), "image"} }
 // at the image's size.
 func (p Tapped) Validate() error {
 	if p.several() {
-		return stages.BadField("layer", "layer %s: class activation maps join several layers, and this method "+
-			"makes its map at one", p.Layer)
+		return stages.BadField("layer", "layer %s: class activation maps join several layers, and this "+
+			"method makes its map at one", p.Layer)
 	}
 	return p.validate()
 }

@@ -10,7 +10,8 @@
 //     derivatives exchanged: balance.go).
 //   - [Backward] walks the graph in reverse and emits nodes by a [Builder] (backward.go, builder.go); the
 //     emitted nodes are optimised (peephole.go) and run by ONNX Runtime. audit.go also returns the sums of
-//     relevance at every node, and reference.go names values at a second input, for rules that compare two.
+//     relevance at every node, shares.go what constants have of it, place by place, and reference.go names
+//     values at a second input, for rules that compare two.
 //
 // Emitted nodes satisfy: they are operators of opset [Opset], or ONNX Runtime's FusedMatMul, for which the
 // device's provider has a kernel ([Without] says which it lacks); all shapes are known; the same graph,
