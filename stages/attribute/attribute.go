@@ -13,7 +13,8 @@
 // responses of perturb/subset for the values of units (subsets.go, least_squares.go); class activation maps
 // are cam.go, and layers.go joins those of several layers. Values become planes (tapped.go), are resized
 // (resize.go) and reduced to one channel, and common.go puts the map; text.go has what is special of texts.
-// account.go warns if its sum isn't the one of the theory; tolerance.go bounds its deviation on other devices.
+// account.go warns if its sum isn't the one of the theory; tolerance.go bounds its deviation on other
+// devices.
 //
 // Methods that are one program emit their map as nodes, too: compile.go makes a model's file with it, an
 // emission, in the steps of compile_file.go. compile_backward.go has the backward passes, compile_cam.go
