@@ -6,7 +6,8 @@
 //     cells.
 //   - result, forced: the results of a run, and the comparison of forced cells with their stored results.
 //   - outlook, why: a prediction of a run, and the reasons.
-//   - speed, estimate, forecast: the time that cells took, that they will take, and the end of a run.
+//   - speed, estimate, forecast: the time that cells took, that they will take, and the end of a run; ways:
+//     the time and the passes of an exact answer by two ways.
 //   - share, waves: the part of an experiment that one of many machines executes.
 package pipeline
 

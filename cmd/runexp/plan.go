@@ -112,7 +112,8 @@ func waysOf(w *pipeline.Ways) string {
 		passes, time = passes+" to "+passesOf(w.Most), time+" to "+timeOf(w.Most)
 	}
 	const text = "%s: exact by %s of %s of %d images: %s passes, %s; %s of all: %s passes, %s"
-	return fmt.Sprintf(text, w.Step.Name, w.Value, items, w.Items, passes, time, w.Value, passesOf(w.Whole), timeOf(w.Whole))
+	return fmt.Sprintf(text, w.Step.Name, w.Value, items, w.Items, passes, time, w.Value, passesOf(w.Whole),
+		timeOf(w.Whole))
 }
 
 // passesOf describes the passes of a step: forward, and those with a backward pass.

@@ -22,12 +22,13 @@
 //	decode      parameters from the tree into the implementation's struct
 //	check       errors of a whole cell: Validate, Check, Fits, parameters that name axes
 //	implied     the stages that ports insert (Via, Else)
+//	again       cells that are computed again for a part of their items (Again)
 //	idle        axes that change no cell
 //	warnings    settings that are valid and probably not intended; remarks of stages on their files
 //	few         cells with too few items for their stage
 //	plan        the result: Plan, Step, Cell, Input, Edge
 //
 // Further operations on a Plan: selector.go finds cells by name and cuts out the part that some of
-// them need, files.go finds missing files, resolved.go writes the experiment as one file, and value.go writes
-// parameters as keys have them. Every error is a Diag, and a panic a bug (diag.go); hints are in hint.go.
+// them need, files.go finds missing files, resolved.go writes the experiment as one file, and parameters as
+// keys have them. Every error is a Diag, and a panic a bug (diag.go); hints are in hint.go.
 package plan

@@ -1,7 +1,6 @@
 // Package scores reads the scores of whole data sets, of which there may be many: a number takes eight bytes,
 // and cells with the same images share their names. An image is an item's id with its origin: counted names,
-// such as those of mosaics, may stand for different images in different cells. exact.go adds exact scores of
-// some images to cheap ones of all.
+// such as those of mosaics, may stand for different images in different cells.
 package scores
 
 import (

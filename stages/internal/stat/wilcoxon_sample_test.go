@@ -136,8 +136,10 @@ func studentTail(z, free float64) float64 {
 // as often where they are shifted.
 func TestWilcoxonOfLevel(t *testing.T) {
 	laws := map[string]func(r *rand.Rand, y float64) float64{
-		"a constant":                 func(*rand.Rand, float64) float64 { return 0.5 },
-		"in proportion to the value": func(r *rand.Rand, y float64) float64 { return 0.4 * y * r.NormFloat64() },
+		"a constant": func(*rand.Rand, float64) float64 { return 0.5 },
+		"in proportion to the value": func(r *rand.Rand, y float64) float64 {
+			return 0.4 * y * r.NormFloat64()
+		},
 		"of heavy tails": func(r *rand.Rand, _ float64) float64 {
 			return 0.1 * r.NormFloat64() / r.Float64()
 		},
