@@ -1,6 +1,10 @@
 // Package scores reads the scores of whole data sets, of which there may be many: a number takes eight bytes,
 // and cells with the same images share their names. An image is an item's id with its origin: counted names,
 // such as those of mosaics, may stand for different images in different cells.
+//
+// A contest compares cells (cells.go, contest.go) by their means (means.go) and by tests (compare.go,
+// power.go); replicates.go averages cells that differ in seeds, twins.go finds equal ones, and exact.go adds
+// exact scores of some images to cheap ones of all.
 package scores
 
 import (

@@ -1,10 +1,11 @@
 // Package stat has the statistics that fuse and compare scores: ranks, correlations and means (stat.go);
-// which numbers are equal, which is decided before the other functions treat ties (equal.go); tests of paired
-// scores (wilcoxon.go, sign.go, holm.go; wilcoxon_sample.go where some were measured exactly) with their effect size and power (effect.go, power.go), and of many
-// rankings (friedman.go, nemenyi.go); the fusion of many rankings into one, metarank.go, and the methods with
-// which it is compared, borda.go, kemeny.go, bradleyterry.go with laplacian.go, and copeland.go, by the
-// correlation of kendall.go; the agreement of raters, krippendorff.go, and of metrics, icr.go. Sums are taken
-// in the order of their terms: equal inputs give equal bits.
+// which numbers are equal, which is decided before the other functions treat ties (equal.go); tests of
+// paired scores (wilcoxon.go, sign.go, holm.go; wilcoxon_sample.go where some were measured exactly) with
+// their effect size and power (effect.go, power.go), and of many rankings (friedman.go, nemenyi.go); the
+// fusion of many rankings into one, metarank.go, and the methods with which it is compared, borda.go,
+// kemeny.go, bradleyterry.go with laplacian.go, and copeland.go, by the correlation of kendall.go; the
+// agreement of raters, krippendorff.go, and of metrics, icr.go. Sums are taken in the order of their terms:
+// equal inputs give equal bits.
 package stat
 
 import (
