@@ -193,7 +193,7 @@ func TestOfficialGradCAM(t *testing.T) {
 			}
 			for key, upsample := range map[string]string{"_guided_gradcam": "nearest",
 				"_guided_gradcam_bilinear": "bilinear"} {
-				p := GuidedGradCAMParams{at, upsample}
+				p := GuidedGradCAMParams{Tapped: at, Upsample: upsample}
 				p.Reduce = "none"
 				got := tensor(t, stagetest.Run(t, GuidedGradCAM, &p, in).Payloads["maps"][0])
 				near(t, file+" "+prefix+key, got, a[prefix+key].Float32s(), cam32)

@@ -13,6 +13,7 @@ import (
 // GuidedGradCAMParams are the parameters of [GuidedGradCAM].
 type GuidedGradCAMParams struct {
 	Tapped
+	Balanced
 	Upsample string `yaml:"upsample" doc:"how the layer's map is enlarged" choices:"nearest|bilinear"`
 }
 
@@ -30,7 +31,7 @@ func (p GuidedGradCAMParams) Validate() error {
 
 func (p GuidedGradCAMParams) backwardPasses(ctx context.Context, e *stages.Env,
 	n *program.Net) ([]backwardPass, error) {
-	cam, err := p.onePass(ctx, e, n, relevance.Derivative())
+	cam, err := Differentiated{p.Tapped, p.Balanced}.backwardPasses(ctx, e, n)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +46,13 @@ func (p GuidedGradCAMParams) atInput() Tapped {
 	return guided
 }
 
-// Remark reports that the model has no rectifiers.
-func (GuidedGradCAMParams) Remark(g *onnx.Graph) string { return unrectified(g, "the guided part") }
+// Remark reports that the model has no rectifiers, or nothing that another backward pass treats otherwise.
+func (p GuidedGradCAMParams) Remark(g *onnx.Graph) string {
+	if why := unrectified(g, "the guided part"); why != "" {
+		return why
+	}
+	return p.Balanced.Remark(g)
+}
 
 // GuidedGradCAM is guided backpropagation times Grad-CAM.
 var GuidedGradCAM = backwardMethod(stages.Def[GuidedGradCAMParams]{

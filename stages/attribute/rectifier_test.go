@@ -83,7 +83,7 @@ func TestNoRectifiers(t *testing.T) {
 		for name, b := range map[string]backwardParams{
 			"guided-backprop": GuidedBackpropParams{tapped(),
 				false}, "deconvolution": DeconvolutionParams{tapped()},
-			"guided-grad-cam": GuidedGradCAMParams{atFinal(), "nearest"},
+			"guided-grad-cam": GuidedGradCAMParams{Tapped: atFinal(), Upsample: "nearest"},
 		} {
 			if got := ask(b); (got == want) != plain {
 				t.Errorf("%s, %s: %s; saliency asks %s", net, name, got, want)
