@@ -72,7 +72,7 @@ func TestStraightThrough(t *testing.T) {
 func TestRoundedLayers(t *testing.T) {
 	in := quantisedInput(t, nil)
 	for _, layer := range []string{"middle", "final"} {
-		cam := CAM{tappedAt(layer), false, "bilinear"}
+		cam := CAM{Tapped: tappedAt(layer), Upsample: "bilinear"}
 		mapsOf(t, EigenCAM, &EigenCAMParams{cam, "paper"}, in)
 		p := GradCAMParams{GradientCAM{CAM: cam}}
 		if err := p.Backward.UnmarshalText([]byte("{quantize: straight-through}")); err != nil {

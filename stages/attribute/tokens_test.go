@@ -63,7 +63,7 @@ func span(from, to int) (out []int) {
 // TestTokensStated holds that what is stated of tokens decides over what is found, for methods of attention
 // and of layers, and that another number of tokens is refused.
 func TestTokensStated(t *testing.T) {
-	cam := &LayerCAMParams{GradientCAM{CAM: CAM{tappedAt("final"), false, "nearest"}}}
+	cam := &LayerCAMParams{GradientCAM{CAM: CAM{Tapped: tappedAt("final"), Upsample: "nearest"}}}
 	cam.Size = "layer"
 	run := func(stated onnx.Tokens, s stages.Stage, params any) ([][]float64, error) {
 		in := attnLRPInput(t, "tokens/reg4")
