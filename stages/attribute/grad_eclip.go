@@ -16,7 +16,7 @@ type GradECLIPParams struct{ Common }
 // GradECLIP weights the values of the last attention by gradients and by how queries and keys agree.
 var GradECLIP = attentionMethod(stages.Def[GradECLIPParams]{
 	Name: "attribute/grad-eclip",
-	Doc: `values of the last attention, weighted by gradient and by similarity
+	Doc: `values of the last attention, by gradient and similarity
 
 At patch p the map is max(λ_p · Σ_c g_c·v_p,c, 0): v_p are the values of the last block's
 attention, over the channels c of all heads, and g is the derivative of the explained

@@ -7,7 +7,8 @@
 // and sound.go turns the panics of inconsistent models into errors. graph.go has nodes, attributes, types
 // and shapes, tensor.go checks weights and numbers.go decodes them, notes.go reads the metadata,
 // quantised.go finds quantised nodes, and expression.go identifies equal subgraphs. edit.go adds and
-// renames values; flush_subnormals.go changes weights. some.go names nodes in messages.
+// renames values; flush_subnormals.go changes weights. some.go names nodes in messages, and tokens.go states
+// where tokens are in an image.
 package onnx
 
 //go:generate go run -C gen . ../onnx.proto ../onnxpb

@@ -9,7 +9,7 @@ type Tokens struct{ Prefix, Height, Width int }
 // maxTokens bounds each number of [Tokens].
 const maxTokens = 1 << 14
 
-// IsZero reports whether nothing is said.
+// IsZero reports whether nothing is stated.
 func (t Tokens) IsZero() bool { return t == Tokens{} }
 
 // Count returns the number of all tokens.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
 )
 
@@ -35,7 +34,7 @@ func Attend(g *onnx.Graph) (Attention, error) {
 	p := newPath(g)
 	batch := g.Shape(g.Inputs()[0].Name)[0]
 	var a Attention
-	first, last := -1, -1
+	last := -1
 	for i, n := range p.nodes {
 		shape := g.Shape(n.Output[0])
 		rank := len(shape)
@@ -47,14 +46,12 @@ func Attend(g *onnx.Graph) (Attention, error) {
 				"or class activation methods instead", n.Output[0], shape, batch, why)
 		}
 		t := shape[rank-1]
-		axis := n.Int("axis", -1)
-		along := axis == -1 || axis == rank-1
-		if along && shape[rank-2] == 1 && t == a.Tokens && t > 1 && a.Pool == "" && p.multiplied(i) {
+		if p.pools(i, a, batch) {
 			a.Pool = n.Output[0]
 			continue
 		}
 		switch {
-		case !along || t != shape[rank-2]:
+		case !alongLast(n, rank) || t != shape[rank-2]:
 			return fail("it isn't a matrix of all tokens by all tokens")
 		case a.Pool != "":
 			return fail(fmt.Sprintf("it follows the attention %q of a single query", a.Pool))
@@ -68,17 +65,9 @@ func Attend(g *onnx.Graph) (Attention, error) {
 				"image and there is no class token", t))
 		}
 		if a.Blocks == nil {
-			first = i
 			var ok bool
-			a.First, a.Height, a.Width, ok = p.grid(t, i)
-			if stated := g.Tokens; !ok && !stated.IsZero() {
-				return a, stages.BadField("tokens", "the tokens %v that are stated for the model are %d, "+
-					"and its attention %q is between %d", stated, stated.Count(), n.Output[0], t)
-			}
-			if !ok {
-				return fail(fmt.Sprintf("no layer before it has about %d positions, so its rows aren't "+
-					"tokens of the image but channels or windows, unless model/onnx states them by tokens, "+
-					"such as tokens: %v", t, Suggested(g, t)))
+			if a.First, a.Height, a.Width, ok = p.grid(t, i); !ok {
+				return fail(p.noGrid(t))
 			}
 			a.Tokens = t
 		}
@@ -88,12 +77,38 @@ func Attend(g *onnx.Graph) (Attention, error) {
 		a.Blocks = append(a.Blocks, n.Output[0])
 		last = i
 	}
-	if first < 0 {
+	if last < 0 {
 		return a, fmt.Errorf("the model has no attention of tokens to tokens, which this method needs; use " +
 			"gradient, relevance or class activation methods instead")
 	}
 	a.Read = p.read(last, a.Tokens, batch)
 	return a, nil
+}
+
+// alongLast reports whether a Softmax is over the last axis.
+func alongLast(n onnx.Node, rank int) bool {
+	axis := n.Int("axis", -1)
+	return axis == -1 || axis == rank-1
+}
+
+// pools reports whether node i, a Softmax, is the attention of a single query to all tokens.
+func (p *path) pools(i int, a Attention, batch int) bool {
+	n := p.nodes[i]
+	shape := p.g.Shape(n.Output[0])
+	rank := len(shape)
+	return a.Tokens > 1 && a.Pool == "" && alongLast(n, rank) && shape[rank-1] == a.Tokens &&
+		shape[rank-2] == 1 && shape[0]%batch == 0 && p.multiplied(i)
+}
+
+// noGrid says why so many tokens have no places in the image.
+func (p *path) noGrid(tokens int) string {
+	if stated := p.g.Tokens; !stated.IsZero() {
+		return fmt.Sprintf("the tokens %v that are stated for the model are %d, and its rows %d", stated,
+			stated.Count(), tokens)
+	}
+	return fmt.Sprintf("no layer before it has about %d positions, so its rows aren't tokens of the image "+
+		"but channels or windows, unless model/onnx states them by tokens, such as tokens: %v", tokens,
+		Suggested(p.g, tokens))
 }
 
 // multiplied reports whether the output of node i is a factor of a product whose other factor isn't a

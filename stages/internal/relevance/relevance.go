@@ -31,8 +31,8 @@
 //
 // What methods ask about a model: layers.go chooses the middle and the final layer, by the values that have
 // spatial positions (layers_grid.go). channel_axis.go finds the channels of a value, and the grid of its
-// tokens, token_order.go their places in the image, and attention.go the attention of a transformer.
-// family.go finds the family of an architecture.
+// tokens, token_order.go their places in the image, and attention.go the attention of a transformer, whose
+// head head.go finds. family.go finds the family of an architecture.
 package relevance
 
 import (
