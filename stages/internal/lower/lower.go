@@ -12,10 +12,9 @@
 // The files in the order of the table: distinct_names, verbatim, interface.go (inputs and outputs),
 // constant_branches, simplify, infer_shapes.go (both with detach_weights, which keeps large weights from ONNX
 // Runtime meanwhile), emission_opset; channels_first, sides, fold_batchnorm, sink_gather, gemm_alpha,
-// pad_channels; reference.go (of comparisons), layer, preprocess, answer; attention (with
-// formation.go), backward.go (with seed,
-// and explain.go for expressions), audit; batch_invariant.go and batch_invariant_*.go (a file for each family
-// of operators); provider_forms; ort_workarounds. Passes that rewrite models without knowing their types are
+// pad_channels; reference.go (of comparisons), layer, preprocess, answer; attention, backward.go (with seed,
+// explain.go for expressions and formation.go for grafted heads), audit; batch_invariant.go and
+// batch_invariant_*.go (a file for each family of operators); provider_forms; ort_workarounds. Passes that rewrite models without knowing their types are
 // in package rewrite.
 //
 // survey.go describes a file before it is lowered, need.go computes the memory of a program, and resize.go
