@@ -52,8 +52,8 @@ func TestCompletion(t *testing.T) {
 		"runexp run w":           "with space.yaml",
 		"runexp run --devices c": "cpu cuda",
 		"runexp get mine.yaml -": "--allow-python --as --batch --chunk --columns --compare --devices " +
-			"--help --limit --only --onnxruntime --port --precision --rows "+
-				"--same-device --set --store --values -o",
+			"--help --limit --only --onnxruntime --port --precision --rows " +
+			"--same-device --set --store --values -o",
 	} {
 		got := complete(strings.Split(line, " ")...)
 		slices.Sort(got)
