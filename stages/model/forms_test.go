@@ -73,7 +73,8 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// Logits of an untrained net may be so small that the exponentials of every row add up to the number of classes.
+// Logits of an untrained net may be so small that the exponentials of every row add up to the number of
+// classes.
 func TestSmallLogits(t *testing.T) {
 	modeltest.Runtime(t)
 	for _, size := range []float32{1, 1e-3, 1e-5, 1e-7} {

@@ -120,7 +120,8 @@ func TestGradientMaskingOfLinearNet(t *testing.T) {
 		{officialMasking, 4, []int{18, 54, 72}, []int{18, 36, 54}},
 		{january2024Masking, 3, []int{24, 60, 72}, []int{24, 36, 48}},
 	} {
-		r := stagetest.Run(t, GradientMasking, &GradientMaskingParams{Steps: tt.steps, Variant: tt.variant}, in)
+		p := &GradientMaskingParams{Steps: tt.steps, Variant: tt.variant}
+		r := stagetest.Run(t, GradientMasking, p, in)
 		points := len(tt.morf) + 1
 		outputs := decode(t, r.Payloads["outputs"][0])
 		if len(outputs) != 2*points {
