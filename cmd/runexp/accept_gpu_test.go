@@ -247,7 +247,7 @@ func TestLostOnWebGPU(t *testing.T) {
 // What docs/devices.md quotes, commands report.
 func TestDocsDevices(t *testing.T) {
 	var sources strings.Builder
-	files, err := filepath.Glob("../../stages/ort/pro*.go")
+	files, err := filepath.Glob("../../stages/ort/p*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ var (
 // its experiments. A row's parameters are those of a stage that the row names, or of any where it names none.
 func TestDocsComingFrom(t *testing.T) {
 	p := openPage(t, "coming-from.md")
-	if n := strings.Count(p.text, "\n"); n > 280 {
+	if n := strings.Count(p.text, "\n"); n > 300 {
 		t.Errorf("%d lines", n)
 	}
 	set, named, assigned := registry.Builtin(), 0, 0

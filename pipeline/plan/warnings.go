@@ -116,11 +116,17 @@ func (x *expander) warnMixed() {
 // of an input to the next by no axis of precisions.
 func mixedPrecisions(c *Cell, computed map[*Cell][]string) []string {
 	for _, in := range c.Inputs {
-		var all []string
+		var first, all []string
 		asked, differ := true, false
 		for _, e := range in.Edges {
 			of := precisionsOf(e.From, computed)
-			differ = differ || !slices.Equal(of, precisionsOf(in.Edges[0].From, computed))
+			if len(of) == 0 { // no model made it, such as random maps
+				continue
+			}
+			if first == nil {
+				first = of
+			}
+			differ = differ || !slices.Equal(of, first)
 			asked = asked && slices.ContainsFunc(e.Coord, func(x stages.Coord) bool {
 				return slices.Contains(stages.Precisions, x.ID)
 			})
