@@ -72,7 +72,7 @@ func TestOfficialTransitionAttention(t *testing.T) {
 		{"timm_vit_op17", "tam_target2", 20, 0, "target2"},
 		{"timm_vit_op17", "tam_upsampled_x8", 20, 0, ""},
 	} {
-		p := &TransitionAttentionParams{common(), tt.steps, tt.start}
+		p := &TransitionAttentionParams{Common: common(), Steps: tt.steps, Start: tt.start}
 		patches(t, tt.net, "tam_img", tt.key, TransitionAttention, p, tt.target, attention32)
 	}
 	patches(t, "timm_vit_op17", "tam_img", "raw_attn", RawAttention,

@@ -36,15 +36,15 @@ var groupedAttention = program.Shared(func(ctx context.Context, parts []stages.P
 		if p := part.Env.Stage.Input("images"); n.Text != nil && !p.Texts {
 			return fmt.Errorf("%s takes no texts: %s", part.Env.Stage.Name, p.NotTexts)
 		}
-		p, ok := part.Params.(attentionParams)
-		if !ok {
-			return fmt.Errorf("%T are not the parameters of a method of attention", part.Params)
+		u, err := newAttentionUser(ctx, part, n)
+		if err != nil {
+			return err
 		}
-		k := slices.IndexFunc(groups, func(g *attentionGroup) bool { return g.admits(ctx, part.Env, n, p) })
+		k := slices.IndexFunc(groups, func(g *attentionGroup) bool { return g.admits(ctx, n, u) })
 		if k < 0 {
 			groups, k = append(groups, &attentionGroup{}), len(groups)
 		}
-		groups[k].add(part.Env, p)
+		groups[k].add(u)
 	}
 	for _, g := range groups {
 		if err := g.run(ctx, n); err != nil {
@@ -56,50 +56,72 @@ var groupedAttention = program.Shared(func(ctx context.Context, parts []stages.P
 
 // An attentionGroup is methods that share a forward pass.
 type attentionGroup struct {
-	users   []attentionUser
-	glances []lower.Glance // all different
-	Common                 // of the first user whose glance explains a class
-	about   bool           // there is one
+	users    []attentionUser
+	glances  []lower.Glance // all different
+	Common                  // of the first user whose glance explains a class
+	question lower.Question // of the same user
+	about    bool           // there is one
 }
 
 // An attentionUser is a method in a group.
 type attentionUser struct {
 	attentionParams
-	env *stages.Env
+	env      *stages.Env
+	question lower.Question // of its glance, if that explains a class
 }
 
-// admits reports whether a method may share the group's forward pass.
-func (g *attentionGroup) admits(ctx context.Context, e *stages.Env, n *program.Net, p attentionParams) bool {
-	c, what := p.settings(), p.glance()
-	if g.about && what.Explains() && (c.Target != g.Target || c.Output != g.Output) {
-		return false
+// newAttentionUser returns a method of attention. One without the parameter backward takes derivatives.
+func newAttentionUser(ctx context.Context, part stages.Part, n *program.Net) (attentionUser, error) {
+	p, ok := part.Params.(attentionParams)
+	if !ok {
+		return attentionUser{}, fmt.Errorf("%T are not the parameters of a method of attention", part.Params)
 	}
-	if g.about {
-		c = g.Common
+	u := attentionUser{attentionParams: p, env: part.Env}
+	if !p.glance().Explains() {
+		return u, nil
+	}
+	by, ok := part.Params.(interface {
+		atImage(context.Context, *stages.Env, *program.Net, Common) (lower.Question, error)
+	})
+	if !ok {
+		by = Balanced{}
+	}
+	var err error
+	u.question, err = by.atImage(ctx, part.Env, n, p.settings())
+	return u, err
+}
+
+// admits reports whether a method may share the group's forward pass. All that explain a class ask the same
+// question about it.
+func (g *attentionGroup) admits(ctx context.Context, n *program.Net, u attentionUser) bool {
+	e, q, what := u.env, g.question, u.glance()
+	if what.Explains() {
+		q = u.question
+		if g.about && (u.settings().Target != g.Target || q.String() != g.question.String()) {
+			return false
+		}
 	}
 	return !slices.ContainsFunc(g.glances, func(o lower.Glance) bool {
-		return o != what &&
-			!n.OneGlance(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o, what, c.Output == "probability")
+		return o != what && !n.OneGlance(ctx, e.Slot, n.Fit(e.Len(), e.Batch), o, what, q)
 	})
 }
 
 // add adds a method to the group.
-func (g *attentionGroup) add(e *stages.Env, p attentionParams) {
-	g.users = append(g.users, attentionUser{p, e})
-	what := p.glance()
+func (g *attentionGroup) add(u attentionUser) {
+	g.users = append(g.users, u)
+	what := u.glance()
 	if !slices.Contains(g.glances, what) {
 		g.glances = append(g.glances, what)
 	}
 	if !g.about && what.Explains() {
-		g.Common, g.about = p.settings(), true
+		g.Common, g.question, g.about = u.settings(), u.question, true
 	}
 }
 
 // run makes the maps of all methods of the group, a batch at a time.
 func (g *attentionGroup) run(ctx context.Context, n *program.Net) error {
 	e := g.users[0].env
-	glances, err := n.Attentions(ctx, e.Slot, g.glances, g.about && g.Output == "probability",
-		n.Fit(e.Len(), e.Batch))
+	glances, err := n.Attentions(ctx, e.Slot, g.glances, g.question, n.Fit(e.Len(), e.Batch))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
 // TestSharedAttention checks that methods of attention make together, byte for byte, what each makes alone,
@@ -46,4 +47,21 @@ func TestSharedAttentionTargets(t *testing.T) {
 		methods = append(methods, sharer{&GenericAttention, p})
 	}
 	shared(t, officialInput(t, "timm_vit_op17", "timm_vit_io", "unit"), methods, 2)
+}
+
+// TestSharedAttentionQuestions checks the same of methods with different backward passes and outputs, which
+// share what asks for the same derivative.
+func TestSharedAttentionQuestions(t *testing.T) {
+	probable := GenericAttention.NewParams().(*GenericAttentionParams)
+	probable.Output = "probability"
+	by := Balanced{relevance.Balanced()}
+	methods := []sharer{
+		{&GenericAttention, GenericAttention.NewParams()},
+		{&GenericAttention, &GenericAttentionParams{Common: common(), Balanced: by}},
+		{&GradECLIP, &GradECLIPParams{Common: common(), Balanced: by}},
+		{&AttentionRollout, AttentionRollout.NewParams()},
+		{&GenericAttention, probable},
+		{&LeGrad, LeGrad.NewParams()},
+	}
+	shared(t, officialInput(t, "timm_vit_op17", "timm_vit_io", "unit"), methods, 3)
 }

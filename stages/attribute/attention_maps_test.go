@@ -12,22 +12,30 @@ import (
 // TestAttentionMaps compares maps of attention and its gradients with those of attention_maps.py.
 func TestAttentionMaps(t *testing.T) {
 	for key, want := range keptMaps(t, "attention_maps.json") {
-		words := strings.Fields(key) // net, method, first block, output
+		words := strings.Fields(key) // net, method, first block, output, backward pass
 		start, err := strconv.Atoi(words[2])
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := common()
 		at.Output = words[3]
+		var by Balanced
+		if len(words) > 4 {
+			if err := by.Backward.UnmarshalText([]byte(words[4])); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var stage stages.Stage
 		var params any
 		switch words[1] {
 		case "generic-attention":
-			stage, params = GenericAttention, &GenericAttentionParams{at, start}
+			stage, params = GenericAttention, &GenericAttentionParams{at, by, start}
 		case "grad-eclip":
-			stage, params = GradECLIP, &GradECLIPParams{at}
+			stage, params = GradECLIP, &GradECLIPParams{at, by}
 		case "legrad":
 			stage, params = LeGrad, &LeGradParams{at, start}
+		case "transition-attention":
+			stage, params = TransitionAttention, &TransitionAttentionParams{at, by, 3, start}
 		default:
 			t.Fatalf("%s: no such method", key)
 		}

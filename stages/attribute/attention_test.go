@@ -20,9 +20,10 @@ func TestAttentionBits(t *testing.T) {
 	modeltest.InvariantStage(t, GenericAttention, GenericAttention.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, GradECLIP, GradECLIP.NewParams(), "maps", in)
 	modeltest.InvariantStage(t, LeGrad, LeGrad.NewParams(), "maps", in)
-	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{common(), 3, 0}, "maps", in)
+	modeltest.InvariantStage(t, TransitionAttention, &TransitionAttentionParams{Common: common(), Steps: 3},
+		"maps", in)
 	for _, form := range []string{"attribution", "rollout", "last-layer", "full"} {
-		modeltest.InvariantStage(t, TIBAV, &TIBAVParams{common(), form, 0}, "maps", in)
+		modeltest.InvariantStage(t, TIBAV, &TIBAVParams{Common: common(), Form: form}, "maps", in)
 	}
 	for _, net := range []string{"distilled", "pooled"} {
 		in := attnLRPInput(t, "tokens/"+net)
@@ -124,7 +125,7 @@ func TestAttentionRefuses(t *testing.T) {
 		vit); err == nil || !strings.Contains(err.Error(), "has 3 blocks") {
 		t.Errorf("the fourth of three blocks: %v", err)
 	}
-	p := TIBAVParams{common(), "last-layer", 1}
+	p := TIBAVParams{Common: common(), Form: "last-layer", Start: 1}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "doesn't multiply blocks") {
 		t.Errorf("the first block of one: %v", err)
 	}

@@ -19,9 +19,13 @@ type attended struct {
 	in standalone.Included
 }
 
-// attend emits the attention of the images.
-func (m *emission) attend(what lower.Glance) (attended, error) {
-	found, l, err := m.net.LowerAttention(m.ctx, m.Slot, m.Batch, what, false)
+// attend emits the attention of the images, or derivatives of the output that c explains with respect to it.
+func (m *emission) attend(what lower.Glance, c Common, by Balanced) (attended, error) {
+	q, err := by.atImage(m.ctx, m.env, m.net, c)
+	if err != nil {
+		return attended{}, err
+	}
+	found, l, err := m.net.LowerAttention(m.ctx, m.Slot, m.Batch, what, q)
 	if err != nil {
 		return attended{}, err
 	}
@@ -105,7 +109,7 @@ func (p RawAttentionParams) emit(m *emission) (out standalone.Numbers, err error
 	if p.Head >= 0 {
 		what = lower.EachHead
 	}
-	a, err := m.attend(what)
+	a, err := m.attend(what, p.Common, Balanced{})
 	if err != nil {
 		return out, err
 	}
@@ -121,7 +125,7 @@ func (p RawAttentionParams) emit(m *emission) (out standalone.Numbers, err error
 }
 
 func (p AttentionRolloutParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Heads)
+	a, err := m.attend(lower.Heads, p.Common, Balanced{})
 	if err != nil {
 		return out, err
 	}
@@ -140,7 +144,7 @@ func (p AttentionRolloutParams) emit(m *emission) (out standalone.Numbers, err e
 }
 
 func (p TIBAVParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(p.glance())
+	a, err := m.attend(p.glance(), p.Common, p.Balanced)
 	if err != nil {
 		return out, err
 	}
@@ -165,7 +169,7 @@ func (p TIBAVParams) emit(m *emission) (out standalone.Numbers, err error) {
 }
 
 func (p TransitionAttentionParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Heads)
+	a, err := m.attend(lower.Heads, p.Common, Balanced{})
 	if err != nil {
 		return out, err
 	}
@@ -193,7 +197,11 @@ func (p TransitionAttentionParams) emit(m *emission) (out standalone.Numbers, er
 // slopes emits the sum of the derivatives with respect to the last block's attention, [batch, heads, T, T],
 // at images that grow out of zero.
 func (p TransitionAttentionParams) slopes(m *emission) (standalone.Numbers, error) {
-	_, l, err := m.net.LowerAttention(m.ctx, m.Slot, m.Batch, lower.Slopes, p.Output == "probability")
+	q, err := p.atImage(m.ctx, m.env, m.net, p.Common)
+	if err != nil {
+		return standalone.Numbers{}, err
+	}
+	_, l, err := m.net.LowerAttention(m.ctx, m.Slot, m.Batch, lower.Slopes, q)
 	if err != nil {
 		return standalone.Numbers{}, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modeltest"
+	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/ort"
 	"github.com/runexp/runexp/stages/stagetest"
@@ -88,7 +89,12 @@ var compiledCases = []struct {
 	{"attention-rollout", AttentionRollout, nil},
 	{"tibav", TIBAV, nil},
 	{"generic-attention", GenericAttention, func(p any) { p.(*GenericAttentionParams).Start = 1 }},
+	{"generic-attention of a probability", GenericAttention, func(p any) {
+		q := p.(*GenericAttentionParams)
+		q.Output, q.Backward = "probability", relevance.Balanced()
+	}},
 	{"grad-eclip", GradECLIP, nil},
+	{"grad-eclip, balanced", GradECLIP, func(p any) { p.(*GradECLIPParams).Backward = relevance.Balanced() }},
 	{"legrad", LeGrad, func(p any) { p.(*LeGradParams).Start = -2 }},
 	{"tibav, full", TIBAV, func(p any) { p.(*TIBAVParams).Form = "full" }},
 	{"tibav, last layer", TIBAV, func(p any) { p.(*TIBAVParams).Form = "last-layer" }},

@@ -12,6 +12,7 @@ import (
 // GenericAttentionParams are the parameters of [GenericAttention].
 type GenericAttentionParams struct {
 	Common
+	Balanced
 	Start int `yaml:"start" doc:"the first block that counts, from 0; that code's for CLIP begins with the last one" min:"0" max:"1000"`
 }
 
@@ -59,7 +60,7 @@ func chained(a program.Attention, start, row int) tokens {
 }
 
 func (p GenericAttentionParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Driven)
+	a, err := m.attend(lower.Driven, p.Common, p.Balanced)
 	if err != nil {
 		return out, err
 	}

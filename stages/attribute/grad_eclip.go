@@ -11,7 +11,10 @@ import (
 )
 
 // GradECLIPParams are the parameters of [GradECLIP].
-type GradECLIPParams struct{ Common }
+type GradECLIPParams struct {
+	Common
+	Balanced
+}
 
 // GradECLIP weights the values of the last attention by gradients and by how queries and keys agree.
 var GradECLIP = attentionMethod(stages.Def[GradECLIPParams]{
@@ -40,7 +43,7 @@ ICML 2024, section 3.`,
 		Golden: "attention_maps",
 	}},
 	Tolerance: kinks,
-	Defaults:  GradECLIPParams{common()},
+	Defaults:  GradECLIPParams{Common: common()},
 })
 
 func (p GradECLIPParams) glance() lower.Glance { return lower.Aligned }
@@ -86,7 +89,7 @@ func cosines(a program.Attention, queries, keys []float32, q int) []float64 {
 }
 
 func (p GradECLIPParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Aligned)
+	a, err := m.attend(lower.Aligned, p.Common, p.Balanced)
 	if err != nil {
 		return out, err
 	}

@@ -99,7 +99,7 @@ func toUnitRange(values []float64) []float64 {
 }
 
 func (p LeGradParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Formation)
+	a, err := m.attend(lower.Formation, p.Common, Balanced{})
 	if err != nil {
 		return out, err
 	}

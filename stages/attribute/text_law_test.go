@@ -28,7 +28,7 @@ var textMethods = []struct {
 	{CLRP, nil}, {AbsLRP, nil}, {RAP, nil}, {CRAP, nil},
 	{RawAttention, nil}, {AttentionRollout, nil}, {TIBAV, nil}, {GenericAttention, nil},
 	{TIBAV, &TIBAVParams{Common: common(), Form: "full"}},
-	{TransitionAttention, &TransitionAttentionParams{common(), 3, 0}},
+	{TransitionAttention, &TransitionAttentionParams{Common: common(), Steps: 3}},
 	{Occlusion, leaveOneOut("zero")}, {Occlusion, leaveOneOut("mask")},
 	{PartitionSHAP, &PartitionSHAPParams{common(), Hidden{"mask", 1}, 40, 5, "pixels"}},
 	{GradCAM, nil}, {GradCAMPlusPlus, nil}, {HiResCAM, nil}, {LayerCAM, nil}, {AblationCAM, nil},

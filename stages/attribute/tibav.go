@@ -11,6 +11,7 @@ import (
 // TIBAVParams are the parameters of [TIBAV].
 type TIBAVParams struct {
 	Common
+	Balanced
 	Form  string `yaml:"form" doc:"the map that relevance makes: attribution, weighted by gradients and multiplied through the blocks; rollout, the same without gradients; last-layer, of the last block's attention alone; full, carried on to the pixels" choices:"attribution|rollout|last-layer|full"`
 	Start int    `yaml:"start" doc:"the first block that counts in an attribution or a rollout, from 0" min:"0" max:"1000"`
 }
@@ -19,6 +20,9 @@ type TIBAVParams struct {
 func (p TIBAVParams) Validate() error {
 	if p.Start > 0 && (p.Form == "last-layer" || p.Form == "full") {
 		return stages.BadField("start", "start %d: form %s doesn't multiply blocks", p.Start, p.Form)
+	}
+	if !p.plain() && p.Form != "attribution" {
+		return stages.BadField("backward", "form %s takes no gradients", p.Form)
 	}
 	if p.Output != "logit" {
 		return stages.BadField("output", "output %s: relevance begins as 1 at the explained class's logit",

@@ -11,6 +11,7 @@ import (
 // TransitionAttentionParams are the parameters of [TransitionAttention].
 type TransitionAttentionParams struct {
 	Common
+	Balanced
 	Steps int `yaml:"steps" doc:"how many scaled images derivatives are averaged over; 1 takes that of the image alone" min:"1" max:"10000"`
 	Start int `yaml:"start" doc:"the first block whose transitions count, from 0; from the last one there are none" min:"0" max:"1000"`
 }
@@ -47,7 +48,11 @@ func (p TransitionAttentionParams) newMap(ctx context.Context, e *stages.Env, n 
 	if err := startsWithin(a, p.Start); err != nil {
 		return nil, err
 	}
-	d, err := n.Attention(ctx, e.Slot, lower.Slopes, p.Output == "probability", n.Fit(p.Steps, e.Batch))
+	q, err := p.atImage(ctx, e, n, p.Common)
+	if err != nil {
+		return nil, err
+	}
+	d, err := n.Attention(ctx, e.Slot, lower.Slopes, q, n.Fit(p.Steps, e.Batch))
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,19 @@ whole. Images are formulas, and class 3 is explained.
     channels of ∂f/∂o·v is taken at the output o of its attention at the class token, before the
     projection; times the cosine of query and keys, from 0 to 1 over the patches, if positive
     (Zhao et al., ICML 2024). START is that of the other methods.
+  - transition-attention: s·W, s the class token's row of the last block's attention, s·A + s through
+    the blocks before it down to START, W the mean of heads of max(mean of ∇A over STEPS images, 0)
+    (Yuan et al., 2021, equations 6 to 9).
+
+With a backward pass, ∇A is that of a net of which parts are detached, by the definitions of
+LibraGrad (CVPR 2025): balanced has each block's attention as a constant, with its own
+derivative, deviations as constants and activations y = x·(y/x); attn-lrp has these, softmax
+in the graph, and half of either factor of both products of attention.
 """
 import json
 import sys
 import types
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -28,6 +37,7 @@ from unittest import mock
 import numpy as np
 import timm
 import torch
+import torch.nn.functional as F
 from torchcam.methods import LeGrad
 from torchvision.models import vision_transformer
 
@@ -38,7 +48,35 @@ import train  # noqa: E402
 import zoo  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
-TARGET = 3
+TARGET, STEPS = 3, 3
+GELU, MATMUL, SOFTMAX = F.gelu, torch.Tensor.__matmul__, torch.Tensor.softmax
+
+
+def gelu(x, **_):
+    return x * torch.where(x == 0, 0.5, GELU(x) / x).detach()
+
+
+def layer_norm(x, shape, weight, bias, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (x.var(-1, keepdim=True, unbiased=False) + eps).sqrt().detach() * weight + bias
+
+
+def halved(a, b):
+    y = MATMUL(a, b)
+    return y / 2 + (y / 2).detach() if a.requires_grad and b.requires_grad else y
+
+
+def patched(backward, *also):
+    """Has the functions of a backward pass in the place of torch's, and others."""
+    patches = list(also)
+    if backward != "plain":
+        patches += [(F, "gelu", gelu), (F, "layer_norm", layer_norm)]
+    if backward == "attn-lrp":
+        patches.append((torch.Tensor, "__matmul__", halved))
+    stack = ExitStack()
+    for patch in patches:
+        stack.enter_context(mock.patch.object(*patch))
+    return stack
 
 
 def image(side):
@@ -48,35 +86,46 @@ def image(side):
     return torch.tensor(x[None] / 255.0)
 
 
-def kept(run):
+def kept(run, backward="plain"):
     """What run returns, and the attention of each block in it."""
-    found, softmax, product = [], torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention
+    found = []
 
     def keep(t, *args, **kwargs):
-        found.append(softmax(t, *args, **kwargs))
+        a = SOFTMAX(t, *args, **kwargs)
+        found.append(a.detach().requires_grad_() if backward == "balanced" else a)
         return found[-1]
 
     def attend(q, k, v, *args, **kwargs):
         return keep((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1), -1) @ v
 
-    torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention = keep, attend
-    try:
+    with patched(backward, (torch.Tensor, "softmax", keep), (F, "scaled_dot_product_attention", attend)):
         return run(), found
-    finally:
-        torch.Tensor.softmax, torch.nn.functional.scaled_dot_product_attention = softmax, product
 
 
 def explained(y, probability):
     return (y.softmax(-1) if probability else y)[0, TARGET]
 
 
-def generic(net, x, start, probability):
-    y, attention = kept(lambda: net(x))
+def generic(net, x, start, probability, backward="plain"):
+    y, attention = kept(lambda: net(x), backward)
     slopes = torch.autograd.grad(explained(y, probability), attention)
     r = torch.eye(attention[0].shape[-1])
     for a, slope in list(zip(attention, slopes))[start:]:
         r = r + (slope * a).clamp(min=0)[0].mean(0) @ r
     return r[0, 1:].detach()
+
+
+def transition(net, x, start, probability, backward="plain"):
+    """Of a net whose images are normalised to 0 in the middle."""
+    slopes = 0
+    for k in range(STEPS):
+        y, attention = kept(lambda: net(x * k / (STEPS - 1)), backward)
+        slopes = slopes + torch.autograd.grad(explained(y, probability), attention[-1])[0] / STEPS
+    *before, last = [a.detach()[0].mean(0) for a in kept(lambda: net(x))[1]]
+    s = last[0]
+    for a in before[start:][::-1]:
+        s = s @ a + s
+    return (s * slopes.clamp(min=0)[0].mean(0)[0])[1:]
 
 
 def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None):
@@ -98,7 +147,7 @@ def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None):
     return total[prefix:].detach()
 
 
-def eclip(net, x, probability, blocks, head, prefix=1, reads=(0,)):
+def eclip(net, x, probability, blocks, head, prefix=1, reads=(0,), backward="plain"):
     """reads are the tokens that head, the model behind the blocks, reads of all."""
     block, found = blocks[-1], []
     with block.register_forward_hook(lambda _, inputs, out: found.append(inputs[0].detach())):
@@ -110,9 +159,12 @@ def eclip(net, x, probability, blocks, head, prefix=1, reads=(0,)):
     split = [t.reshape(n, heads, -1).transpose(0, 1) for t in (q, k, v)]
     weights = torch.softmax(split[0] @ split[1].transpose(1, 2) / (width // heads) ** 0.5, -1)
     o = (weights @ split[2]).transpose(0, 1).reshape(1, n, width).detach().requires_grad_()
-    y = head(behind(tokens + project(o)))
+    with patched(backward):
+        y = head(behind(tokens + project(o)))
     torch.testing.assert_close(y, net(x))
     g, = torch.autograd.grad(explained(y, probability), o)
+    if backward == "attn-lrp":
+        g = g / 2  # o is a product of attention and values
     return sum(weighted(q[r], k[prefix:], v[prefix:], g[0, r]) for r in reads) / len(reads)
 
 
@@ -220,6 +272,23 @@ def maps_of_made(name, probability):
     return explained_by, eclip(net, x, probability, net.blocks, whole, prefix, reads)
 
 
+def maps_by_backward():
+    net, x, blocks, head = quickstart("vit")
+    net, out = net.double().eval(), {}
+    for backward in ("plain", "balanced", "attn-lrp"):
+        named = "" if backward == "plain" else " " + backward
+        for start in (0, 2):
+            for output in ("logit", "probability"):
+                key, probability = f"{start} {output}{named}", output == "probability"
+                out[f"quickstart/vit transition-attention {key}"] = transition(net, x, start, probability, backward)
+                if named:
+                    out[f"quickstart/vit generic-attention {key}"] = generic(net, x, start, probability, backward)
+                if named and start == 0:
+                    out[f"quickstart/vit grad-eclip {key}"] = eclip(
+                        net, x, probability, blocks, lambda t: head(t[:, 0]), backward=backward)
+    return out
+
+
 def main():
     out = {}
     for name in NETS:
@@ -243,6 +312,7 @@ def main():
                 if name == "subset/vit" and start == 0 and not probability:
                     torch.testing.assert_close(peer(net, x, start), out[f"{name} legrad {key}"])
                 print(name, key, flush=True)
+    out |= maps_by_backward()
     with open(sys.argv[2], "w") as f:
         f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps([float(f'{v:.7g}') for v in m.numpy()])}"
                                     for k, m in out.items()) + "\n}\n")

@@ -80,7 +80,7 @@ func (u *unit) attend() error {
 	var emitted []*onnxpb.NodeProto
 	for k, what := range u.Glances {
 		g.Proto.Graph.Node = u.forward
-		if err := u.glance(what, what.Prefix(k)); err != nil {
+		if err := u.glance(k, what); err != nil {
 			return err
 		}
 		emitted = append(emitted, g.Proto.Graph.Node[len(u.forward):]...)
@@ -118,18 +118,23 @@ func backwardPasses(glances []Glance) int {
 	return n
 }
 
-// glance returns the attention of each block, or the values that the glance computes from it, its relevance
+// glance k returns the attention of each block, or the values that the glance computes from it, its relevance
 // and its derivative.
-func (u *unit) glance(what Glance, prefixed string) error {
+func (u *unit) glance(k int, what Glance) error {
+	prefixed := what.Prefix(k)
 	if what == Formation {
 		return u.formation(prefixed)
 	}
 	g := u.graph
 	needsRelevances, needsSlopes := what.needs()
 	f := g.Fragment()
-	slope, start := "", ""
+	var slope seed
+	start := ""
 	if needsSlopes {
-		slope = u.derivative(f, prefix+"targets", u.Probability)
+		var err error
+		if slope, err = u.seed(f, k, u.Question); err != nil {
+			return err
+		}
 	}
 	if needsRelevances {
 		start = u.shaped(f, cmp.Or(u.counts, prefix+"targets"), g.Shape(u.Output))
@@ -155,8 +160,8 @@ func (u *unit) glance(what Glance, prefixed string) error {
 		}
 	}
 	if needsSlopes {
-		seeds := map[string]string{u.Output: slope}
-		if slopes, err = u.without().Backward(g, seeds, at, relevance.Derivative()); err != nil {
+		seeds := map[string]string{slope.at: slope.cotangent}
+		if slopes, err = u.without().Backward(g, seeds, at, u.Rules); err != nil {
 			return err
 		}
 	}

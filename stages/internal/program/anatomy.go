@@ -28,12 +28,12 @@ func (n *Net) OneForward(ctx context.Context, slot stages.Slot, batch int, a, b 
 	return err == nil && f.shares(g)
 }
 
-// OneGlance reports the same of two glances at attention.
+// OneGlance reports the same of two glances at attention, of which those that explain a class ask q.
 func (n *Net) OneGlance(ctx context.Context, slot stages.Slot, batch int, a, b lower.Glance,
-	probability bool) bool {
+	q lower.Question) bool {
 	of := func(what lower.Glance) (*anatomy, error) {
-		return n.anatomy(ctx, slot, batch, fmt.Sprintf("attention %s, probability %t", what, probability),
-			n.glances([]lower.Glance{what}, probability))
+		alone := []lower.Glance{what}
+		return n.anatomy(ctx, slot, batch, glancesKey(alone, q), n.glances(alone, q))
 	}
 	f, err := of(a)
 	if err != nil {

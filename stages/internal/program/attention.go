@@ -21,11 +21,11 @@ type Attention struct {
 	first    int    // the index of the first of them
 }
 
-// Attention returns the program that returns the attention of up to batch images at once. The error says why
-// a model has no usable one.
-func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance, probability bool,
+// Attention returns the program that returns the attention of up to batch images at once, or derivatives of
+// it by the rules of q. The error says why a model has no usable one.
+func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance, q lower.Question,
 	batch int) (Attention, error) {
-	all, err := n.Attentions(ctx, slot, []lower.Glance{what}, probability, batch)
+	all, err := n.Attentions(ctx, slot, []lower.Glance{what}, q, batch)
 	if err != nil {
 		return Attention{}, err
 	}
@@ -34,7 +34,7 @@ func (n *Net) Attention(ctx context.Context, slot stages.Slot, what lower.Glance
 
 // Attentions returns what each of different glances has of one program, which has one forward pass. Its bits
 // don't depend on the other glances if all of them can share it, see [Net.OneGlance].
-func (n *Net) Attentions(ctx context.Context, slot stages.Slot, glances []lower.Glance, probability bool,
+func (n *Net) Attentions(ctx context.Context, slot stages.Slot, glances []lower.Glance, q lower.Question,
 	batch int) (all []Attention, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
@@ -59,13 +59,12 @@ func (n *Net) Attentions(ctx context.Context, slot stages.Slot, glances []lower.
 				"model for one image, or for any number", found.Blocks[0], n.Batch)
 		}
 	}
-	r := n.glances(glances, probability)
+	r := n.glances(glances, q)
 	if n.Text != nil && slices.Contains(glances, lower.Slopes) {
 		r.Layer = g.Root
 		r.Substitute = lower.Read("values")
 	}
-	p, err := n.cached(ctx, slot, fmt.Sprintf("attention %s, probability %t", named(glances), probability),
-		batch, 4*n.size, r)
+	p, err := n.cached(ctx, slot, glancesKey(glances, q), batch, 4*n.size, r)
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +82,27 @@ func allPlain(glances []lower.Glance) bool {
 	return !slices.ContainsFunc(glances, lower.Glance.Explains)
 }
 
-// named returns the names of glances.
-func named(glances []lower.Glance) string {
+// glancesKey names a program of glances: equal names, equal programs of a net.
+func glancesKey(glances []lower.Glance, q lower.Question) string {
 	var names []string
 	for _, what := range glances {
 		names = append(names, string(what))
 	}
-	return strings.Join(names, " and ")
+	return fmt.Sprintf("attention %s, %s", strings.Join(names, " and "), asked(glances, q))
 }
 
-func (n *Net) glances(glances []lower.Glance, probability bool) lower.Request {
+// asked returns the question of a program of glances: attention itself answers none.
+func asked(glances []lower.Glance, q lower.Question) lower.Question {
+	if allPlain(glances) {
+		return lower.Question{}
+	}
+	return q
+}
+
+func (n *Net) glances(glances []lower.Glance, q lower.Question) lower.Request {
 	return lower.Request{
 		Kind:     lower.Attention,
-		Question: lower.Question{Probability: probability},
+		Question: asked(glances, q),
 		Inputs: func(s lower.Shapes) []lower.IO {
 			if allPlain(glances) {
 				return lower.ImagesInput(s)

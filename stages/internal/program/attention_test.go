@@ -25,7 +25,7 @@ import (
 func attention(t *testing.T, n *program.Net, what lower.Glance, images [][]float32, classes []int,
 	batch int) (program.Attention, [][][]float32) {
 	t.Helper()
-	a, err := n.Attention(t.Context(), threaded{1, stagetest.NewSlot()}, what, false, batch)
+	a, err := n.Attention(t.Context(), threaded{1, stagetest.NewSlot()}, what, lower.Question{}, batch)
 	if err != nil {
 		t.Fatal(err)
 	}

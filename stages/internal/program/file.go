@@ -64,7 +64,7 @@ func (n *Net) LowerGradient(ctx context.Context, slot stages.Slot, batch int, q 
 
 // LowerAttention returns the program of [Net.Attention], and the attention that it finds.
 func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, what lower.Glance,
-	probability bool) (_ relevance.Attention, l *lower.Lowered, err error) {
+	q lower.Question) (_ relevance.Attention, l *lower.Lowered, err error) {
 	defer onnx.Sound(&err)
 	g, err := n.Graph(ctx, slot, n.Fit(2, 2))
 	if err != nil {
@@ -78,7 +78,7 @@ func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, w
 		return found, nil, fmt.Errorf("%w: the heads and images of attention %q share an axis", ErrOneImage,
 			found.Blocks[0])
 	}
-	l, err = n.standard(ctx, slot, batch, n.glances([]lower.Glance{what}, probability))
+	l, err = n.standard(ctx, slot, batch, n.glances([]lower.Glance{what}, q))
 	return found, l, err
 }
 

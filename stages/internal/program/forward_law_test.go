@@ -42,7 +42,7 @@ func TestSharedForwardLaw(t *testing.T) {
 		check("DeepLIFT", d.Program, func() error { return d.Run(t.Context()) })
 		for _, what := range []lower.Glance{lower.Heads, lower.Slopes, lower.Weighted,
 			lower.Relevances, lower.LastRelevance, lower.Pixels} {
-			a, err := n.Attention(t.Context(), slot, what, false, 2)
+			a, err := n.Attention(t.Context(), slot, what, lower.Question{}, 2)
 			if err != nil {
 				continue // a net of convolutions
 			}

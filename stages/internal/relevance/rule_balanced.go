@@ -195,19 +195,31 @@ func (b *Builder) factors(n onnx.Node) int {
 }
 
 // halved gives each of two factors half of its derivative, or the only one that something is propagated
-// through all of it.
+// through all of it. A constant factor whose derivative is asked for, such as attention, has all of its own.
 func (x balancing) halved(b *Builder, op *Op, n onnx.Node, r []Value) []Value {
 	back := op.VJP(b, n, r)
 	first, second := x.carries(b, n.Input[0]), x.carries(b, n.Input[1])
 	for i, carries := range []bool{first, second} {
 		switch {
-		case !carries:
+		case !carries && !x.asked(b, n.Input[i]):
 			back[i] = ""
 		case first && second:
 			back[i] = b.scaled(back[i], 0.5)
 		}
 	}
 	return back
+}
+
+// asked reports whether v is one of the values whose derivatives are the result, or moved from one.
+func (x balancing) asked(b *Builder, v Value) bool {
+	for !slices.Contains(b.wrt, v) {
+		n, _, ok := b.producer(v)
+		if !ok || b.op(n) == nil || b.op(n).Kind != Move {
+			return false
+		}
+		v = n.Input[0]
+	}
+	return true
 }
 
 // carries reports whether something is propagated from v to the image.
