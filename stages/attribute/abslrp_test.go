@@ -107,10 +107,10 @@ func TestAbsLRPRefuses(t *testing.T) {
 	}
 }
 
-// TestAbsLRPOfProbabilities checks that the map is the same for a model that ends with a softmax, where
-// relevance starts behind it, and the scale of the paper's map.
-func TestAbsLRPOfProbabilities(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"))
+// withSoftmax returns a model of logits with a softmax at its end.
+func withSoftmax(t *testing.T, path, preset string) stages.Data {
+	t.Helper()
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,16 +124,22 @@ func TestAbsLRPOfProbabilities(t *testing.T) {
 	if b, err = m.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "probabilities.onnx")
+	path = filepath.Join(t.TempDir(), "probabilities.onnx")
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return modeltest.Model(t, model.ONNXParams{Path: path, Preset: preset, Kind: "probabilities"})
+}
+
+// TestAbsLRPOfProbabilities checks that the map is the same for a model that ends with a softmax, where
+// relevance starts behind it, and the scale of the paper's map.
+func TestAbsLRPOfProbabilities(t *testing.T) {
 	a := read(t, "abslrp", "smallcnn.npz")
 	of := func(net stages.Data, p *AbsLRPParams) []float32 {
 		return absLRPMaps(t, net, p, a["x"], a["target"])[0]
 	}
 	scores := modeltest.Official(t, "smallcnn", 0)
-	probabilities := modeltest.Model(t, model.ONNXParams{Path: path, Preset: "unit", Kind: "probabilities"})
+	probabilities := withSoftmax(t, filepath.Join(golden.Dir(t), "models", "smallcnn.onnx"), "unit")
 	for _, variant := range []string{"paper", "official", "official-2024-01"} {
 		p := absLRP(variant, "none")
 		got, want := of(probabilities, p), of(scores, p)

@@ -1,6 +1,7 @@
 package attribute
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -64,4 +65,22 @@ func TestSharedAttentionQuestions(t *testing.T) {
 		{&LeGrad, LeGrad.NewParams()},
 	}
 	shared(t, officialInput(t, "timm_vit_op17", "timm_vit_io", "unit"), methods, 3)
+}
+
+// TestSharedAttentionOfProbabilities checks the same of a model that ends with a softmax, before which a
+// balanced backward pass starts, so that maps are those of the model without it.
+func TestSharedAttentionOfProbabilities(t *testing.T) {
+	by := Balanced{relevance.Balanced()}
+	methods := []sharer{
+		{&GradECLIP, &GradECLIPParams{Common: common(), Balanced: by}},
+		{&GenericAttention, &GenericAttentionParams{Common: common(), Balanced: by}},
+	}
+	scores, in := pathInput(t, "vit", 0), pathInput(t, "vit", 0)
+	in["model"] = []stages.Data{
+		withSoftmax(t, filepath.Join("..", "..", "experiments", "quickstart", "vit.onnx"), "half")}
+	shared(t, in, methods, 1)
+	for _, m := range methods {
+		got, want := mapsOf(t, *m.stage, m.params, in)[0], mapsOf(t, *m.stage, m.params, scores)[0]
+		near(t, m.stage.Name, singles(got), singles(want), 1e-5)
+	}
 }

@@ -96,7 +96,7 @@ func (p GradECLIPParams) emit(m *emission) (out standalone.Numbers, err error) {
 	asking, patches := a.Asking(), a.Height*a.Width
 	queries := m.Double(a.in.Output("queries")).Rows(2, asking...)
 	keys := m.Double(a.in.Output("keys")).Slice(3, a.First, a.First+patches)
-	slope := m.Double(a.in.Output("block0")).Rows(2, asking...).Sum(1).Slice(2, a.First, a.First+patches)
+	slope := m.Double(a.in.Output("block0")).Rows(1, asking...).Slice(2, a.First, a.First+patches)
 	squares := func(x standalone.Numbers, axis int) standalone.Numbers {
 		return x.Times(x).KeepSum(1, axis).Sum(1).Sqrt()
 	}
