@@ -47,7 +47,7 @@ func programChoices(net string, given map[stages.Type]stages.Data) (cases []prog
 			continue
 		}
 		for _, f := range stages.Fields(s.NewParams()) {
-			if slices.Contains(afterwards, f.Name) {
+			if slices.Contains(afterwards, f.Name) || f.Name == "precision" { // a program's nodes are the same
 				continue
 			}
 			for _, choice := range append(f.Choices, otherwise[f.Name]...) {

@@ -49,8 +49,8 @@ var claimed = []string{"ant > bee, cat", "bee < *", "cat beats dog", "dog beats 
 
 // showScores are the stages that take the scores of whole axes and tell nothing of which is larger: they show
 // them, choose by them what is drawn or used, or take their means.
-var showScores = []string{"dataset/columns", "dataset/select", "report/boxplot", "report/curves",
-	"report/sheet", "report/text", "score/adcc-means"}
+var showScores = []string{"dataset/columns", "dataset/second-phase", "dataset/select", "report/boxplot",
+	"report/curves", "report/sheet", "report/text", "score/adcc-means"}
 
 // ofUnit are the columns that have the scores' unit, or are a share of them; those of a leaderboard's cases
 // are called as the cases.

@@ -1,14 +1,14 @@
 // Package dataset has the stages that load, draw or choose images and texts. dataset/folder (folder.go) lists
-// a folder by its folders of classes (folder_walk.go) or by a list (folder_list.go,
-// folder_text.go, folder_indicators.go), whose paths it finds (folder_find.go) and whose labels it reads and
-// orders (folder_label.go, folder_several.go), with masks and boxes (folder_objects.go, folder_masks.go); it
-// decodes and frames files (framing.go), and reports unused files (folder_remarks.go, folder_left.go).
-// Archives are read from a cache. choice.go draws a part of a data set, and dataset/select (select.go) keeps
-// images by criteria (select_criteria.go); dataset/columns (columns.go) says what is known of images, also by
-// a list (columns_list.go). The command describes folders (content.go) and samples them
-// (sample.go). dataset/shapes draws a scene (shapes_scene.go) in one of three domains on a
-// canvas, in integer arithmetic (shapes_canvas.go). dataset/units (units.go) draws images whose true
-// attribution is known. texts.go has what dataset/text and dataset/tokens have in common.
+// a folder by its folders of classes (folder_walk.go) or by a list (folder_list.go, folder_text.go), whose
+// paths it finds (folder_find.go) and whose labels it reads and orders (folder_label.go, folder_several.go),
+// with masks and boxes (folder_objects.go, folder_masks.go); it decodes and frames files (framing.go), and
+// reports unused files (folder_remarks.go, folder_left.go). Archives are read from a cache. choice.go draws a
+// part of a data set, and dataset/select (select.go) keeps images by criteria (select_criteria.go);
+// dataset/columns (columns.go) says what is known of images, also by a list. dataset/draw (draw.go) draws the
+// items of an exact measurement, as many as dataset/second-phase (second_phase.go) says. The command describes
+// folders (content.go) and samples them (sample.go). dataset/shapes draws a scene (shapes_scene.go) in one of
+// three domains on a canvas, in integer arithmetic (shapes_canvas.go). dataset/units (units.go) draws images
+// whose true attribution is known. texts.go has what dataset/text and dataset/tokens have in common.
 package dataset
 
 import (
