@@ -47,7 +47,7 @@ func programChoices(net string, given map[stages.Type]stages.Data) (cases []prog
 			continue
 		}
 		for _, f := range stages.Fields(s.NewParams()) {
-			if slices.Contains(afterwards, f.Name) || f.Name == "precision" { // a program's nodes are the same
+			if slices.Contains(afterwards, f.Name) || f.Name == "precision" { // of the same nodes
 				continue
 			}
 			for _, choice := range append(f.Choices, otherwise[f.Name]...) {

@@ -39,7 +39,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"runexp pl":              "plan",
-		"runexp r":               "review run",
+		"runexp r":               "recommend review run",
 		"runexp help che":        "check",
 		"runexp help met":        "methods metrics",
 		"runexp cache g":         "gc",

@@ -5,10 +5,11 @@
 // reports unused files (folder_remarks.go, folder_left.go). Archives are read from a cache. choice.go draws a
 // part of a data set, and dataset/select (select.go) keeps images by criteria (select_criteria.go);
 // dataset/columns (columns.go) says what is known of images, also by a list. dataset/draw (draw.go) draws the
-// items of an exact measurement, as many as dataset/second-phase (second_phase.go) says. The command describes
-// folders (content.go) and samples them (sample.go). dataset/shapes draws a scene (shapes_scene.go) in one of
-// three domains on a canvas, in integer arithmetic (shapes_canvas.go). dataset/units (units.go) draws images
-// whose true attribution is known. texts.go has what dataset/text and dataset/tokens have in common.
+// items of an exact measurement, as many as dataset/second-phase (second_phase.go) says. The command
+// describes folders (content.go) and samples them (sample.go). dataset/shapes draws a scene (shapes_scene.go)
+// in one of three domains on a canvas, in integer arithmetic (shapes_canvas.go). dataset/units (units.go)
+// draws images whose true attribution is known. texts.go has what dataset/text and dataset/tokens have in
+// common.
 package dataset
 
 import (

@@ -12,7 +12,8 @@ import (
 	"github.com/runexp/runexp/stages/internal/relevance"
 )
 
-// An Attention returns matrices [T, T] of attention for a batch of images, or what else its [lower.Glance] is.
+// An Attention returns matrices [T, T] of attention for a batch of images, or what else its [lower.Glance]
+// is.
 type Attention struct {
 	*Program
 	relevance.Attention
