@@ -104,7 +104,6 @@ func TestSampleCoverage(t *testing.T) {
 // values, and their variance the formula's, without any rounding of chance.
 func TestSampleIsUnbiased(t *testing.T) {
 	x, y := []float64{1, 2, 4, 8, 16, 5, 0}, []float64{9, 1, 0, 7, 20, 4, -30}
-	const pilot = 2
 	var means, conditional []float64
 	for a := range y {
 		for b := range a {
