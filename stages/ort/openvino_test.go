@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	onnxruntime "github.com/yalue/onnxruntime_go"
+
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/ortapi"
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
@@ -69,6 +72,21 @@ func TestOpenVINO(t *testing.T) {
 		}
 		if !slices.Equal(logits(t, r, net, cpu), before) {
 			t.Errorf("%s: float32 has other bits than before", net)
+		}
+	}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := onnxruntime.GetEpDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range devices {
+		intel := strings.Contains(string(info), "GenuineIntel") &&
+			ortapi.IsProcessor(r.Library.Path, handleOf(device))
+		if ortapi.IsIntels(r.Library.Path, handleOf(device)) != intel {
+			t.Errorf("%s: is Intel's: %v, after the plugin was registered", device.EpName(), !intel)
 		}
 	}
 }

@@ -22,11 +22,27 @@ var openVINO = plugin{
 	variable: "ONNXRUNTIME_EP_OPENVINO",
 	lacking:  "bfloat16 on a processor needs OpenVINO's plugin of ONNX Runtime, which isn't found",
 	get:      "pip install 'runexp_xai[openvino]'",
-	register: func(r *Runtime, name, file string) error {
-		return ortapi.AsIntel(r.Library.Path, func() error {
-			return onnxruntime.RegisterExecutionProviderLibrary(name, file)
-		})
-	},
+	register: registerOpenVINO,
+}
+
+// registerOpenVINO registers the plugin, also where the processor isn't Intel's.
+func registerOpenVINO(r *Runtime, name, file string) error {
+	register := func() error { return onnxruntime.RegisterExecutionProviderLibrary(name, file) }
+	known, err := onnxruntime.GetEpDevices()
+	if err != nil {
+		return err
+	}
+	for _, device := range known {
+		if ortapi.IsIntels(r.Library.Path, handleOf(device)) {
+			return register()
+		}
+	}
+	return ortapi.AsIntel(r.Library.Path, register)
+}
+
+// handleOf returns the OrtEpDevice of a device, which is its only field.
+func handleOf(device onnxruntime.EpDevice) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&device))
 }
 
 // OpenVINO returns the plugin with which a library computes bfloat16 on a processor; "" if there is none.
@@ -66,8 +82,7 @@ func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, p
 		return err
 	}
 	for _, device := range devices {
-		handle := *(*unsafe.Pointer)(unsafe.Pointer(&device)) // its only field
-		if !ortapi.IsProcessor(r.Library.Path, handle) {
+		if !ortapi.IsProcessor(r.Library.Path, handleOf(device)) {
 			continue
 		}
 		threads := ""

@@ -29,6 +29,11 @@ static int isProcessor(void **f, void *device) {
 	return ((int (*)(void *))f[hardwareType])(hardware) == processor;
 }
 
+static int isIntels(void **f, void *device) {
+	void *hardware = ((void *(*)(void *))f[deviceOf])(device);
+	return isProcessor(f, device) && ((uint32_t (*)(void *))f[hardwareVendor])(hardware) == intel;
+}
+
 static void **patched;
 static uint32_t (*vendor)(void *);
 
@@ -71,9 +76,16 @@ func IsProcessor(library string, device unsafe.Pointer) bool {
 	return f != nil && device != nil && C.isProcessor(f, device) != 0
 }
 
+// IsIntels reports whether a plugin's device is a processor of Intel.
+func IsIntels(library string, device unsafe.Pointer) bool {
+	f := functions(library)
+	return f != nil && device != nil && C.isIntels(f, device) != 0
+}
+
 // AsIntel calls register, which registers a plugin, while the library says of every processor that it is
-// Intel's. OpenVINO computes on those of other makers too, but its plugin offers only Intel's (microsoft/
-// onnxruntime#31981). Where the library's pages can't be changed, its answer stays true.
+// Intel's. OpenVINO computes on those of other makers too, but its plugin offers only Intel's, which is to
+// change (microsoft/onnxruntime#31981); a plugin can ask nothing but the library. Where the library's pages
+// can't be changed, its answer stays true.
 func AsIntel(library string, register func() error) error {
 	f := functions(library)
 	if f == nil || C.pretend(f) == 0 {
