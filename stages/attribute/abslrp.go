@@ -160,7 +160,7 @@ func (p AbsLRPParams) combine(e *stages.Env, i int, n *program.Net, results []pa
 	if p.Ablation != "patch" {
 		return p.put(e, i, n, values, results[0].Shape)
 	}
-	at, err := planesOf(n.Tokens, values, results[0].Shape)
+	at, err := p.planesOf(n, values, results[0].Shape)
 	if err != nil {
 		return fmt.Errorf("ablation patch: %w", err)
 	}

@@ -1,9 +1,6 @@
 package attribute
 
 import (
-	"fmt"
-
-	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/metric"
 	"github.com/runexp/runexp/stages/internal/relevance"
 	"github.com/runexp/runexp/stages/internal/standalone"
@@ -53,9 +50,7 @@ func (m *emission) planes(p Tapped, v standalone.Numbers) (standalone.Numbers, e
 			return v.Reshape(v.Shape[0], v.Shape[1], at.Height, at.Width), nil
 		}
 	}
-	return v, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
-		"as layer final where the model has one", p.Layer,
-		fmt.Errorf("values of shape %v for an image have no places in the image", v.Shape[1:]))
+	return v, p.unplaced(v.Shape[1:])
 }
 
 // putPlane emits the map, given one value for each place of a layer, [batch, h, w].

@@ -3,7 +3,6 @@ package attribute
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -139,28 +138,37 @@ func (p Tapped) planesOf(n *program.Net, values []float64, shape []int) (planes,
 	if n.Text != nil && len(shape) == 2 {
 		return byChannel(values, shape[0], 0, 1, shape[0]), nil
 	}
-	at, err := planesOf(n.Tokens, values, shape)
-	if err != nil {
-		return at, stages.BadField("layer", "layer %s: %w; those of feature maps and of tokens have, such "+
-			"as layer final where the model has one, or state by tokens of model/onnx how its tokens lie in "+
-			"the image, such as tokens: 5+7x7", p.Layer, err)
+	at, ok := planesOf(n.Tokens, values, shape)
+	if !ok {
+		return at, p.unplaced(shape)
 	}
 	return at, nil
 }
 
+// unplaced refuses a layer whose values of an image are nowhere in it.
+func (p Tapped) unplaced(shape []int) error {
+	where := ""
+	if len(shape) == 2 { // they may be tokens
+		where = ", or state by tokens of model/onnx how its tokens lie in the image, such as tokens: 5+7x7"
+	}
+	return stages.BadField("layer", "layer %s: values of shape %v for an image have no places in the image; "+
+		"those of feature maps and of tokens have, such as layer final where the model has one%s", p.Layer,
+		shape, where)
+}
+
 // planesOf arranges the values of a layer as planes: feature maps [K,h,w], or tokens [T,K] of a grid of
-// patches, as stated or square. Tokens before these have no place and are dropped.
-func planesOf(stated onnx.Tokens, values []float64, shape []int) (planes, error) {
+// patches, as stated or square. Tokens before these have no place and are dropped. Other values have no
+// places.
+func planesOf(stated onnx.Tokens, values []float64, shape []int) (_ planes, ok bool) {
 	switch len(shape) {
 	case 3:
-		return planes{values, shape[0], shape[1], shape[2]}, nil
+		return planes{values, shape[0], shape[1], shape[2]}, true
 	case 2:
 		if at := relevance.Places(stated, shape[0]); !at.IsZero() {
-			return byChannel(values, shape[0], at.Prefix, at.Height, at.Width), nil
+			return byChannel(values, shape[0], at.Prefix, at.Height, at.Width), true
 		}
 	}
-	return planes{}, fmt.Errorf("values of shape %v for an image have no places in the image",
-		slices.Clone(shape))
+	return planes{}, false
 }
 
 // byChannel arranges tokens [T,K] as planes: those before the first have no place.
