@@ -72,7 +72,7 @@ func TestParamsReachTheStage(t *testing.T) {
 	})
 	p := s.NewParams().(*params)
 	p.By++
-	if err := s.Run(t.Context(), p, nil); err != nil || got != 4 {
+	if err := s.Run(t.Context(), p, &Env{}); err != nil || got != 4 {
 		t.Errorf("Run got %d, %v", got, err)
 	}
 	if n := s.HooksOf(s.NewParams()).Most(map[string]Amount{"images": {Items: 5}}); n != 15 {
