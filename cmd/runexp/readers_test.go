@@ -69,7 +69,7 @@ var readers = map[string]string{
 	"stages/ort/room.go":                 "own: what the kernel tells",
 	"stages/ort/simplify.go":             "maxModel",
 	"stages/ort/wheel.go":                "own: Python's environment",
-	"stages/model/onnx.go":               "maxLabels",
+	"stages/model/declared.go":           "maxLabels",
 	"stages/function/process.go":         "maxHead",
 	"stages/segments/external.go":        "maxLabels",
 	"stages/score/external.go":           "maxScores maxColumns",

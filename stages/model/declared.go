@@ -1,12 +1,16 @@
 package model
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/classname"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
@@ -291,4 +295,55 @@ func excerpt(text string) string {
 		text = string(r[:shown]) + "…"
 	}
 	return strconv.Quote(text)
+}
+
+// labelsOf returns the names of a model's classes, separated by line breaks: those of the list at path, or
+// without one those that the file gives, if they are as many as the classes.
+func labelsOf(path string, s modelfile.Spec, d Declared) (string, error) {
+	if path != "" {
+		return readLabels(path, s)
+	}
+	return strings.Join(d.classNames(s), "\n"), nil
+}
+
+// maxLabels limits the file of class names.
+const maxLabels = 1 << 26
+
+// readLabels returns the names of a model's classes in a list, separated by line breaks.
+func readLabels(path string, s modelfile.Spec) (string, error) {
+	if s.Classes == 0 {
+		return "", fmt.Errorf("the model has no classes to name")
+	}
+	b, err := stages.ReadFile(path, maxLabels)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for s := bufio.NewScanner(bytes.NewReader(b)); ; {
+		if !s.Scan() {
+			if err := s.Err(); err != nil {
+				return "", fmt.Errorf("%s: %w", path, err)
+			}
+			break
+		}
+		if !utf8.Valid(s.Bytes()) {
+			return "", fmt.Errorf("%s:%d: not UTF-8 text", path, len(names)+1)
+		}
+		names = append(names, strings.TrimSpace(s.Text()))
+	}
+	for len(names) > 0 && names[len(names)-1] == "" {
+		names = names[:len(names)-1]
+	}
+	switch {
+	case s.Sides:
+		if names, err = sidesNamed(names); err != nil {
+			return "", fmt.Errorf("%s: %w", path, err)
+		}
+	case len(names) != s.Classes:
+		if is := stages.Mistaken(b[:min(len(b), 4096)]); is != nil {
+			return "", fmt.Errorf("%s doesn't have one name per line: it is %w", path, is)
+		}
+		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), s.Classes)
+	}
+	return strings.Join(names, "\n"), nil
 }

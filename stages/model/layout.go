@@ -11,6 +11,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/picture"
 )
 
@@ -280,5 +281,56 @@ func recurrentNode(m *onnx.Model) *onnx.Node {
 			return &onnx.Node{NodeProto: n}
 		}
 	}
+	return nil
+}
+
+// takesImages returns an error if no parameters can make an input take images.
+func takesImages(in onnx.Value) error {
+	switch in.Elem {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
+	default:
+		if !integers(in.Elem) {
+			return fmt.Errorf("input %q takes %s: floating-point and integer inputs are supported",
+				in.Name, in.Elem)
+		}
+	}
+	if signal := len(in.Shape) == 2 || len(in.Shape) == 3; !in.Known || len(in.Shape) != 4 && !signal ||
+		signal && !floating(in.Elem) {
+		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions, and signals 3 or 2, of "+
+			"floating point%s", in.Name, in.Elem, in.Shape, oneFrame(in))
+	}
+	return nil
+}
+
+// oneFrame returns how a model of videos or volumes can be explained, "" for another input.
+func oneFrame(in onnx.Value) string {
+	if !in.Known || len(in.Shape) != 5 {
+		return ""
+	}
+	return "; a model of videos or volumes can be wrapped so that it takes one image, with its other " +
+		"frames or slices as constants"
+}
+
+// setInputShape derives batch, layout and size from the shape of an image input, read in one way.
+func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way) error {
+	s.Batch, s.Layout, s.Channels = max(0, in.Shape[0]), read.layout, read.channels
+	s.Text = read.text
+	_, y, x := axes(s.Layout)
+	if s.Signal() {
+		if !size.IsZero() && size.H != 1 && size.H != size.W {
+			return stages.BadField("size", "size is %v, and the model takes signals, which have one row",
+				size)
+		}
+		size.H = min(1, size.H)
+	}
+	h, w, err := inputSize(along(in, y), along(in, x), size)
+	if err != nil {
+		return err
+	}
+	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
+		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: the maximum is %d pixels",
+			in.Name, rows, h, w, picture.MaxPixels)
+	}
+	s.Height, s.Width = h, w
 	return nil
 }

@@ -15,20 +15,16 @@
 package model
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/picture"
 	"github.com/runexp/runexp/stages/internal/rewrite"
 	"github.com/runexp/runexp/stages/ort"
@@ -454,57 +450,6 @@ func severalInputs(names, quoted []string) error {
 		names[len(names)-1]+"=0")
 }
 
-// takesImages returns an error if no parameters can make an input take images.
-func takesImages(in onnx.Value) error {
-	switch in.Elem {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_DOUBLE:
-	default:
-		if !integers(in.Elem) {
-			return fmt.Errorf("input %q takes %s: floating-point and integer inputs are supported",
-				in.Name, in.Elem)
-		}
-	}
-	if signal := len(in.Shape) == 2 || len(in.Shape) == 3; !in.Known || len(in.Shape) != 4 && !signal ||
-		signal && !floating(in.Elem) {
-		return fmt.Errorf("input %q takes %s of shape %v: images have 4 dimensions, and signals 3 or 2, of "+
-			"floating point%s", in.Name, in.Elem, in.Shape, oneFrame(in))
-	}
-	return nil
-}
-
-// oneFrame returns how a model of videos or volumes can be explained, "" for another input.
-func oneFrame(in onnx.Value) string {
-	if !in.Known || len(in.Shape) != 5 {
-		return ""
-	}
-	return "; a model of videos or volumes can be wrapped so that it takes one image, with its other " +
-		"frames or slices as constants"
-}
-
-// setInputShape derives batch, layout and size from the shape of an image input, read in one way.
-func setInputShape(s *modelfile.Spec, in onnx.Value, size picture.Size, read way) error {
-	s.Batch, s.Layout, s.Channels = max(0, in.Shape[0]), read.layout, read.channels
-	s.Text = read.text
-	_, y, x := axes(s.Layout)
-	if s.Signal() {
-		if !size.IsZero() && size.H != 1 && size.H != size.W {
-			return stages.BadField("size", "size is %v, and the model takes signals, which have one row",
-				size)
-		}
-		size.H = min(1, size.H)
-	}
-	h, w, err := inputSize(along(in, y), along(in, x), size)
-	if err != nil {
-		return err
-	}
-	if rows := max(1, s.Batch); w > picture.MaxPixels/h/rows {
-		return fmt.Errorf("input %q takes %d images of %d×%d pixels at once: the maximum is %d pixels",
-			in.Name, rows, h, w, picture.MaxPixels)
-	}
-	s.Height, s.Width = h, w
-	return nil
-}
-
 // channels returns given, or the preset's numbers by default, for n channels.
 func channels(given, preset []float64, n int) ([]float64, error) {
 	switch {
@@ -523,55 +468,4 @@ func channels(given, preset []float64, n int) ([]float64, error) {
 		sum += v
 	}
 	return []float64{sum / float64(len(preset))}, nil
-}
-
-// labelsOf returns the names of a model's classes, separated by line breaks: those of the list at path, or
-// without one those that the file gives, if they are as many as the classes.
-func labelsOf(path string, s modelfile.Spec, d Declared) (string, error) {
-	if path != "" {
-		return readLabels(path, s)
-	}
-	return strings.Join(d.classNames(s), "\n"), nil
-}
-
-// maxLabels limits the file of class names.
-const maxLabels = 1 << 26
-
-// readLabels returns the names of a model's classes in a list, separated by line breaks.
-func readLabels(path string, s modelfile.Spec) (string, error) {
-	if s.Classes == 0 {
-		return "", fmt.Errorf("the model has no classes to name")
-	}
-	b, err := stages.ReadFile(path, maxLabels)
-	if err != nil {
-		return "", err
-	}
-	var names []string
-	for s := bufio.NewScanner(bytes.NewReader(b)); ; {
-		if !s.Scan() {
-			if err := s.Err(); err != nil {
-				return "", fmt.Errorf("%s: %w", path, err)
-			}
-			break
-		}
-		if !utf8.Valid(s.Bytes()) {
-			return "", fmt.Errorf("%s:%d: not UTF-8 text", path, len(names)+1)
-		}
-		names = append(names, strings.TrimSpace(s.Text()))
-	}
-	for len(names) > 0 && names[len(names)-1] == "" {
-		names = names[:len(names)-1]
-	}
-	switch {
-	case s.Sides:
-		if names, err = sidesNamed(names); err != nil {
-			return "", fmt.Errorf("%s: %w", path, err)
-		}
-	case len(names) != s.Classes:
-		if is := stages.Mistaken(b[:min(len(b), 4096)]); is != nil {
-			return "", fmt.Errorf("%s doesn't have one name per line: it is %w", path, is)
-		}
-		return "", fmt.Errorf("%s names %d classes, the model has %d", path, len(names), s.Classes)
-	}
-	return strings.Join(names, "\n"), nil
 }

@@ -133,7 +133,7 @@ func TestRounding(t *testing.T) {
 		t.Fatal(err)
 	}
 	measured, published := map[string]row{}, map[string]float64{}
-	for name, r := range readRounding(t) {
+	for name, r := range readTable(t, precisionTable, precisionHeader) {
 		if tolerance, err := strconv.ParseFloat(r[4], 64); err == nil {
 			published[name] = tolerance
 		}
@@ -239,32 +239,10 @@ func writeRounding(t *testing.T, measured map[string]row) {
 	}
 }
 
-// readRounding returns the rows of the published table, by stage.
-func readRounding(t *testing.T) map[string][]string {
-	t.Helper()
-	f, err := os.Open(precisionTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(rows[0], precisionHeader) {
-		t.Fatalf("the columns are %q, not %q", rows[0], precisionHeader)
-	}
-	published := map[string][]string{}
-	for _, r := range rows[1:] {
-		published[r[0]] = r
-	}
-	return published
-}
-
 // TestPrecisionTable checks that the published table has every stage with a precision that a net of the
 // quickstart fits, and that tolerances follow from deviations.
 func TestPrecisionTable(t *testing.T) {
-	published := readRounding(t)
+	published := readTable(t, precisionTable, precisionHeader)
 	for _, s := range roundingStages() {
 		r, ok := published[s.Name]
 		if !ok {

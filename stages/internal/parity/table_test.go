@@ -46,10 +46,10 @@ func short(x float64) string {
 	return strings.Replace(text, "e-0", "e-", 1)
 }
 
-// TestTable checks that the published table has every stage that computes on devices, with its tolerance, and
-// that what was measured is within it.
-func TestTable(t *testing.T) {
-	f, err := os.Open(table)
+// readTable returns the rows of a published table with these columns, by stage.
+func readTable(t *testing.T, file string, columns []string) map[string][]string {
+	t.Helper()
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,20 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(rows[0], header) {
-		t.Fatalf("the columns are %q, not %q", rows[0], header)
+	if !slices.Equal(rows[0], columns) {
+		t.Fatalf("the columns are %q, not %q", rows[0], columns)
 	}
 	published := map[string][]string{}
 	for _, r := range rows[1:] {
 		published[r[0]] = r
 	}
+	return published
+}
+
+// TestTable checks that the published table has every stage that computes on devices, with its tolerance, and
+// that what was measured is within it.
+func TestTable(t *testing.T) {
+	published := readTable(t, table, header)
 	for _, s := range deviceStages() {
 		r, ok := published[s.Name]
 		if !ok {
