@@ -131,3 +131,16 @@ func TestNoBFloat16(t *testing.T) {
 		}
 	}
 }
+
+// A session computes as many runs at a time as slots share it.
+func TestStreams(t *testing.T) {
+	for _, c := range []struct{ threads, cores, streams, all int }{
+		{1, 2, 2, 2}, {2, 2, 1, 2}, {0, 8, 1, 8}, {1, 8, 8, 8}, {3, 8, 2, 6}, {4, 2, 1, 4},
+	} {
+		streams, all := streamsOf(stages.Device{Threads: c.threads}, c.cores)
+		if streams != c.streams || all != c.all {
+			t.Errorf("slots of %d threads on %d cores: %d streams of %d threads, want %d of %d", c.threads,
+				c.cores, streams, all, c.streams, c.all)
+		}
+	}
+}

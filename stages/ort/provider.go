@@ -72,7 +72,7 @@ type Precision struct {
 var Providers = []*Provider{
 	{
 		Class: "cpu", Name: "CPUExecutionProvider",
-		Precisions: []Precision{{Name: stages.BFloat16, Batch: 8, add: addOpenVINO}},
+		Precisions: []Precision{{Name: stages.BFloat16, Batch: 4, add: addOpenVINO}},
 	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"unsafe"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
@@ -75,6 +74,16 @@ func addOpenVINO(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) err
 	return addOpenVINOIn(r, o, d, "bf16")
 }
 
+// streamsOf returns how many runs of a session OpenVINO computes at a time, and the threads of all: as many
+// as slots of these threads fit on the processor's cores, because slots share a session.
+func streamsOf(d stages.Device, cores int) (streams, threads int) {
+	if d.Threads <= 0 {
+		return 1, cores
+	}
+	streams = max(1, cores/d.Threads)
+	return streams, streams * d.Threads
+}
+
 // addOpenVINOIn does so in one of OpenVINO's precisions.
 func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, precision string) error {
 	devices, err := openVINO.devices(r)
@@ -85,13 +94,10 @@ func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, p
 		if !ortapi.IsProcessor(r.Library.Path, handleOf(device)) {
 			continue
 		}
-		threads := ""
-		if d.Threads > 0 {
-			threads = fmt.Sprintf(`,"INFERENCE_NUM_THREADS":"%s"`, strconv.Itoa(d.Threads))
-		}
+		streams, threads := streamsOf(d, runtime.GOMAXPROCS(0))
 		return o.AppendExecutionProviderV2([]onnxruntime.EpDevice{device}, map[string]string{
-			"load_config": `{"CPU":{"INFERENCE_PRECISION_HINT":"` + precision + `","NUM_STREAMS":"1"` +
-				threads + `}}`,
+			"load_config": fmt.Sprintf(`{"CPU":{"INFERENCE_PRECISION_HINT":"%s","NUM_STREAMS":"%d",`+
+				`"INFERENCE_NUM_THREADS":"%d"}}`, precision, streams, threads),
 		})
 	}
 	return errors.New("OpenVINO's plugin offers no processor")
