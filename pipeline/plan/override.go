@@ -45,7 +45,7 @@ func (l *loader) override(root *yamlNode) *yamlNode {
 // predictions keep float32 unless the experiment says otherwise.
 const Perturbing = "perturb/"
 
-// setPrecision turns --precision into assignments.
+// setPrecision turns --precision into assignments, before those of --set, which win.
 func (l *loader) setPrecision(root *yamlNode) {
 	if l.o.Precision == "" {
 		return
@@ -55,23 +55,44 @@ func (l *loader) setPrecision(root *yamlNode) {
 		l.report(flag, "write "+strings.Join(stages.Precisions, ", "), "%q is no precision", l.o.Precision)
 		return
 	}
-	list, any := root.get("stages"), false
+	var set []string
+	list := root.get("stages")
 	for i, name := range list.keyTexts() {
-		uses := list.vals[i].get("uses")
-		if uses == nil || !strings.HasPrefix(uses.text, Perturbing) {
-			continue
-		}
-		s, ok := l.catalog.Lookup(uses.text)
-		has := func(f stages.Field) bool { return f.Name == "precision" }
-		if ok && slices.ContainsFunc(stages.Fields(s.NewParams()), has) {
-			any, l.o.Set = true, append(l.o.Set[:len(l.o.Set):len(l.o.Set)],
-				name+".with.precision="+l.o.Precision)
+		if slices.ContainsFunc(usedBy(root, list.vals[i]), l.perturbs) {
+			set = append(set, name+".with.precision="+l.o.Precision)
 		}
 	}
-	if !any {
+	if l.o.Set = slices.Concat(set, l.o.Set); set == nil {
 		l.report(flag, "write --set STAGE.with.precision="+l.o.Precision,
 			"no stage of the experiment uses one of "+Perturbing+" that runs the model")
 	}
+}
+
+// perturbs reports whether a stage of this name is one of [Perturbing] with a precision.
+func (l *loader) perturbs(name string) bool {
+	s, ok := l.catalog.Lookup(name)
+	return ok && strings.HasPrefix(name, Perturbing) && stages.HasPrecision(s.NewParams())
+}
+
+// usedBy returns the names of the stages that a stage of an experiment may be: the one that it uses, or those
+// of the axis that it names.
+func usedBy(root, stage *yamlNode) (names []string) {
+	uses := stage.get("uses")
+	if uses == nil {
+		return nil
+	}
+	axis, isAxis := strings.CutPrefix(strings.TrimSuffix(uses.text, "}"), "${")
+	if !isAxis {
+		return []string{uses.text}
+	}
+	if ids := root.get("axes").get(axis); ids != nil {
+		for _, id := range ids.vals {
+			if uses := id.get("uses"); uses != nil {
+				names = append(names, uses.text)
+			}
+		}
+	}
+	return names
 }
 
 // cutKey cuts the longest key of n off the beginning of a dotted path.

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/runexp/runexp/stages"
+)
+
+// precisionCatalog has two stages of curves in several precisions, and one without.
+func precisionCatalog() fakeCatalog {
+	c := paperCatalog()
+	for _, n := range []string{"perturb/fast", "perturb/faster"} {
+		fake(c, n, stages.Each, "model, images, maps", "curves", stages.Precise{},
+			func(d *stages.Def[stages.Precise]) { d.Device = true })
+		c[n].Rounding = map[string]float64{stages.BFloat16: 0.1}
+	}
+	fake(c, "perturb/plain", stages.Each, "model, images, maps", "curves", noParams{})
+	fake(c, "score/area", stages.Each, "curves", "scores", noParams{})
+	fake(c, "score/mass", stages.Each, "maps", "scores", noParams{})
+	fake(c, "score/both", stages.Each, "maps, curves", "scores", noParams{})
+	fake(c, "report/all", stages.Whole, "scores", "table", noParams{})
+	return c
+}
+
+const precisionText = `name: x
+axes:
+  curve: {fast: {uses: perturb/fast}, faster: {uses: perturb/faster}, plain: {uses: perturb/plain}}
+stages:
+  photos: {uses: dataset/shapes}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+  maps: {uses: attribute/saliency, in: {model: model, images: photos}}
+  curve: {uses: "${curve}", matrix: [curve], in: {model: model, images: photos, maps: maps}}
+  one: {uses: perturb/fast, in: {model: model, images: photos, maps: maps}}
+publish: [curve, one]
+`
+
+// --precision sets the precision of all stages of curves that have one, also of those that an axis chooses.
+// What --set says of one of them wins.
+func TestPrecisionOfAll(t *testing.T) {
+	for text, want := range map[string]string{
+		precisionText: "curve[curve=fast] bfloat16, curve[curve=faster] bfloat16, one bfloat16",
+		strings.NewReplacer("  one: {uses: perturb/fast, in: {model: model, images: photos, maps: maps}}\n", "",
+			", one]", "]").Replace(precisionText): "curve[curve=fast] bfloat16, curve[curve=faster] bfloat16",
+	} {
+		p := mustParse(t, precisionCatalog(), text, Overrides{Precision: stages.BFloat16})
+		var got []string
+		for _, c := range p.Cells {
+			if stages.HasPrecision(c.Params) {
+				got = append(got, fmt.Sprint(c, " ", stages.PrecisionOf(c.Params)))
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	p := mustParse(t, precisionCatalog(), precisionText,
+		Overrides{Precision: stages.BFloat16, Set: []string{"one.with.precision=float32"}})
+	if got := stages.PrecisionOf(p.stepCalled(t, "one").Cells[0].Params); got != stages.Float32 {
+		t.Errorf("set to float32, it is %s", got)
+	}
+	none := strings.NewReplacer("perturb/faster", "perturb/plain", "perturb/fast", "perturb/plain")
+	ds := diagsOf(t, precisionCatalog(), none.Replace(precisionText), Overrides{Precision: stages.BFloat16})
+	if len(ds) != 1 || !strings.Contains(ds[0].Msg, "no stage of the experiment uses one of perturb/") {
+		t.Errorf("without such a stage: %v", ds)
+	}
+}
