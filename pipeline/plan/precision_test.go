@@ -66,3 +66,46 @@ func TestPrecisionOfAll(t *testing.T) {
 		t.Errorf("without such a stage: %v", ds)
 	}
 }
+
+// Curves in one precision and maps in another aren't mixed: a table may have scores of both, and of maps that
+// no model made. Curves in two precisions are, and so are maps.
+func TestMixedPrecisions(t *testing.T) {
+	const text = `name: x
+axes:
+  method: {saliency: {uses: attribute/precise, with: {precision: MAPS}}, random: {uses: attribute/random}}
+  pass: {first: {precision: bfloat16}, second: {precision: PRECISION}}
+stages:
+  photos: {uses: dataset/shapes}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+  maps: {uses: "${method}", matrix: [method, pass], in: {model: model, images: photos}}
+  curve:
+    uses: perturb/fast
+    in: {model: model, images: photos, maps: maps}
+    with: {precision: "${pass.precision}"}
+  area: {uses: score/area, in: {curves: curve}}
+  both: {uses: score/both, in: {curves: curve, maps: maps}}
+  mass: {uses: score/mass, in: {maps: maps}}
+  all: {uses: report/all, in: {scores: {metric: {area: area, both: both, mass: mass}}}, over: all}
+publish: [all]
+`
+	c := precisionCatalog()
+	fake(c, "attribute/precise", stages.Each, "model, images", "maps", stages.Precise{},
+		func(d *stages.Def[stages.Precise]) { d.Device = true })
+	c["attribute/precise"].Rounding = map[string]float64{stages.BFloat16: 0.1}
+	for _, tt := range []struct {
+		curves, maps string
+		mixed        bool
+	}{
+		{"bfloat16", "float32", false},
+		{"float32", "float32", true},
+		{"bfloat16", `"${pass.precision}"`, false},
+		{"float32", `"${pass.precision}"`, true},
+	} {
+		p := mustParse(t, c, strings.NewReplacer("PRECISION", tt.curves, "MAPS", tt.maps).Replace(text),
+			Overrides{})
+		const told = `"all" has results of bfloat16 and float32 in one table`
+		if mixed := strings.Contains(fmt.Sprint(p.Warnings), told); mixed != tt.mixed {
+			t.Errorf("%+v: %v", tt, p.Warnings)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (c *Cell) remarks() (list []string) {
 // warnMixed reports steps that put results of several precisions into one result, unless an axis asks for
 // that whose ids are the precisions' names.
 func (x *expander) warnMixed() {
-	computed := map[*Cell][]string{}
+	computed := map[*Cell]precisions{}
 	for _, s := range x.exp.stages {
 		b := x.steps[s]
 		if b == nil || b.broken {
@@ -112,49 +112,60 @@ func (x *expander) warnMixed() {
 	}
 }
 
-// mixedPrecisions returns the precisions of the curves and maps that c combines, if they differ from one edge
-// of an input to the next by no axis of precisions.
-func mixedPrecisions(c *Cell, computed map[*Cell][]string) []string {
+// mixedPrecisions returns the precisions of the curves or of the maps that c combines, if they differ from one
+// edge of an input to the next by no axis of precisions.
+func mixedPrecisions(c *Cell, computed map[*Cell]precisions) []string {
 	for _, in := range c.Inputs {
-		var first, all []string
-		asked, differ := true, false
-		for _, e := range in.Edges {
-			of := precisionsOf(e.From, computed)
-			if len(of) == 0 { // no model made it, such as random maps
-				continue
+		for _, made := range [...]stages.Type{stages.Curves, stages.Maps} {
+			var first, all []string
+			asked, differ := true, false
+			for _, e := range in.Edges {
+				of := precisionsOf(e.From, computed)[made]
+				if len(of) == 0 { // made of none of these, or of those that no model made, such as random maps
+					continue
+				}
+				if first == nil {
+					first = of
+				}
+				differ = differ || !slices.Equal(of, first)
+				asked = asked && slices.ContainsFunc(e.Coord, func(x stages.Coord) bool {
+					return slices.Contains(stages.Precisions, x.ID)
+				})
+				all = append(all, of...)
 			}
-			if first == nil {
-				first = of
+			if slices.Sort(all); differ && !asked {
+				return slices.Compact(all)
 			}
-			differ = differ || !slices.Equal(of, first)
-			asked = asked && slices.ContainsFunc(e.Coord, func(x stages.Coord) bool {
-				return slices.Contains(stages.Precisions, x.ID)
-			})
-			all = append(all, of...)
-		}
-		if slices.Sort(all); differ && !asked {
-			return slices.Compact(all)
 		}
 	}
 	return nil
 }
 
-// precisionsOf returns the precisions of the stages that made a cell's results, sorted: of its curves, and
-// otherwise of its maps. Cells are visited once.
-func precisionsOf(c *Cell, computed map[*Cell][]string) []string {
+// precisions are those of the stages that made a cell's results, sorted, by what they made: maps, or curves,
+// which stand for all other results.
+type precisions map[stages.Type][]string
+
+// precisionsOf returns a cell's. Cells are visited once.
+func precisionsOf(c *Cell, computed map[*Cell]precisions) precisions {
 	if of, ok := computed[c]; ok {
 		return of
 	}
-	var of []string
+	of := precisions{}
 	if stages.HasPrecision(c.Params) && c.Stage.Device {
-		of = []string{stages.PrecisionOf(c.Params)}
-	}
-	if len(of) == 0 {
-		for e := range c.Edges() {
-			of = append(of, precisionsOf(e.From, computed)...)
+		made := stages.Curves
+		if portOfType(c.Stage.Outputs, stages.Maps) >= 0 {
+			made = stages.Maps
 		}
-		slices.Sort(of)
-		of = slices.Compact(of)
+		of[made] = []string{stages.PrecisionOf(c.Params)}
+	}
+	for e := range c.Edges() {
+		for made, list := range precisionsOf(e.From, computed) {
+			of[made] = append(of[made], list...)
+		}
+	}
+	for made, list := range of {
+		slices.Sort(list)
+		of[made] = slices.Compact(list)
 	}
 	computed[c] = of
 	return of
