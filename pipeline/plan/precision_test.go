@@ -72,26 +72,38 @@ func TestPrecisionOfAll(t *testing.T) {
 func TestMixedPrecisions(t *testing.T) {
 	const text = `name: x
 axes:
-  method: {saliency: {uses: attribute/precise, with: {precision: MAPS}}, random: {uses: attribute/random}}
+  method: {saliency: {uses: attribute/precise, with: {precision: MAPS}}, subsets: {uses: maps/of}, none: {uses: maps/none}}
   pass: {first: {precision: bfloat16}, second: {precision: PRECISION}}
 stages:
   photos: {uses: dataset/shapes}
   model: {uses: model/onnx, with: {path: a.onnx}}
-  maps: {uses: "${method}", matrix: [method, pass], in: {model: model, images: photos}}
+  whole: {uses: perturb/whole, matrix: [pass], in: {model: model, images: photos}, with: {precision: MAPS}}
+  maps:
+    uses: "${method}"
+    matrix: [method, pass]
+    in: {model: model, images: photos, curves: whole}
   curve:
     uses: perturb/fast
     in: {model: model, images: photos, maps: maps}
     with: {precision: "${pass.precision}"}
   area: {uses: score/area, in: {curves: curve}}
   both: {uses: score/both, in: {curves: curve, maps: maps}}
-  mass: {uses: score/mass, in: {maps: maps}}
+  masked: {uses: perturb/image, in: {model: model, images: photos, maps: maps}, with: {precision: bfloat16}}
+  again: {uses: "${method}", matrix: [method, pass], in: {model: model, images: masked, curves: whole}}
+  mass: {uses: score/mass, in: {maps: again}}
   all: {uses: report/all, in: {scores: {metric: {area: area, both: both, mass: mass}}}, over: all}
 publish: [all]
 `
 	c := precisionCatalog()
-	fake(c, "attribute/precise", stages.Each, "model, images", "maps", stages.Precise{},
-		func(d *stages.Def[stages.Precise]) { d.Device = true })
-	c["attribute/precise"].Rounding = map[string]float64{stages.BFloat16: 0.1}
+	fake(c, "maps/none", stages.Each, "model?, images, curves?", "maps", noParams{})
+	fake(c, "maps/of", stages.Each, "model?, images, curves", "maps", noParams{})
+	device := func(d *stages.Def[stages.Precise]) { d.Device = true }
+	fake(c, "attribute/precise", stages.Each, "model, images, curves?", "maps", stages.Precise{}, device)
+	fake(c, "perturb/whole", stages.Each, "model, images", "curves", stages.Precise{}, device)
+	fake(c, "perturb/image", stages.Each, "model, images, maps", "images", stages.Precise{}, device)
+	for _, n := range []string{"attribute/precise", "perturb/whole", "perturb/image"} {
+		c[n].Rounding = map[string]float64{stages.BFloat16: 0.1}
+	}
 	for _, tt := range []struct {
 		curves, maps string
 		mixed        bool

@@ -112,8 +112,8 @@ func (x *expander) warnMixed() {
 	}
 }
 
-// mixedPrecisions returns the precisions of the curves or of the maps that c combines, if they differ from one
-// edge of an input to the next by no axis of precisions.
+// mixedPrecisions returns the precisions of the curves or of the maps that c combines, if they differ from
+// one edge of an input to the next by no axis of precisions.
 func mixedPrecisions(c *Cell, computed map[*Cell]precisions) []string {
 	for _, in := range c.Inputs {
 		for _, made := range [...]stages.Type{stages.Curves, stages.Maps} {
@@ -141,8 +141,8 @@ func mixedPrecisions(c *Cell, computed map[*Cell]precisions) []string {
 	return nil
 }
 
-// precisions are those of the stages that made a cell's results, sorted, by what they made: maps, or curves,
-// which stand for all other results.
+// precisions are those of the stages that made a cell's results, sorted: of its maps, and of its curves,
+// which stand for all other results. What maps were made of is theirs, such as responses to subsets.
 type precisions map[stages.Type][]string
 
 // precisionsOf returns a cell's. Cells are visited once.
@@ -150,22 +150,26 @@ func precisionsOf(c *Cell, computed map[*Cell]precisions) precisions {
 	if of, ok := computed[c]; ok {
 		return of
 	}
-	of := precisions{}
-	if stages.HasPrecision(c.Params) && c.Stage.Device {
-		made := stages.Curves
-		if portOfType(c.Stage.Outputs, stages.Maps) >= 0 {
+	of, makesMaps := precisions{}, portOfType(c.Stage.Outputs, stages.Maps) == 0
+	add := func(made stages.Type, list ...string) {
+		if makesMaps {
 			made = stages.Maps
 		}
-		of[made] = []string{stages.PrecisionOf(c.Params)}
+		of[made] = slices.Compact(slices.Sorted(slices.Values(append(list, of[made]...))))
 	}
-	for e := range c.Edges() {
-		for made, list := range precisionsOf(e.From, computed) {
-			of[made] = append(of[made], list...)
+	own := stages.HasPrecision(c.Params) && c.Stage.Device
+	if own {
+		add(stages.Curves, stages.PrecisionOf(c.Params))
+	}
+	if !own || !makesMaps {
+		for e := range c.Edges() {
+			if e.Port >= 0 && e.From.Stage.Outputs[e.Port].Type == stages.Images {
+				continue // no pass made them, such as images that a map masks
+			}
+			for made, list := range precisionsOf(e.From, computed) {
+				add(made, slices.Clone(list)...)
+			}
 		}
-	}
-	for made, list := range of {
-		slices.Sort(list)
-		of[made] = slices.Compact(list)
 	}
 	computed[c] = of
 	return of
