@@ -91,7 +91,7 @@ func madeBy(s *store.Store, path string) func(class string) string {
 		}
 		switch class {
 		case "cpu":
-			made += " " + instructions()
+			made += " " + instructions(precision)
 		case "webgpu":
 			made += plugin()
 		}
@@ -160,9 +160,12 @@ func foundOut(s *store.Store, what string, find func() string, file string) stri
 	return found
 }
 
-// instructions names the CPU's family by the instructions that numeric kernels use.
-func instructions() string {
+// instructions names the CPU's family by the instructions that numeric kernels use in a precision. OpenVINO's
+// kernels of AMX add in another order than those of AVX-512.
+func instructions(precision string) string {
 	switch {
+	case precision == stages.BFloat16 && cpu.X86.HasAMXBF16:
+		return "x86-64 AMX"
 	case cpu.X86.HasAVX512F:
 		return "x86-64 AVX-512"
 	case cpu.X86.HasAVX2:

@@ -34,7 +34,7 @@ func doctorVerb(f flags) *verb {
 				lib := rt.Library
 				fmt.Fprintf(t, "runtime\tONNX Runtime %s at %s (%s)\n", rt.Version, lib.Path, lib.How)
 			}
-			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions())
+			fmt.Fprintf(t, "cpu\t%d cores, %s\n", runtime.NumCPU(), instructions(stages.Float32))
 			if missing == nil {
 				for _, line := range precisions(rt, "cpu") {
 					fmt.Fprintf(t, "\t%s\n", line)
