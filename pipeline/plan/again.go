@@ -58,14 +58,15 @@ func (x *expander) valueOf(c *Cell, param string) (reflect.Value, bool) {
 type againBuild struct {
 	*expander
 	*stages.Again
-	m     *cellBuild
-	value reflect.Value   // of the parameter that is replaced
-	phase string          // the input's name, which the names of steps end with
-	drawn string          // the parameters of draws
-	size  []Edge          // on the input size of draws; nil for none
-	of    map[*Cell]*Cell // by copy: the cell that it computes again
-	err   error           // the first
-	hint  string
+	m      *cellBuild
+	value  reflect.Value   // of the parameter that is replaced
+	phase  string          // the input's name, which the names of steps end with
+	drawn  string          // the parameters of draws
+	size   []Edge          // on the input size of draws; nil for none
+	of     map[*Cell]*Cell // by copy: the cell that it computes again
+	unsure bool            // a cell's value may not be what it is meant to be
+	err    error           // the first
+	hint   string
 }
 
 // takes returns the parameters that draws take from the consumer.
@@ -87,7 +88,7 @@ func (a *againBuild) edges(edges []Edge) []Edge {
 		out[i].From = a.cell(e.From)
 		changed = changed || out[i].From != e.From
 	}
-	if !changed && a.err == nil {
+	if !changed && a.err == nil && !a.unsure {
 		a.err = fmt.Errorf("no %s of %s are computed with another %s than %v: there is nothing to estimate",
 			a.Of, a.m.cell.Step.Name, a.Param, a.value)
 		a.hint = fmt.Sprintf("write another %s for the stages that make the curves, or leave out %s", a.Param,
@@ -104,7 +105,7 @@ func (a *againBuild) cell(c *Cell) *Cell {
 		a.note(known, c)
 		return known
 	}
-	m.cells[key] = c // until the inputs are known
+	m.cells[key], a.unsure = c, a.unsure || a.illegible[c] // until the inputs are known
 	d := *c
 	d.Inputs = make([]Input, len(c.Inputs))
 	changed := a.replaced(&d)

@@ -124,6 +124,10 @@ func TestAgainIsOptional(t *testing.T) {
 }
 
 func TestAgainRefuses(t *testing.T) {
+	misspelt := againOf("bf16", "score/area", "", "float32")
+	if ds := diagsOf(t, againCatalog(), misspelt, Overrides{}); len(ds) != 1 || ds[0].Line != 12 {
+		t.Errorf("of a misspelt precision there are the errors %v", ds)
+	}
 	for _, tc := range []struct{ text, want string }{
 		{againOf("float32", "score/area", "", "float32"),
 			"no scores of board are computed with another precision than float32"},

@@ -20,7 +20,8 @@ type expander struct {
 	standIns   map[*stages.Stage]bool   // for stages that don't exist
 	functions  map[string]*stages.Stage // in files of Python, by the file and their names
 	implied    impliedCells
-	copied     bool // there are cells that are computed again: see [expander.again]
+	illegible  map[*Cell]bool // a parameter is an error, and has its default
+	copied     bool           // there are cells that are computed again: see [expander.again]
 	warnings   diagnostics
 	budget     int // how many more cells are allowed
 	edgeBudget int
@@ -56,7 +57,7 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
-		standIns: map[*stages.Stage]bool{}, functions: map[string]*stages.Stage{},
+		standIns: map[*stages.Stage]bool{}, illegible: map[*Cell]bool{}, functions: map[string]*stages.Stage{},
 		implied: impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
 		budget:  l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
@@ -326,7 +327,11 @@ func (x *expander) cells(b *stepBuild) {
 		for k, a := range at.axes {
 			c.Coord[k] = stages.Coord{Axis: a.name, ID: a.ids[at.ids[k]]}
 		}
-		good := x.params(m) && x.seed(m)
+		good := x.params(m)
+		if !good {
+			x.illegible[c] = true
+		}
+		good = good && x.seed(m)
 		for k, which := range m.input {
 			if which >= 0 && b.inputs[which] != nil {
 				c.Inputs[k].Edges = x.edges(m, b.inputs[which], k)
