@@ -3,7 +3,6 @@ package parity
 import (
 	"bytes"
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -28,8 +27,6 @@ import (
 // largest, and this net. The tolerance is twice that, rounded up to a digit; a stage that would need one
 // above mostRounding has none.
 const precisionTable = "../../../docs/precision.csv"
-
-var only = flag.String("only", "", "with -update, the stages to measure, as a regular expression")
 
 var precisionHeader = []string{"stage", "precision", "deviation", "net", "tolerance"}
 
@@ -103,6 +100,9 @@ func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (fl
 		return p
 	}
 	want, err := stagetest.TryOn(w.cpu, *s, params(stages.Float32), w.in(s))
+	if err == nil {
+		err = shows(s, want)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("in float32: %w", err)
 	}

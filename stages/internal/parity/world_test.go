@@ -37,8 +37,12 @@ var declared = map[string]map[string]any{"score/completeness": {"reference": "ze
 
 func newWorld(t *testing.T, net string) *world {
 	t.Helper()
-	return worldOf(t, net, model.ONNXParams{Path: modeltest.OfficialPath(t, net), Preset: "unit",
+	w := worldOf(t, net, model.ONNXParams{Path: modeltest.OfficialPath(t, net), Preset: "unit",
 		Size: picture.Square(side)}, "dataset/shapes", map[string]any{"count": count, "size": side})
+	// The map keeps what is positive, and of the likeliest class nothing is at any patch.
+	w.ports["attribute/grad-eclip targets"] = w.made(t, "model/predict",
+		map[string]any{"target": "predicted:10"})("targets")
+	return w
 }
 
 // worldOf returns the world of a net, on the images of a data set.
