@@ -123,6 +123,9 @@ func TestPIC(t *testing.T) {
 	fails(t, PIC, nil, in, "a curve of 3 points doesn't match 2 lengths")
 	in["curves"] = []stages.Data{stagetest.Items(facts("morf", "1"), curve(1, 0.5, 0))}
 	fails(t, PIC, nil, in, "needs curves of perturb/pic")
+	of := stages.Facts{"responses": "value", "order": "information", "target": "segmentation(1)"}
+	in["curves"] = []stages.Data{stagetest.Items(of, stages.NewTensor([]float64{0, 0.5, 1}, 1, 3).Encode())}
+	fails(t, PIC, nil, in, "these are of the expression segmentation(1)")
 }
 
 // TestPICLaws checks that the scores don't depend on the unit of lengths, nor on that of responses where no
