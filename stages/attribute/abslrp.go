@@ -104,9 +104,8 @@ func absLRPVariants() []stages.Variant {
 		item("modules that compute nothing", "variant: paper, relevance passes",
 			"official deletes relevance at negative values behind an activation that a linear layer reads "+
 				"(Dropout) and where the class token is picked; official-2024-01 does so where the class "+
-				"token is picked, at heads, and where the class token is concatenated to the patches, "+
-				"which get "+
-				"its relevance"),
+				"token is picked, at heads, and where the class token is concatenated to the patches, which "+
+				"get its relevance"),
 		item("queries, keys and values", "variant: paper, the layer that the model has",
 			"official-2024-01 has a layer for each of the three, which keep their sums"),
 	}

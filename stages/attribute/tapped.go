@@ -84,8 +84,7 @@ func (p Tapped) Remark(g *onnx.Graph) string {
 	_, final := relevance.Layers(g)
 	if behind, all := relevance.ConvsAfter(g, final); final != "" && 2*behind > all {
 		return fmt.Sprintf("layer final is %q, and %d of the model's %d convolutions come after it: no "+
-			"later "+
-			"value has places and is on all paths; name a layer to choose another", final, behind, all)
+			"later value has places and is on all paths; name a layer to choose another", final, behind, all)
 	}
 	return ""
 }

@@ -134,8 +134,7 @@ func TestObjectsFollowTheImage(t *testing.T) {
 					}
 					if m != white || boxed[i] != white {
 						t.Fatalf("orientation %d, %s, %v: pixel %d is %d in the image, %d in the mask and "+
-							"%d in "+
-							"the boxes %v", orientation, name, sources, i, white, m, boxed[i],
+							"%d in the boxes %v", orientation, name, sources, i, white, m, boxed[i],
 							boxes.Float64s())
 					}
 				}

@@ -49,9 +49,8 @@ c | 3 -4.6045 NaN NaN NaN NaN 0.0 2 1 2 0
 		t.Errorf("ranking\n%swant\n%s", got, want)
 	}
 	says(t, r, "**a** and **b** share the first place of 3: each wins 2 of 3 pairwise comparisons (κ = "+
-		"2.30) in "+
-		"2 cases (model), each over 2 images. Two cases agree weakly on the order (Spearman ρ = -1.00). "+
-		"Missing in some cases: c (in 1 of 2).\n")
+		"2.30) in 2 cases (model), each over 2 images. Two cases agree weakly on the order (Spearman ρ = "+
+		"-1.00). Missing in some cases: c (in 1 of 2).\n")
 	undefined := run(t, append(cells, cell(stages.Higher, []float64{nan, nan}, "method", "c", "model",
 		"vit"))...)
 	if got, want := text(table(t, undefined, "ranking")),
@@ -72,20 +71,18 @@ func TestMetaRankParts(t *testing.T) {
 		cell(stages.Higher, []float64{2}, "method", "d", "model", "vit"),
 		cell(stages.Higher, []float64{1}, "method", "e", "model", "vit"),
 	)
-	says(t, r, "**d** ranks first of 3: it wins 2 of 2 pairwise comparisons (κ = 4.60), ahead of **c** "+
-		"with 0.5 "+
-		"(κ = -2.30), in one case (model=vit), over 1 image. Left out: model=vgg (only methods that aren't "+
-		"ranked). Not ranked: **a** (no case compares it with the others); **b** (no case compares it with "+
-		"the others).\n")
+	says(t, r, "**d** ranks first of 3: it wins 2 of 2 pairwise comparisons (κ = 4.60), ahead of **c** with "+
+		"0.5 (κ = -2.30), in one case (model=vit), over 1 image. Left out: model=vgg (only methods that "+
+		"aren't ranked). Not ranked: **a** (no case compares it with the others); **b** (no case compares "+
+		"it with the others).\n")
 }
 
 // TestMetaRankNothing checks that undefined scores alone give empty tables.
 func TestMetaRankNothing(t *testing.T) {
 	r := run(t, cell(stages.Higher, []float64{nan}, "method", "x"),
 		cell(stages.Higher, []float64{nan}, "method", "y"))
-	says(t, r, "No case compares two methods: there is nothing to rank. Left out: (the only one) (no "+
-		"score is "+
-		"defined). Not ranked: **x** (all 1 scores are undefined); **y** (all 1 scores are undefined).\n")
+	says(t, r, "No case compares two methods: there is nothing to rank. Left out: (the only one) (no score "+
+		"is defined). Not ranked: **x** (all 1 scores are undefined); **y** (all 1 scores are undefined).\n")
 	if len(table(t, r, "ranking").Rows) != 2 || len(table(t, r, "cases").Rows) != 0 {
 		t.Error("the tables of nothing")
 	}

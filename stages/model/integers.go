@@ -73,8 +73,7 @@ func continuous(m *onnx.Model, in onnx.Value) error {
 			n.Input[0] = q
 		default:
 			return fmt.Errorf("input %q takes %s and is read by %s: only floating-point inputs are "+
-				"supported, "+
-				"and integers that are read by Cast, DequantizeLinear or QLinearConv",
+				"supported, and integers that are read by Cast, DequantizeLinear or QLinearConv",
 				in.Name, in.Elem, n.Label())
 		}
 	}

@@ -151,9 +151,8 @@ func lengthsOf(ctx context.Context, m *onnx.Model, out *reading) (string, error)
 	case text.Fixed && hidden:
 		return "shorter ones are padded behind the attention mask", nil
 	case text.Fixed && text.Attention:
-		out.notes = append(out.notes, "what a text is padded with changes the model's answers in spite "+
-			"of its "+
-			"attention mask")
+		out.notes = append(out.notes, "what a text is padded with changes the model's answers in spite of "+
+			"its attention mask")
 		return "shorter ones are padded, and the attention mask doesn't hide that entirely", nil
 	case text.Fixed:
 		return "shorter ones are padded, as no attention mask hides it", nil
@@ -318,8 +317,7 @@ func embeds(out reading, p ONNXParams) error {
 		return nil
 	}
 	return stages.BadField("output", "output %q, of %d numbers a text, seems to be a vector of the text, "+
-		"not "+
-		"a number for each class: %w; output: %s has it read as "+
+		"not a number for each class: %w; output: %s has it read as "+
 		"such", name, out.Spec.Classes, errNoClasses, name)
 }
 
@@ -484,8 +482,7 @@ func (p ONNXParams) onlyTexts() error {
 	} {
 		if f.given {
 			return stages.BadField(f.name, "%s is for models of images, and this one takes texts: their "+
-				"largest "+
-				"number of tokens is length", f.name)
+				"largest number of tokens is length", f.name)
 		}
 	}
 	return nil

@@ -49,9 +49,8 @@ func runCriticalDifference(_ context.Context, p CriticalDifferenceParams, e *sta
 	rank, err1 := numberColumn(t, "table", "mean rank")
 	critical, err2 := numberColumn(t, "table", "critical difference")
 	if err := cmp.Or(err1, err2); err != nil || len(t.Keys) == 0 {
-		return fmt.Errorf("the table %q isn't one of stats/friedman: it lacks a key column or the "+
-			"number columns "+
-			"%q and %q", t.Title, "mean rank", "critical difference")
+		return fmt.Errorf("the table %q isn't one of stats/friedman: it lacks a key column or the number "+
+			"columns %q and %q", t.Title, "mean rank", "critical difference")
 	}
 	r := &chart.Ranks{Title: cmp.Or(p.Title, t.Title), Critical: math.NaN()}
 	var missing []string

@@ -170,9 +170,8 @@ func TestAnswer(t *testing.T) {
 	pairs.Add([]string{"x", "z"}, 0.8)
 	pairs.Add([]string{"y", "z"}, 0.7)
 	w := Words{Digits: 2, Tests: "pairs of cases"}
-	if got, want := answerOf(t, pairs, w, "rho > 0.8"), "Rho is above 0.8 in **1 of 3** pairs of "+
-		"cases. Not so: "+
-		"x z (0.80); y z (0.70)."; got != want {
+	if got, want := answerOf(t, pairs, w, "rho > 0.8"), "Rho is above 0.8 in **1 of 3** pairs of cases. Not "+
+		"so: x z (0.80); y z (0.70)."; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got, want := answerOf(t, pairs, w, "rho > 0.8 where order=x,y"),

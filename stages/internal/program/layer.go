@@ -32,10 +32,8 @@ func (n *Net) Layer(ctx context.Context, slot stages.Slot, layer string) (_ stri
 	case layer == "input" && n.Text != nil:
 		if name = n.Text.Embedding; name == "" {
 			return "", stages.BadField("layer", "layer %q: no value of the model has a vector for each "+
-				"token "+
-				"that follows from its id alone: name by layer the value to explain, or take a method "+
-				"that only "+
-				"asks for answers, such as occlusion", layer)
+				"token that follows from its id alone: name by layer the value to explain, or take a method "+
+				"that only asks for answers, such as occlusion", layer)
 		}
 	case layer == "middle":
 		name = middle

@@ -50,8 +50,7 @@ func Inputs(m *onnx.Model, input string) (out []rewrite.TextInput, err error) {
 			return nil, role(in).refuse(in)
 		case len(in.Shape) != 2:
 			return nil, fmt.Errorf("input %q is a text's %s and has shape %v: it must have a number for "+
-				"each "+
-				"token, [texts, tokens]", in.Name, Channels[channel], in.Shape)
+				"each token, [texts, tokens]", in.Name, Channels[channel], in.Shape)
 		}
 		same := func(o rewrite.TextInput) bool { return o.Channel == channel }
 		if i := slices.IndexFunc(out, same); i >= 0 {
@@ -207,8 +206,7 @@ func (r textRole) refuse(in onnx.Value) error {
 		why = "positions follow from these, so export the model without it: it counts them itself"
 	case roleDecoder:
 		return fmt.Errorf("input %q is that of a decoder: a model from texts to texts has no classes; "+
-			"export "+
-			"a sequence classifier", in.Name)
+			"export a sequence classifier", in.Name)
 	case roleCache:
 		return fmt.Errorf("input %q is the cache of a language model, which continues texts: export it as a "+
 			"sequence classifier, without a cache (task text-classification, use_cache=False)", in.Name)
@@ -234,9 +232,8 @@ func without(all []onnx.Value, input string) error {
 			return fmt.Errorf("input %q takes strings: the tokeniser is part of the file; export the model "+
 				"behind it, which takes ids", in.Name)
 		case roleVectors:
-			return fmt.Errorf("input %q takes vectors of tokens: export the model with input_ids, so "+
-				"that it "+
-				"has its embedding", in.Name)
+			return fmt.Errorf("input %q takes vectors of tokens: export the model with input_ids, so that "+
+				"it has its embedding", in.Name)
 		}
 	}
 	if in := all; len(in) == 1 && in[0].Known && len(in[0].Shape) == 2 && whole(in[0].Elem) {
