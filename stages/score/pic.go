@@ -71,9 +71,9 @@ at once, has the area ½. Kapishnikov et al., ICCV 2019.`,
 				order)
 		}
 		if text := in["curves"][program.TargetFact]; text != "" {
-			return nil, fmt.Errorf("the input \"curves\" needs curves of a class, whose predictions are right "+
-				"or wrong, and these are of the expression %s: score/auc takes curves of perturb/insertion, "+
-				"of its value", text)
+			return nil, fmt.Errorf("the input \"curves\" needs curves of a class, whose predictions are "+
+				"right or wrong, and these are of the expression %s: score/auc takes curves of "+
+				"perturb/insertion, of its value", text)
 		}
 		if made := in["curves"]["variant"]; made != tag(p.Variant) {
 			return nil, stages.BadField("variant", "variant is %s, but the curves were made with variant: %s",
