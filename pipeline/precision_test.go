@@ -38,7 +38,8 @@ func curved(l *lab, off float64) {
 			return nil
 		},
 	})
-	s.Rounding = map[string]float64{stages.BFloat16: 0.02, stages.Float16: math.NaN()}
+	s.Rounding = map[string]stages.Rounding{stages.BFloat16: {"curves": 0.02},
+		stages.Float16: {"curves": math.NaN()}}
 	l.stages[s.Name] = &s
 }
 
@@ -67,7 +68,7 @@ func TestPrecisionsAreOnProbation(t *testing.T) {
 	}
 	c := p.Programs[0]
 	if c.Stage != "lab/curve" || c.Precision != stages.BFloat16 || c.Off > 0 || c.Items < 4 || c.Items > 40 ||
-		c.Tolerance != 0.02 || math.Abs(c.Largest-0.005) > 1e-9 {
+		c.Largest.Quantity != "curves" || c.Largest.Tolerance != 0.02 || math.Abs(c.Largest.By-0.005) > 1e-9 {
 		t.Errorf("compared: %+v", c)
 	}
 	l.want("computed", "in bfloat16", 160, "in float32", 160+c.Items)
@@ -83,7 +84,7 @@ func TestPrecisionsAreOnProbation(t *testing.T) {
 	defer res.Close()
 	state, why := ended(t, res, "curves[precision=bfloat16]")
 	if state != schedule.Failed || !strings.Contains(why, "cpu bfloat16") ||
-		!strings.Contains(why, "deviate by more than 0.02") || !strings.Contains(why, "precision: float32") {
+		!strings.Contains(why, "by 0.32 and may by 0.02") || !strings.Contains(why, "precision: float32") {
 		t.Errorf("state %d: %s", state, why)
 	}
 	if state, why := ended(t, res, "curves[precision=float32]"); state != schedule.Done {

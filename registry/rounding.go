@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/runexp/runexp/docs"
+	"github.com/runexp/runexp/stages"
 )
 
 // withRounding sets how much the results of each stage may deviate in precisions other than float32.
@@ -19,23 +20,26 @@ func withRounding(s *Set) *Set {
 	return s
 }
 
-// roundings returns the tolerances in docs/precision.csv, by stage and precision: NaN where the stage
-// deviates too much to be computed in it.
-var roundings = sync.OnceValue(func() map[string]map[string]float64 {
+// roundings returns the tolerances in docs/precision.csv, by stage and precision.
+var roundings = sync.OnceValue(func() map[string]map[string]stages.Rounding {
 	rows, err := csv.NewReader(strings.NewReader(docs.Precision())).ReadAll()
 	if err != nil {
 		panic(fmt.Sprintf("docs/precision.csv: %v", err)) // unreachable: TestPrecisionTable reads it
 	}
-	all := map[string]map[string]float64{}
+	all := map[string]map[string]stages.Rounding{}
 	for _, r := range rows[1:] {
-		if all[r[0]] == nil {
-			all[r[0]] = map[string]float64{}
+		stage, quantity, precision := r[0], r[1], r[2]
+		if all[stage] == nil {
+			all[stage] = map[string]stages.Rounding{}
 		}
-		tolerance, err := strconv.ParseFloat(r[4], 64)
+		if all[stage][precision] == nil {
+			all[stage][precision] = stages.Rounding{}
+		}
+		tolerance, err := strconv.ParseFloat(r[5], 64)
 		if err != nil {
 			tolerance = math.NaN()
 		}
-		all[r[0]][r[1]] = tolerance
+		all[stage][precision][quantity] = tolerance
 	}
 	return all
 })

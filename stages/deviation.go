@@ -2,8 +2,10 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Deviation returns how much a payload of a port of type t differs from a processor's for the same item: 0
@@ -21,11 +23,53 @@ import (
 //   - For a table it is the deviation of the worst column.
 func Deviation(t Type, got, want []byte) float64 { return deviation(t, got, want, apart) }
 
-// RoundingDeviation returns the same of a payload that was computed in another precision, but of numbers that
-// aren't a map's the mean difference in the place of the largest: a curve that is steep moves by a point, and
-// a prediction between two classes flips. [Stage.Rounding] bounds it.
-func RoundingDeviation(t Type, got, want []byte) float64 {
-	return deviation(t, got, want, meanApart)
+// A Deviated says by how much a payload deviates in one of its quantities, and by how much it may.
+type Deviated struct {
+	// Quantity is a response of curves, as their facts name it, or else the port.
+	Quantity string
+	// By is a [Deviation] in float32. In another precision it is the same for maps; of other numbers it is
+	// the mean difference in the place of the largest, since a curve that is steep moves by a point. So of
+	// "correct", which is 0 or 1, it is the share of the predictions that flip.
+	By        float64
+	Tolerance float64
+}
+
+// Off reports whether it deviates by more than it may.
+func (d Deviated) Off() bool { return !(d.By <= d.Tolerance) }
+
+// Compare orders by how far deviations exhaust their tolerances.
+func (d Deviated) Compare(other Deviated) int {
+	return cmp.Or(cmp.Compare(d.exhausts(), other.exhausts()), cmp.Compare(d.By, other.By))
+}
+
+// exhausts returns the share of the tolerance that is used.
+func (d Deviated) exhausts() float64 {
+	if d.By == 0 {
+		return 0
+	}
+	return d.By / d.Tolerance
+}
+
+// Rounded returns by how much a payload of a port deviates that was computed in another precision: of curves
+// and responses each row, which the fact "responses" names. [Stage.Rounding] bounds it.
+func Rounded(p Port, facts Facts, got, want []byte) []Deviated {
+	names := strings.Split(facts["responses"], ",")
+	if p.Type != Curves && p.Type != Responses || facts["responses"] == "" {
+		names = nil
+	}
+	g, err := DecodeTensor(got)
+	w, err2 := DecodeTensor(want)
+	if len(names) == 0 || err != nil || err2 != nil || len(w.Shape) != 2 || w.Shape[0] != len(names) ||
+		g.DType != w.DType || !slices.Equal(g.Shape, w.Shape) {
+		return []Deviated{{Quantity: p.Name, By: deviation(p.Type, got, want, meanApart)}}
+	}
+	var all []Deviated
+	a, b, points := g.Float64s(), w.Float64s(), w.Shape[1]
+	for row, name := range names {
+		from, to := row*points, (row+1)*points
+		all = append(all, Deviated{Quantity: name, By: meanApart(a[from:to], b[from:to])})
+	}
+	return all
 }
 
 // deviation is Deviation by a function for numbers that aren't a map's.

@@ -3,7 +3,9 @@ package stages
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -30,29 +32,58 @@ func HasPrecision(params any) bool {
 	return ok
 }
 
-// ToleranceOf returns how much results with these parameters may deviate from a processor's in float32, and
-// by which function.
-func (s *Stage) ToleranceOf(params any) (float64, func(t Type, got, want []byte) float64) {
-	if p := PrecisionOf(params); p != Float32 {
-		return s.Rounding[p], RoundingDeviation
+// Deviates returns by how much a payload of an output port deviates from a processor's in float32: in the
+// quantity that exhausts its tolerance most.
+func (s *Stage) Deviates(params any, p Port, facts Facts, got, want []byte) Deviated {
+	precision := PrecisionOf(params)
+	if precision == Float32 {
+		return Deviated{p.Name, Deviation(p.Type, got, want), s.Tolerance}
 	}
-	return s.Tolerance, Deviation
+	all := Rounded(p, facts, got, want)
+	for i := range all {
+		all[i].Tolerance = s.Rounding[precision].Of(all[i].Quantity)
+	}
+	return slices.MaxFunc(all, Deviated.Compare)
+}
+
+// A Rounding has how much a stage's results in a precision may deviate from those in float32, by the
+// [Deviated.Quantity]: NaN is too much. What isn't listed doesn't depend on the arithmetic, and may not
+// differ at all; the value of an expression, which is made of logits, may deviate by as much as these. Nil
+// wasn't measured.
+type Rounding map[string]float64
+
+// Of returns the tolerance of a quantity.
+func (r Rounding) Of(quantity string) float64 {
+	if _, listed := r[quantity]; !listed && quantity == "value" {
+		return r["logit"]
+	}
+	return r[quantity]
+}
+
+// Passes reports whether results in the precision deviate little enough in all quantities.
+func (r Rounding) Passes() bool {
+	for _, tolerance := range r {
+		if math.IsNaN(tolerance) {
+			return false
+		}
+	}
+	return len(r) > 0
 }
 
 // CheckPrecision refuses a precision in which the stage wasn't measured, or deviates too much.
 func (s *Stage) CheckPrecision(params any) error {
 	p := PrecisionOf(params)
-	tolerance, measured := s.Rounding[p]
-	if tolerance > 0 || p == Float32 || !s.Device {
+	r := s.Rounding[p]
+	if r.Passes() || p == Float32 || !s.Device {
 		return nil
 	}
 	why := "it isn't measured in %s yet"
-	if measured {
+	if r != nil {
 		why = "it deviates too much in %s"
 	}
 	names := []string{Float32}
 	for _, name := range Precisions {
-		if s.Rounding[name] > 0 {
+		if s.Rounding[name].Passes() {
 			names = append(names, name)
 		}
 	}

@@ -184,10 +184,9 @@ type Hooks struct {
 type Stage struct {
 	Def[any]
 
-	// Rounding has, by precision, the largest [RoundingDeviation] of its results from those in float32, as it
-	// was measured; NaN is too much. A precision without one isn't measured, and is refused. The list of
-	// stages sets it.
-	Rounding map[string]float64
+	// Rounding has, by precision, how much its results may deviate from those in float32, as it was measured.
+	// A precision without one is refused. The list of stages sets it.
+	Rounding map[string]Rounding
 
 	// NewParams returns a pointer to a fresh copy of the default parameters.
 	NewParams func() any

@@ -198,9 +198,10 @@ func (s *session) reportProbation(u *ui, r *pipeline.Result, quiet bool) {
 	off := 0
 	var list []string
 	for _, c := range p.Programs {
-		text := fmt.Sprintf("%s %.1g", c.Stage, c.Largest)
+		text := fmt.Sprintf("%s %.1g", c.Stage, c.Largest.By)
 		if off += c.Off; c.Off > 0 {
-			text += fmt.Sprintf(" (%d of %d items beyond %g)", c.Off, c.Items, c.Tolerance)
+			text += fmt.Sprintf(" of %s (%d of %d items beyond %g)", c.Largest.Quantity, c.Off, c.Items,
+				c.Largest.Tolerance)
 		}
 		list = append(list, text)
 	}

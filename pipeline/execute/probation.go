@@ -22,9 +22,9 @@ import (
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
 // sixteen items of a large one, and then one item in [Config.Compare], chosen by its key, is computed on the
-// processor too, before anything of the chunk is recorded. An item is off if its [stages.Deviation] is beyond
-// the stage's tolerance. A single item may be off without a fault: a path of discrete choices, or a kink,
-// makes a large difference of the last bit. So while one of the last twenty compared items is off, all items
+// processor too, before anything of the chunk is recorded. An item is off if one of its quantities
+// deviates beyond its tolerance: see [stages.Deviated]. A single item may be off without a fault: a path of
+// discrete choices, or a kink, makes a large difference of the last bit. So while one of the last twenty compared items is off, all items
 // are compared. The class is refused for the program if at least two of the last twenty and more than an
 // eighth of them are off, if one has another shape or is undefined elsewhere, or if the result of a Whole
 // stage is off. Then the cell fails, results that this class and runtime have stored of the program are no
@@ -40,9 +40,9 @@ type Compared struct {
 	Stage     string
 	Precision string // in which the items were computed
 	Items     int
-	Off       int     // number of items that deviate by more than Tolerance
-	Largest   float64 // the largest [stages.Deviation], or [stages.RoundingDeviation] of another precision
-	Tolerance float64
+	Off       int // number of items with a deviation beyond the tolerance
+
+	Largest stages.Deviated // the one that exhausts its tolerance most
 }
 
 // usualCompare is the usual [Config.Compare].
@@ -61,8 +61,7 @@ type trial struct {
 	recent  []bool     // whether the last compared items are off
 	refused error
 	Compared
-	deviation func(t stages.Type, got, want []byte) float64
-	took      time.Duration
+	took time.Duration
 }
 
 // trials are the trials of a run, by program.
@@ -82,7 +81,6 @@ func (ts *trials) at(program stages.Digest, n *resolve.Cell) *trial {
 		}
 		t = &trial{program: program, judged: make(chan struct{})}
 		t.Stage, t.Precision = n.Stage.Name, stages.PrecisionOf(n.Params)
-		t.Tolerance, t.deviation = n.Stage.ToleranceOf(n.Params)
 		ts.of[program] = t
 	}
 	return t
@@ -97,8 +95,11 @@ func (ts *trials) sum() (p Probation) {
 		t.mu.Lock()
 		name := t.Stage + " " + t.Precision
 		c := stage[name]
-		c.Stage, c.Precision, c.Tolerance = t.Stage, t.Precision, t.Tolerance
-		c.Items, c.Off, c.Largest = c.Items+t.Items, c.Off+t.Off, max(c.Largest, t.Largest)
+		c.Stage, c.Precision = t.Stage, t.Precision
+		c.Items, c.Off = c.Items+t.Items, c.Off+t.Off
+		if t.Largest.Compare(c.Largest) > 0 {
+			c.Largest = t.Largest
+		}
 		p.Items, p.Took = p.Items+t.Items, p.Took+t.took
 		stage[name] = c
 		t.mu.Unlock()
@@ -264,18 +265,20 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 	if t.took += took; t.refused != nil { // meanwhile
 		return t.refused
 	}
-	worst, where := -1.0, ""
+	worst, where := stages.Deviated{}, ""
 	for i := range want {
-		d, port := x.deviation(i, want[i], facts)
-		off := !(d <= t.Tolerance)
-		if t.Items++; off {
+		d := x.deviation(i, want[i], facts)
+		t.recent = append(t.recent, d.Off())
+		if t.Items++; d.Off() {
 			t.Off++
 		}
-		t.Largest = max(t.Largest, d)
-		if t.recent = append(t.recent, off); d > worst {
-			worst, where = d, fmt.Sprintf("port %q", port)
+		if d.Compare(t.Largest) > 0 {
+			t.Largest = d
+		}
+		if d.Compare(worst) > 0 {
+			worst, where = d, fmt.Sprintf("%q", d.Quantity)
 			if i < len(x.sample.Calls) {
-				where = fmt.Sprintf("item %q on port %q", x.sample.Calls[i].ID, port)
+				where += fmt.Sprintf(" of item %q", x.sample.Calls[i].ID)
 			}
 		}
 	}
@@ -286,12 +289,12 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 			off++
 		}
 	}
-	n, otherwise := len(t.recent), math.IsInf(worst, 1) // rounding doesn't cause that
+	n, otherwise := len(t.recent), math.IsInf(worst.By, 1) // rounding doesn't cause that
 	whole := x.task.member.cell.Stage.Relation == stages.Whole && off > 0
 	if !otherwise && !whole && (off < 2 || off <= n/8) {
 		return nil
 	}
-	by := fmt.Sprintf("by %.2g", worst)
+	by := fmt.Sprintf("by %.2g and may by %g", worst.By, worst.Tolerance)
 	if otherwise {
 		by = "in shape, or in what is undefined"
 	}
@@ -300,33 +303,36 @@ func (w *Worker) judge(x *execution, want []callOutput, facts map[string]stages.
 		instead = "precision: float32 computes it"
 	}
 	const text = "%s computes it otherwise than the processor in float32: of the last %d items compared %d " +
-		"deviate by more than %g, %s %s; %s"
+		"deviate too much; %s deviates %s; %s"
 	maker := w.executor.Resolver.Maker(x.task.member.cell)
-	t.refused = fmt.Errorf(text, maker, n, off, t.Tolerance, where, by, instead)
+	t.refused = fmt.Errorf(text, maker, n, off, where, by, instead)
 	w.executor.Resolver.Refuse(x.task.member.cell, t.refused)
 	return t.refused
 }
 
-// deviation returns the largest deviation of a device's results for a call from the processor's, and its
-// port.
-func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (
-	worst float64, port string,
-) {
+// deviation returns the deviation of a device's results for a call from the processor's, of all quantities
+// the one that exhausts its tolerance most.
+func (x *execution) deviation(i int, want callOutput, facts map[string]stages.Facts) (worst stages.Deviated) {
 	same := func(a, b stages.Output) bool {
 		return a.ID == b.ID && a.Origin == b.Origin && a.From == b.From && a.Index == b.Index
 	}
-	for p := range x.task.member.cell.Stage.Outputs {
-		out, made, d := &x.task.member.cell.Stage.Outputs[p], x.made[i][p], 0.0
+	m := x.task.member
+	s, params := m.cell.Stage, m.cell.Params
+	for p, out := range s.Outputs {
+		made, d := x.made[i][p], stages.Deviated{Quantity: out.Name}
 		if !slices.EqualFunc(made, want[p], same) ||
 			!maps.Equal(x.sample.OutFacts[out.Name], facts[out.Name]) {
-			d = math.Inf(1)
+			d.By = math.Inf(1)
 		}
-		for k := 0; k < len(made) && !math.IsInf(d, 1); k++ {
-			d = max(d, x.trial.deviation(out.Type, made[k].Data, want[p][k].Data))
+		for k := 0; k < len(made) && !math.IsInf(d.By, 1); k++ {
+			of := s.Deviates(params, out, m.facts[out.Name], made[k].Data, want[p][k].Data)
+			if of.Compare(d) > 0 {
+				d = of
+			}
 		}
-		if d >= worst {
-			worst, port = d, out.Name
+		if d.Compare(worst) > 0 {
+			worst = d
 		}
 	}
-	return worst, port
+	return worst
 }

@@ -14,7 +14,7 @@ func precisionCatalog() fakeCatalog {
 	for _, n := range []string{"perturb/fast", "perturb/faster"} {
 		fake(c, n, stages.Each, "model, images, maps", "curves", stages.Precise{},
 			func(d *stages.Def[stages.Precise]) { d.Device = true })
-		c[n].Rounding = map[string]float64{stages.BFloat16: 0.1}
+		c[n].Rounding = map[string]stages.Rounding{stages.BFloat16: {"probability": 0.1}}
 	}
 	fake(c, "perturb/plain", stages.Each, "model, images, maps", "curves", noParams{})
 	fake(c, "score/area", stages.Each, "curves", "scores", noParams{})
@@ -102,7 +102,7 @@ publish: [all]
 	fake(c, "perturb/whole", stages.Each, "model, images", "curves", stages.Precise{}, device)
 	fake(c, "perturb/image", stages.Each, "model, images, maps", "images", stages.Precise{}, device)
 	for _, n := range []string{"attribute/precise", "perturb/whole", "perturb/image"} {
-		c[n].Rounding = map[string]float64{stages.BFloat16: 0.1}
+		c[n].Rounding = map[string]stages.Rounding{stages.BFloat16: {"probability": 0.1}}
 	}
 	for _, tt := range []struct {
 		curves, maps string

@@ -22,13 +22,13 @@ import (
 	"github.com/runexp/runexp/stages/stagetest"
 )
 
-// precisionTable has a row for each stage with a precision: the [stages.RoundingDeviation] from float32 that
-// all but an eighth of the items stay within, as the probation lets an eighth be off, on the net where it is
-// largest, and this net. The tolerance is twice that, rounded up to a digit; a stage that would need one
-// above mostRounding has none.
+// precisionTable has a row for each quantity that a precision changes, of each stage that has one: the
+// [stages.Deviated] from float32 that all but an eighth of the items stay within, as the probation lets an
+// eighth be off, on the net where it is largest, and this net. The tolerance is twice that, rounded up to a
+// digit; a stage that would need one above mostRounding, or above mostFlips of predictions, has none.
 const precisionTable = "../../../docs/precision.csv"
 
-var precisionHeader = []string{"stage", "precision", "deviation", "net", "tolerance"}
+var precisionHeader = []string{"stage", "quantity", "precision", "deviation", "net", "tolerance"}
 
 // mostRounding bounds tolerances: beyond it a result says too little about the one in float32.
 const mostRounding = 0.25
@@ -91,9 +91,9 @@ func slotIn(t *testing.T, precision string) stages.Slot {
 	return slot
 }
 
-// rounded returns the deviation that all but an eighth of the items stay within which a stage makes in a
-// precision.
-func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (float64, error) {
+// rounded returns by quantity the deviation that all but an eighth of the items stay within which a stage
+// makes in a precision.
+func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (map[string]float64, error) {
 	params := func(precision string) any {
 		p := w.params(s)
 		set(p, map[string]any{"limit": 0, "steps": 8, "precision": precision})
@@ -104,23 +104,53 @@ func (w *world) rounded(slot stages.Slot, s *stages.Stage, precision string) (fl
 		err = shows(s, want)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("in float32: %w", err)
+		return nil, fmt.Errorf("in float32: %w", err)
 	}
 	got, err := stagetest.TryOn(slot, *s, params(precision), w.in(s))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var off []float64 // by item
+	by := map[string][]float64{} // by quantity and item
 	for _, port := range s.Outputs {
 		for i, b := range want.Payloads[port.Name] {
-			if i == len(off) {
-				off = append(off, 0)
+			for _, d := range stages.Rounded(port, want.Facts[port.Name], got.Payloads[port.Name][i], b) {
+				by[d.Quantity] = append(by[d.Quantity], d.By)
 			}
-			off[i] = max(off[i], stages.RoundingDeviation(port.Type, got.Payloads[port.Name][i], b))
 		}
 	}
-	slices.Sort(off)
-	return off[len(off)-1-len(off)/8], nil
+	off := map[string]float64{}
+	for quantity, items := range by {
+		slices.Sort(items)
+		if s := os.Getenv("RAW"); s != "" {
+			fmt.Println("RAW", w.net, quantity, items)
+		}
+		off[quantity] = items[len(items)-1-len(items)/8]
+	}
+	return off, nil
+}
+
+// A roundedRow is a row of the table but for its tolerance, which follows.
+type roundedRow struct {
+	deviation float64
+	net       string
+}
+
+// A quantityOf is a quantity of what a stage makes.
+type quantityOf struct{ stage, quantity string }
+
+// readRounding returns the published table: what was measured, and the tolerances, "" if there is none.
+func readRounding(t *testing.T) (measured map[quantityOf]roundedRow, tolerances map[quantityOf]string) {
+	t.Helper()
+	measured, tolerances = map[quantityOf]roundedRow{}, map[quantityOf]string{}
+	for _, r := range readRows(t, precisionTable, precisionHeader) {
+		deviation, err := strconv.ParseFloat(r[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := quantityOf{r[0], r[1]}
+		measured[q], tolerances[q] = roundedRow{deviation, r[4]}, r[5]
+	}
+	return measured, tolerances
 }
 
 // TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With
@@ -132,15 +162,7 @@ func TestRounding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured, published := map[string]row{}, map[string]float64{}
-	for name, r := range readTable(t, precisionTable, precisionHeader) {
-		if tolerance, err := strconv.ParseFloat(r[4], 64); err == nil {
-			published[name] = tolerance
-		}
-		if deviation, err := strconv.ParseFloat(r[2], 64); err == nil {
-			measured[name] = row{stage: name, deviation: deviation, net: r[3]}
-		}
-	}
+	measured, _ := readRounding(t)
 	all, curves := roundingWorlds(t)
 	for _, w := range append(all, curves...) {
 		list := roundingStages()
@@ -149,27 +171,30 @@ func TestRounding(t *testing.T) {
 		}
 		for _, s := range list {
 			curve := strings.HasPrefix(s.Name, "perturb/")
-			_, listed := published[s.Name]
 			if *update && !chosen.MatchString(s.Name) || slices.Contains(curves, w) && !curve ||
-				!*update && !listed {
+				!*update && !s.Rounding[stages.BFloat16].Passes() {
 				continue
 			}
-			worst, err := w.rounded(slot, s, stages.BFloat16)
+			by, err := w.rounded(slot, s, stages.BFloat16)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "in float32: ") {
 					t.Errorf("%s on %s: %v", s.Name, w.net, err)
 				}
 				continue
 			}
-			t.Logf("%-32s %-12s %.2g", s.Name, w.net, worst)
-			if r := measured[s.Name]; r.net == "" || worst > r.deviation {
-				measured[s.Name] = row{stage: s.Name, deviation: worst, net: w.net}
+			for _, quantity := range slices.Sorted(maps.Keys(by)) {
+				deviation, most := by[quantity], s.Rounding[stages.BFloat16].Of(quantity)
+				t.Logf("%-24s %-12s %-12s %.2g", s.Name, quantity, w.net, deviation)
+				if !*update && deviation > most {
+					t.Errorf("%s on %s: its %s deviates by %.2g, at most it may by %g", s.Name, w.net, quantity,
+						deviation, most)
+				}
+				if q := (quantityOf{s.Name, quantity}); deviation > measured[q].deviation {
+					measured[q] = roundedRow{deviation, w.net}
+				}
 			}
 			if *update {
 				writeRounding(t, measured)
-			} else if worst > published[s.Name] {
-				t.Errorf("%s on %s deviates by %.2g, at most it may be %g", s.Name, w.net, worst,
-					published[s.Name])
 			}
 		}
 	}
@@ -221,52 +246,50 @@ func TestAgainInBFloat16(t *testing.T) {
 	}
 }
 
-func writeRounding(t *testing.T, measured map[string]row) {
+func writeRounding(t *testing.T, measured map[quantityOf]roundedRow) {
 	t.Helper()
-	rows := [][]string{precisionHeader}
-	for _, name := range slices.Sorted(maps.Keys(measured)) {
-		r := measured[name]
-		rows = append(rows, []string{r.stage, stages.BFloat16, short(r.deviation), r.net,
+	rows := [][]string{}
+	for q, r := range measured {
+		rows = append(rows, []string{q.stage, q.quantity, stages.BFloat16, short(r.deviation), r.net,
 			rounding(r.deviation)})
 	}
+	slices.SortFunc(rows, slices.Compare)
 	f, err := os.Create(precisionTable)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
+	if err := csv.NewWriter(f).WriteAll(append([][]string{precisionHeader}, rows...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // TestPrecisionTable checks that the published table has every stage with a precision that a net of the
-// quickstart fits, and that tolerances follow from deviations.
+// quickstart fits, and that tolerances follow from deviations and are those of the stages.
 func TestPrecisionTable(t *testing.T) {
-	published := readTable(t, precisionTable, precisionHeader)
+	measured, tolerances := readRounding(t)
+	found := map[string]*stages.Stage{}
 	for _, s := range roundingStages() {
-		r, ok := published[s.Name]
-		if !ok {
-			if strings.HasPrefix(s.Name, "perturb/") {
-				t.Errorf("%s has no row: the flag -update of TestRounding measures it", s.Name)
-			}
-			continue
-		}
-		delete(published, s.Name)
-		deviation, err := strconv.ParseFloat(r[2], 64)
-		if err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-		// The deviation has two digits here, of more.
-		follows := []string{rounding(0.95 * deviation), rounding(deviation), rounding(1.05 * deviation)}
-		if !slices.Contains(follows, r[4]) {
-			t.Errorf("%s: a tolerance of %s is published for a deviation of %s", s.Name, r[4], r[2])
-		}
-		got := s.Rounding[stages.BFloat16]
-		if r[4] != "" && short(got) != r[4] || r[4] == "" && got > 0 {
-			t.Errorf("%s has the tolerance %g, published is %s", s.Name, got, r[4])
+		found[s.Name] = s
+		if strings.HasPrefix(s.Name, "perturb/") && s.Rounding[stages.BFloat16] == nil {
+			t.Errorf("%s has no row: the flag -update of TestRounding measures it", s.Name)
 		}
 	}
-	for name := range published {
-		t.Errorf("%s has no precision", name)
+	for q, r := range measured {
+		// The deviation has two digits here, of more.
+		follows := []string{rounding(0.95 * r.deviation), rounding(r.deviation), rounding(1.05 * r.deviation)}
+		tolerance := tolerances[q]
+		if !slices.Contains(follows, tolerance) {
+			t.Errorf("%v: a tolerance of %s is published for a deviation of %g", q, tolerance, r.deviation)
+		}
+		s := found[q.stage]
+		if s == nil {
+			t.Errorf("%s has no precision", q.stage)
+			continue
+		}
+		got := s.Rounding[stages.BFloat16].Of(q.quantity)
+		if tolerance == "" && !math.IsNaN(got) || tolerance != "" && short(got) != tolerance {
+			t.Errorf("%v has the tolerance %g, published is %s", q, got, tolerance)
+		}
 	}
 }

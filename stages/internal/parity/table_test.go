@@ -25,7 +25,7 @@ type row struct {
 // writeTable writes what was measured, and of other stages that compute on devices the published rows.
 func writeTable(t *testing.T, measured map[string]row) {
 	t.Helper()
-	published := readTable(t, table, header)
+	published := readTable(t)
 	rows := [][]string{header}
 	for _, s := range deviceStages() {
 		if r, ok := measured[s.Name]; ok {
@@ -50,8 +50,8 @@ func short(x float64) string {
 	return strings.Replace(text, "e-0", "e-", 1)
 }
 
-// readTable returns the rows of a published table with these columns, by stage.
-func readTable(t *testing.T, file string, columns []string) map[string][]string {
+// readRows returns the rows of a published table with these columns.
+func readRows(t *testing.T, file string, columns []string) [][]string {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
@@ -65,8 +65,14 @@ func readTable(t *testing.T, file string, columns []string) map[string][]string 
 	if !slices.Equal(rows[0], columns) {
 		t.Fatalf("the columns are %q, not %q", rows[0], columns)
 	}
+	return rows[1:]
+}
+
+// readTable returns the rows of the table, by stage.
+func readTable(t *testing.T) map[string][]string {
+	t.Helper()
 	published := map[string][]string{}
-	for _, r := range rows[1:] {
+	for _, r := range readRows(t, table, header) {
 		published[r[0]] = r
 	}
 	return published
@@ -75,7 +81,7 @@ func readTable(t *testing.T, file string, columns []string) map[string][]string 
 // TestTable checks that the published table has every stage that computes on devices, with its tolerance, and
 // that what was measured is within it.
 func TestTable(t *testing.T) {
-	published := readTable(t, table, header)
+	published := readTable(t)
 	for _, s := range deviceStages() {
 		r, ok := published[s.Name]
 		if !ok {
