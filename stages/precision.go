@@ -47,17 +47,25 @@ func (s *Stage) Deviates(params any, p Port, facts Facts, got, want []byte) Devi
 }
 
 // A Rounding has how much a stage's results in a precision may deviate from those in float32, by the
-// [Deviated.Quantity]: NaN is too much. What isn't listed doesn't depend on the arithmetic, and may not
-// differ at all; the value of an expression, which is made of logits, may deviate by as much as these. Nil
-// wasn't measured.
+// [Deviated.Quantity]: NaN is too much, and nil wasn't measured.
 type Rounding map[string]float64
 
-// Of returns the tolerance of a quantity.
+// mostFlips is the largest share of a curve's points at which the prediction may flip. It is no figure of a
+// stage: which points lie between two classes depends on the image.
+const mostFlips = 0.25
+
+// Of returns the tolerance of a quantity. The value of an expression, which is made of logits, has theirs.
+// What isn't listed doesn't depend on the arithmetic, and may not differ at all.
 func (r Rounding) Of(quantity string) float64 {
-	if _, listed := r[quantity]; !listed && quantity == "value" {
+	switch tolerance, listed := r[quantity]; {
+	case listed:
+		return tolerance
+	case quantity == "correct":
+		return mostFlips
+	case quantity == "value":
 		return r["logit"]
 	}
-	return r[quantity]
+	return 0
 }
 
 // Passes reports whether results in the precision deviate little enough in all quantities.
