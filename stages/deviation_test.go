@@ -51,3 +51,44 @@ func TestDeviation(t *testing.T) {
 		}
 	}
 }
+
+// TestRounded states what results in another precision are compared by: each response by itself, of which a
+// prediction may flip at a point.
+func TestRounded(t *testing.T) {
+	inf := math.Inf(1)
+	rows := func(v ...float64) []byte { return NewTensor(v, 3, len(v)/3).Encode() }
+	want := rows(0.5, 0.25, 10, 20, 1, 0)
+	const all = "probability,logit,correct"
+	for _, tt := range []struct {
+		name      string
+		port      Type
+		responses string
+		got       []byte
+		by        []float64
+	}{
+		{"the same", Curves, all, want, []float64{0, 0, 0}},
+		{"the mean of the points", Curves, all, rows(0.5, 0.35, 10, 20, 1, 0), []float64{0.05, 0, 0}},
+		{"by the largest logit", Curves, all, rows(0.5, 0.25, 12, 20, 1, 0), []float64{0, 0.05, 0}},
+		{"one flips", Curves, all, rows(0.5, 0.25, 10, 20, 0, 0), []float64{0, 0, 0}},
+		{"both flip", Curves, all, rows(0.5, 0.25, 10, 20, 0, 1), []float64{0, 0, 1}},
+		{"an undefined prediction", Curves, all, rows(0.5, 0.25, 10, 20, math.NaN(), 0),
+			[]float64{0, 0, inf}},
+		{"of subsets, too", Responses, all, rows(0.5, 0.35, 12, 20, 1, 0), []float64{0.05, 0.05, 0}},
+		{"other responses", Curves, "morf,lerf,correct", rows(0.5, 0.35, 10, 20, 1, 0),
+			[]float64{0.05, 0, 0}},
+		{"without names", Curves, "", rows(0.5, 0.35, 10, 20, 1, 0), []float64{0.05}},
+		{"of a map, all magnitudes", Maps, "", rows(0.5, 0.25, 10, 20, 1, 31.75), []float64{1}},
+		{"another shape", Curves, all, rows(1, 2, 3), []float64{inf}},
+	} {
+		list := Rounded(Port{Name: "port", Type: tt.port}, Facts{"responses": tt.responses}, tt.got, want)
+		if len(list) != len(tt.by) {
+			t.Errorf("%s: %v", tt.name, list)
+			continue
+		}
+		for i, d := range list {
+			if !(math.Abs(d.By-tt.by[i]) < 1e-12) && d.By != tt.by[i] {
+				t.Errorf("%s: %s deviates by %g, want %g", tt.name, d.Quantity, d.By, tt.by[i])
+			}
+		}
+	}
+}
