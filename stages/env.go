@@ -42,7 +42,8 @@ type Weighed interface{ Weight() int64 }
 
 // A Meter is a [Slot] that counts passes through models.
 type Meter interface {
-	// Passed counts the forward and backward passes of a batch, a row each.
+	// Passed counts the forward and backward passes of a run, a row each that was asked for: rows that only
+	// fill up its batch aren't.
 	Passed(forward, backward int)
 }
 

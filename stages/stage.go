@@ -194,9 +194,9 @@ type Stage struct {
 
 // Passes are the forward and backward passes through the model that a stage computes for an item, "" for
 // none: formulas of parameters, numbers, +, −, × and parentheses, such as "2 × steps + 1", or bounds such
-// as "≤ steps". [PassQuantities] has the quantities that parameters don't determine. Batches that aren't
-// full add rows; cells that share a forward pass, or points of their curves, need less. No result depends
-// on Passes.
+// as "≤ steps". [PassQuantities] has the quantities that parameters don't determine. Rows that only fill up a
+// batch are no passes; cells that share a forward pass, or points of their curves, need less. No result
+// depends on Passes.
 type Passes struct{ Forward, Backward string }
 
 // String describes the passes in words: "steps + 2 forward, steps backward", or "none".

@@ -53,7 +53,7 @@ type Slot struct {
 
 // Spent counts the passes of models on a slot, and the time to load them.
 type Spent struct {
-	Forward, Backward int           // passes: rows of batches
+	Forward, Backward int           // passes: rows of batches that were asked for
 	Loading           time.Duration // time spent waiting for sessions to be loaded
 }
 

@@ -77,10 +77,10 @@ func (p AblationCAMParams) channelWeights(ctx context.Context, e *stages.Env, n 
 	// The first row keeps all channels.
 	responses := make([]float64, 0, channels+1)
 	for len(responses) <= channels {
-		for row := range m.Batch {
+		for row := range min(m.Batch, channels+1-len(responses)) {
 			mask := m.Mask(row)
 			fill(mask, 1)
-			if k := len(responses) + row; k > 0 && k <= channels {
+			if k := len(responses) + row; k > 0 {
 				mask[k-1] = 0
 			}
 		}

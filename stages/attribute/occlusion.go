@@ -98,9 +98,9 @@ func (p OcclusionParams) run(ctx context.Context, e *stages.Env, n *program.Net)
 		m.set(i)
 		responses := make([]float64, 0, len(windows)+1)
 		for len(responses) <= len(windows) {
-			for row := range m.Batch {
+			for row := range min(m.Batch, len(windows)+1-len(responses)) {
 				fill(at.mask, 1)
-				if k := len(responses) + row; k > 0 && k <= len(windows) {
+				if k := len(responses) + row; k > 0 {
 					windows[k-1].hide(at.mask, at.width)
 				}
 				at.write(m.mask(row))

@@ -94,8 +94,7 @@ func (p PartitionSHAPParams) run(ctx context.Context, e *stages.Env, n *program.
 		}
 		search := owen{whole: whole, evaluations: p.Evaluations, atOnce: p.AtOnce, batch: m.Batch}
 		search.respond = func(ctx context.Context, batch []*coalition) ([]float64, error) {
-			for row := range m.Batch { // rows without a coalition have that of the last one
-				c := batch[min(row, len(batch)-1)]
+			for row, c := range batch {
 				if at.words == nil {
 					c.render(whole, m.Mask(row))
 					continue

@@ -34,7 +34,7 @@ func (p Differentiated) walk(ctx context.Context, e *stages.Env, n *program.Net,
 // along visits the points of a path in order, a batch at a time; write writes point k.
 func (w *walk) along(ctx context.Context, t program.Target, image []float32, points int,
 	write func(k int, dst []float32), take func(visit)) error {
-	for row := range w.slope.Batch {
+	for row := range min(w.slope.Batch, points) {
 		w.slope.Set(row, t, image)
 	}
 	for first := 0; first < points; first += w.slope.Batch {

@@ -267,21 +267,25 @@ func (p ChangeParams) run(ctx context.Context, e *stages.Env) error {
 	var states []state // of the images 2·i and their altered images 2·i+1 that are still needed
 	for from := 0; from < 2*e.Len(); from += f.Batch {
 		to := min(from+f.Batch, 2*e.Len())
+		var images [][]float32
 		for k := from; k < to; k++ {
+			x := make([]float32, n.Size())
 			port := []string{"images", "other"}[k%2]
 			t, err := stages.DecodeTensor(e.In(port, k/2))
 			if err == nil {
-				err = n.Normalise(t, f.Image(k-from))
+				err = n.Normalise(t, x)
 			}
 			if err != nil {
 				return fmt.Errorf("item %q: port %s: %w", e.Calls[k/2].ID, port, err)
 			}
+			copy(f.Image(k-from), x)
+			images = append(images, x)
 		}
 		if err := f.Run(ctx); err != nil {
 			return err
 		}
 		for k := from; k < to; k++ {
-			states = append(states, state{slices.Clone(f.Image(k - from)), slices.Clone(f.Row(k - from)),
+			states = append(states, state{images[k-from], slices.Clone(f.Row(k - from)),
 				slices.Clone(f.Value(k - from))})
 			if len(states) == 2 {
 				e.Put("changes", k/2, stages.NewTensor(p.between(n, states[0], states[1]), 4).Encode())

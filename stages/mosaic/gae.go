@@ -61,7 +61,7 @@ image too.
 Vukadin et al., "Advancing Attribution-Based Neural Network Explainability through
 Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2.`,
 	Version:  1,
-	Passes:   stages.Passes{Forward: "2"},
+	Passes:   stages.Passes{Forward: "≤ 2"},
 	Relation: stages.Whole,
 	Seeded:   true,
 	Device:   true,

@@ -73,7 +73,7 @@ Relative Absolute Magnitude Layer-Wise Relevance Propagation", 2024, section 3.2
 	// the order of the derivatives decides which elements a step masks, and so which image the next step
 	// sees
 	Tolerance: 0.5,
-	Passes:    stages.Passes{Forward: "2 × steps + 2", Backward: "2 × steps + 2"},
+	Passes:    stages.Passes{Forward: "2 × steps + 1", Backward: "2 × steps + 1"},
 	Relation:  stages.Each,
 	Device:    true,
 	Inputs: []stages.Port{

@@ -10,8 +10,18 @@ import (
 // Row returns the model's answer to row i of the last run. The next overwrites it.
 func (p *Program) Row(i int) []float32 { return p.answer.Data[i*p.classes : (i+1)*p.classes] }
 
+// write tells that the first rows of the next run are written. The rest of its batch, with what earlier runs
+// left there, is no pass that anybody asked for. A run whose rows aren't written again has those of the last.
+func (p *Program) write(rows int) {
+	if p.over {
+		p.rows, p.over = 0, false
+	}
+	p.rows = max(p.rows, min(rows, p.Batch))
+}
+
 // row returns row i of input number f, to be written before the next run: see [ort.Tensor.Write].
 func (p *Program) row(f, i int) []float32 {
+	p.write(i + 1)
 	d := p.inputs[f].Write()
 	size := len(d) / p.Batch
 	return d[i*size : (i+1)*size]

@@ -45,6 +45,7 @@ func (c Curve) Set(from, to, ranks []float32) {
 
 // Run classifies the images with these numbers of pixels replaced, Batch at most.
 func (c Curve) Run(ctx context.Context, replaced []int) error {
+	c.write(len(replaced))
 	steps := c.inputs[3].Write()
 	for i := range steps {
 		steps[i] = float32(replaced[min(i, len(replaced)-1)])

@@ -54,6 +54,7 @@ func (d DeepLIFT) Reference(image []float32) {
 	current := d.reference.inputs[0]
 	d.ready = d.ready && slices.Equal(current.Data, image)
 	current.Set(image)
+	d.reference.write(1)
 }
 
 // Explain sets the target of row i.

@@ -138,6 +138,7 @@ func (p *Program) begin(t Target) {
 // The sum so far is an input, so that its bits don't depend on the batch. A device isn't sent it: there each
 // run begins at zero, and the sums of runs are added here.
 func (p *Program) add(ctx context.Context, weights []float64) error {
+	p.write(len(weights))
 	rows := p.inputs[1].Write()
 	clear(rows)
 	for i, w := range weights {

@@ -27,6 +27,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,6 +188,8 @@ type Program struct {
 
 	net       *Net
 	meter     stages.Meter // the slot, if it counts passes
+	rows      int          // that were written for a run, from the first: see [Program.write]
+	over      bool         // that run is over: what is written now is for the next
 	rehearsal *Rehearsal   // instead of a session
 	act, ran  int          // of the rehearsal when it last ran, and how often in it
 }
@@ -364,8 +367,10 @@ func (p *Program) run(ctx context.Context) error {
 	if p.rehearsal != nil {
 		return p.rehearsal.run(p)
 	}
+	p.over = true
 	if p.meter != nil {
-		p.meter.Passed(p.batch, p.batch*p.signature.Backward)
+		rows := cmp.Or(p.rows, p.batch)
+		p.meter.Passed(rows, rows*p.signature.Backward)
 	}
 	return p.net.short(p.binding.Run(ctx), p.Batch)
 }

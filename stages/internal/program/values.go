@@ -78,6 +78,7 @@ func (l Line) Set(from, to, image []float32) { l.set(from, to, image) }
 
 // Run classifies the values at these points, Batch at most.
 func (l Line) Run(ctx context.Context, at []float64) error {
+	l.write(len(at))
 	writePoints(l.inputs[2].Write(), at)
 	return l.run(ctx)
 }
