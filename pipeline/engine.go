@@ -65,6 +65,8 @@ type Summary struct {
 	Restored                                 int // cells computed again because the store had lost bytes
 	Postponed                                int // cells that another run executes: see [resolve.Share]
 	Took                                     time.Duration
+	Programs                                 int           // compiled
+	Compiling                                time.Duration // on average of a slot
 }
 
 // A run is one execution of a plan.
@@ -180,9 +182,12 @@ func (r *run) cached() (count int) {
 func (r *run) summary() Summary {
 	count := r.schedule.Count
 	items, restored := r.executor.Executed()
+	seconds, programs := r.speeds.compiled()
+	compiling := time.Duration(seconds / float64(max(len(r.engine.Devices), 1)) * float64(time.Second))
 	return Summary{
 		Cells: len(r.plan.Cells), Cached: r.cached(), Executed: count(schedule.Done),
 		Failed: count(schedule.Failed), Blocked: count(schedule.Blocked),
 		Postponed: count(schedule.Postponed), Items: items, Restored: restored,
+		Programs: programs, Compiling: compiling,
 	}
 }

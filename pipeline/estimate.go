@@ -12,14 +12,18 @@ import (
 // An Estimate is the cost of a run, estimated from measurements of earlier runs.
 type Estimate struct {
 	Seconds           float64
-	Forward, Backward int // passes
-	Unknown           int // cells of unknown cost
-	Elsewhere         int // cells that another kind of machine measured
+	Loading           float64 // of Seconds, to compile programs
+	Programs          float64 // to compile; a part of one for cells that share it
+	Forward, Backward int     // passes
+	Unknown           int     // cells of unknown cost
+	Elsewhere         int     // cells that another kind of machine measured
 }
 
 // Add adds another estimate.
 func (e *Estimate) Add(o Estimate) {
 	e.Seconds += o.Seconds
+	e.Loading += o.Loading
+	e.Programs += o.Programs
 	e.Forward += o.Forward
 	e.Backward += o.Backward
 	e.Unknown += o.Unknown
@@ -46,11 +50,17 @@ func (o *Outlook) Estimate(s *plan.Step) (e Estimate) {
 	if s.Cells[0].Stage.Device {
 		workers = o.devices
 	}
-	e.Seconds /= float64(workers)
+	e.spread(workers)
 	if s.Cells[0].Stage.Relation == stages.Whole { // its work isn't divided
 		e.Seconds = max(e.Seconds, longest)
 	}
 	return e
+}
+
+// spread divides the time among slots.
+func (e *Estimate) spread(workers int) {
+	e.Seconds /= float64(workers)
+	e.Loading /= float64(workers)
 }
 
 // Cost returns the seconds of one slot that a call of a cell took in an earlier run, and those before in
@@ -77,6 +87,8 @@ func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 func (m measured) scaled(scale float64) Estimate {
 	e := Estimate{
 		Seconds:  m.Loading + m.Seconds*scale,
+		Loading:  m.Loading,
+		Programs: m.programs,
 		Forward:  int(math.Round(float64(m.Forward) * scale)),
 		Backward: int(math.Round(float64(m.Backward) * scale)),
 	}

@@ -19,11 +19,17 @@ func LimitLive(t *testing.T, bytes int64) {
 	t.Cleanup(func() { execute.LiveBytes = was })
 }
 
-// Remember has the engine's store hold s as the speed of a cell.
-func Remember(t *testing.T, e *Engine, p *plan.Plan, cell string, s execute.Speed) {
+// Remember has the engine's store hold s as the speed of a cell, and those of others of the same run: names
+// and speeds in turns.
+func Remember(t *testing.T, e *Engine, p *plan.Plan, cell string, s execute.Speed, others ...any) {
 	t.Helper()
 	r, n := resolved(t, e, p, cell)
-	newSpeeds(r).remember(n, s)
+	run := newSpeeds(r)
+	run.remember(n, s)
+	for i := 0; i < len(others); i += 2 {
+		_, n := resolved(t, e, p, others[i].(string))
+		run.remember(n, others[i+1].(execute.Speed))
+	}
 }
 
 // RememberModel has the engine's store hold s as the speed of the model of a cell.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,14 +17,52 @@ import (
 type speeds struct {
 	resolver *resolve.Resolver
 	likely   sync.Map // definitions of cells that haven't finished, by cell
+
+	mu      sync.Mutex                      // guards compile
+	compile map[stages.Digest]execute.Speed // loading and programs in this run, by what shares them
+	sharing func() map[stages.Digest]int    // cells by what shares their programs
 }
 
-func newSpeeds(r *resolve.Resolver) *speeds { return &speeds{resolver: r} }
+func newSpeeds(r *resolve.Resolver) *speeds {
+	s := &speeds{resolver: r, compile: map[stages.Digest]execute.Speed{}}
+	s.sharing = sync.OnceValue(s.sharers)
+	return s
+}
 
 // A measured is a speed of an earlier run.
 type measured struct {
 	execute.Speed
-	elsewhere bool // by another kind of machine
+	programs  float64 // the cell's part of those that it shares
+	elsewhere bool    // by another kind of machine
+}
+
+// sharers counts the plan's cells by the stage, the parameters and the model, as cells for which these are
+// the same share their programs: those that will run or, where all are stored, all.
+func (r *speeds) sharers() map[stages.Digest]int {
+	lacking, all := map[stages.Digest]int{}, map[stages.Digest]int{}
+	for _, n := range r.resolver.Cells {
+		here, _ := r.keys(n)
+		if len(here) == 0 {
+			continue
+		}
+		all[here[0]]++
+		if !n.HasResults() {
+			lacking[here[0]]++
+		}
+	}
+	maps.Copy(all, lacking)
+	return all
+}
+
+// compiled returns what compiling took in this run: the seconds of all slots, and the programs. One that
+// several stages share counts where it was compiled.
+func (r *speeds) compiled() (seconds float64, programs int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.compile {
+		seconds, programs = seconds+s.Loading, programs+s.Programs
+	}
+	return seconds, programs
 }
 
 // remember stores the speed of a cell that was executed.
@@ -31,11 +70,20 @@ func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 	if s.Calls == 0 {
 		return
 	}
+	here, anywhere := r.keys(n)
+	if len(here) == 0 {
+		return
+	}
+	r.mu.Lock()
+	all := r.compile[here[0]]
+	all.Loading, all.Programs = all.Loading+s.Loading, all.Programs+s.Programs
+	r.compile[here[0]] = all
+	r.mu.Unlock()
+	s.Loading, s.Programs = all.Loading, all.Programs
 	b, err := json.Marshal(s)
 	if err != nil {
 		return
 	}
-	here, anywhere := r.keys(n)
 	for i, key := range slices.Concat(here, anywhere) {
 		_, known := r.resolver.Store.Memo(key)
 		if known && (i >= len(here) || i == len(here)-1 && len(here) == 2) {
@@ -49,9 +97,18 @@ func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 // same stage and model, or else of the same stage and parameters with the model's time for that many
 // passes. Without a model it is the speed of the same stage and parameters in this experiment, or else of
 // the same stage in any. If this kind of machine has measured none of these, it is the speed of another
-// kind whose results this one uses from the store. ok is false if none is known.
+// kind whose results this one uses from the store. ok is false if none is known. Of what cells share, each
+// has an equal part.
 func (r *speeds) of(n *resolve.Cell) (s measured, ok bool) {
 	keys, anywhere := r.keys(n)
+	if s, ok = r.recalled(keys, anywhere); ok {
+		among := float64(max(r.sharing()[keys[0]], 1))
+		s.Loading, s.programs = s.Loading/among, float64(s.Programs)/among
+	}
+	return s, ok
+}
+
+func (r *speeds) recalled(keys, anywhere []stages.Digest) (s measured, ok bool) {
 	recall := func(key stages.Digest) (s measured, ok bool) {
 		b, known := r.resolver.Store.Memo(key)
 		ok = known && json.Unmarshal(b, &s.Speed) == nil && s.Calls > 0

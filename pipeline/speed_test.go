@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/runexp/runexp/pipeline"
@@ -66,19 +67,71 @@ publish: [text]
 
 	// 4 items took 8 s and 16 passes. 40 take 80, and as long as before to load.
 	pipeline.Remember(t, e, p, "maps[net=a]", execute.Speed{Calls: 4, Made: 4, Forward: 12, Backward: 4,
-		Seconds: 8, Loading: 1.5})
-	estimate(p, "maps", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
+		Seconds: 8, Loading: 1.5, Programs: 2})
+	one := pipeline.Estimate{Seconds: 81.5, Loading: 1.5, Programs: 2, Forward: 120, Backward: 40, Unknown: 1}
+	estimate(p, "maps", one)
 	// With other parameters the stage is taken to be as fast.
-	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5, Forward: 120, Backward: 40, Unknown: 1})
+	estimate(p, "maps2", one)
 	// A pass takes 3 s in net b.
 	pipeline.Remember(t, e, p, "maps2[net=b]", execute.Speed{Calls: 2, Made: 2, Forward: 5, Seconds: 15})
-	estimate(p, "maps2", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
+	all := pipeline.Estimate{Seconds: 81.5 + 20*15, Loading: 1.5, Programs: 2, Forward: 120 + 100, Backward: 40}
+	estimate(p, "maps2", all)
 	other := l.parse(text(", with: {do: less}"))
-	estimate(other, "maps", pipeline.Estimate{Seconds: 81.5 + 20*15, Forward: 120 + 100, Backward: 40})
+	estimate(other, "maps", all)
 
 	// A stage that sees everything reads 40 scores and 40 maps of each net.
 	pipeline.Remember(t, e, p, "text", execute.Speed{Calls: 10, Seconds: 1})
 	estimate(p, "text", pipeline.Estimate{Seconds: 16})
+}
+
+// TestEstimateSharesPrograms checks that cells of one stage, parameters and model count what it took to
+// compile their programs once, whichever of them compiled these and came last, and so do those that are left.
+func TestEstimateSharesPrograms(t *testing.T) {
+	l := newLab(t)
+	l.items = []string{"x=1", "y=2"}
+	const text = `
+name: lab
+stages:
+  images: {uses: lab/source}
+  scaled: {uses: lab/scale, in: {images: images}}
+  scores: {uses: lab/add, in: {maps: scaled}}
+`
+	p := l.parse(text + `  joined: {uses: lab/add, in: {maps: scaled, images: images}}
+publish: [scores, joined]
+`)
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := l.engine(p, s)
+	slots := float64(runtime.GOMAXPROCS(0))
+	total := func(want pipeline.Estimate) {
+		t.Helper()
+		spent := execute.Speed{Calls: 2, Made: 2, Seconds: 4, Loading: 3, Programs: 2}
+		less := execute.Speed{Calls: 2, Made: 2, Seconds: 4, Loading: 0.5}
+		pipeline.Remember(t, e, p, "scores", spent, "joined", less)
+		o, err := e.Plan(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all pipeline.Estimate
+		for _, s := range p.Steps {
+			if s.Name == "scores" || s.Name == "joined" {
+				all.Add(o.Estimate(s))
+			}
+		}
+		if want.Seconds, want.Loading = want.Seconds/slots, want.Loading/slots; all != want {
+			t.Errorf("%+v, want %+v", all, want)
+		}
+	}
+	total(pipeline.Estimate{Seconds: 11.5, Loading: 3.5, Programs: 2})
+	result, err := e.Run(t.Context(), l.parse(text+"publish: [scores]\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result.Close()
+	total(pipeline.Estimate{Seconds: 7.5, Loading: 3.5, Programs: 2}) // of the cell that is left
 }
 
 // TestEstimateScalesPasses checks that a stage on a model on which it never ran takes the passes that it took

@@ -80,6 +80,6 @@ func (o *Outlook) costFor(c *plan.Cell, items int) Estimate {
 	if c.Stage.Device {
 		workers = o.devices
 	}
-	e.Seconds /= float64(workers)
+	e.spread(workers)
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // DeviceClasses are the classes of devices: the processor, NVIDIA's GPUs by CUDA, any GPU by WebGPU.
@@ -40,11 +41,14 @@ type Slot interface {
 // A Weighed value knows its exact size in bytes once it is made; 0 if it doesn't.
 type Weighed interface{ Weight() int64 }
 
-// A Meter is a [Slot] that counts passes through models.
+// A Meter is a [Slot] that counts passes through models, and what it takes to compile their programs.
 type Meter interface {
 	// Passed counts the forward and backward passes of a run, a row each that was asked for: rows that only
 	// fill up its batch aren't.
 	Passed(forward, backward int)
+	// Compiled counts programs that were compiled, while the slot makes a value, and time of a run that went
+	// into compiling.
+	Compiled(programs int, late time.Duration)
 }
 
 // A Remembering slot lets programs find out the best settings for its device, such as the batch, and keeps

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 	"time"
 
@@ -94,6 +95,10 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 	}
 	fmt.Fprintf(w, "estimated: %s, of %s passes, as measured before on this kind of machine\n", timeOf(all),
 		passesOf(all))
+	if worthSaying(all.Loading, all.Seconds) {
+		fmt.Fprintf(w, "of this, %s to compile %s\n", timeOf(pipeline.Estimate{Seconds: all.Loading}),
+			programCount(int(math.Round(all.Programs))))
+	}
 	if all.Elsewhere > 0 {
 		fmt.Fprintf(w, "of these, %s are measured on another kind of machine alone\n",
 			progress.Cells(all.Elsewhere))
@@ -102,6 +107,19 @@ func writePlan(w io.Writer, p *plan.Plan, o *pipeline.Outlook) {
 		fmt.Fprintf(w, "nothing is measured of %s: a run with --limit 4 measures\n",
 			progress.Cells(all.Unknown))
 	}
+}
+
+// worthSaying reports whether compiling takes a second, or a tenth of the time.
+func worthSaying(compiling, all float64) bool {
+	return compiling >= 1 || compiling > 0 && compiling >= all/10
+}
+
+// programCount names a number of programs.
+func programCount(n int) string {
+	if n == 1 {
+		return "1 program"
+	}
+	return fmt.Sprintf("%d programs", n)
 }
 
 // waysOf compares the two ways to an exact answer.

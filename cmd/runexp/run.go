@@ -103,6 +103,9 @@ func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) 
 	log.close()
 	if result != nil {
 		s.reportProbation(u, result, f.quiet)
+		if !f.quiet {
+			s.reportCompiling(u, result)
+		}
 	}
 	if errors.Is(err, pipeline.ErrDrained) {
 		sum := result.Summary

@@ -221,6 +221,15 @@ func (s *session) reportProbation(u *ui, r *pipeline.Result, quiet bool) {
 	}
 }
 
+// reportCompiling says what it took to compile programs, if that is worth it.
+func (s *session) reportCompiling(u *ui, r *pipeline.Result) {
+	took, all := r.Summary.Compiling.Seconds(), r.Summary.Took.Seconds()
+	if worthSaying(took, all) && r.Summary.Programs > 0 {
+		u.say("compiled %s in %.1f s, %.0f%% of the run's time", programCount(r.Summary.Programs), took,
+			100*took/all)
+	}
+}
+
 // run executes the missing cells of a plan. If the runtime is unusable or the store can't be written, the
 // run ends at once instead of failing every cell.
 func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Event)) (

@@ -51,10 +51,11 @@ type Slot struct {
 	loading int   // depth of nested calls of Share
 }
 
-// Spent counts the passes of models on a slot, and the time to load them.
+// Spent counts the passes of models on a slot, and what it takes to load their programs.
 type Spent struct {
 	Forward, Backward int           // passes: rows of batches that were asked for
-	Loading           time.Duration // time spent waiting for sessions to be loaded
+	Programs          int           // compiled
+	Loading           time.Duration // waiting for sessions, whose programs are compiled, and for first runs
 }
 
 // Passed implements [stages.Meter].
@@ -63,6 +64,14 @@ func (s *Slot) Passed(forward, backward int) {
 	defer s.cache.mu.Unlock()
 	s.spent.Forward += forward
 	s.spent.Backward += backward
+}
+
+// Compiled implements [stages.Meter].
+func (s *Slot) Compiled(programs int, late time.Duration) {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	s.spent.Programs += programs
+	s.spent.Loading += late
 }
 
 // Take returns the slot's Spent since the last Take.

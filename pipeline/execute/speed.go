@@ -16,7 +16,7 @@ type Speed struct {
 	Backward int     `json:"backward"` // passes
 	Seconds  float64 `json:"seconds"`  // of one slot, without loading
 	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
-
+	Programs int     `json:"programs"` // that were compiled meanwhile
 }
 
 // Add adds another cost.
@@ -27,6 +27,7 @@ func (s *Speed) Add(o Speed) {
 	s.Backward += o.Backward
 	s.Seconds += o.Seconds
 	s.Loading += o.Loading
+	s.Programs += o.Programs
 }
 
 // Passes returns how many passes there were.
@@ -45,7 +46,7 @@ func (m *meter) spent() Speed {
 	defer m.mu.Unlock()
 	s := m.kept
 	s.Add(m.speed)
-	return s
+	return s.sound()
 }
 
 func (m *meter) add(s Speed) {
@@ -65,8 +66,8 @@ func (w *Worker) clock() (stop func(cells ...*resolve.Cell)) {
 			portion := func(all int) int { return (all + k) / n } // they add up to the whole
 			w.executor.of(c).meter.add(Speed{
 				Forward: portion(spent.Forward), Backward: portion(spent.Backward),
-				Seconds: max(took-spent.Loading, 0).Seconds() / float64(n),
-				Loading: spent.Loading.Seconds() / float64(n),
+				Seconds: (took - spent.Loading).Seconds() / float64(n), // a first run was in an earlier chunk
+				Loading: spent.Loading.Seconds() / float64(n), Programs: portion(spent.Programs),
 			})
 		}
 	}
@@ -89,6 +90,12 @@ func (m *meter) take() Speed {
 	s := m.speed
 	m.kept.Add(s)
 	m.speed = Speed{}
+	return s.sound()
+}
+
+// sound returns the cost without negative time, where an earlier cell had the first run of a program.
+func (s Speed) sound() Speed {
+	s.Seconds = max(s.Seconds, 0)
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/relevance"
@@ -17,6 +18,8 @@ type recordingSlot struct {
 	keys              map[string]bool
 	forward, backward int
 }
+
+func (*recordingSlot) Compiled(int, time.Duration) {}
 
 func (s *recordingSlot) Passed(forward, backward int) {
 	s.forward += forward

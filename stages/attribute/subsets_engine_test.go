@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -22,6 +23,8 @@ type meter struct {
 	stages.Slot
 	count func(forward int)
 }
+
+func (meter) Compiled(int, time.Duration) {}
 
 func (m meter) Passed(forward, _ int) { m.count(forward) }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
@@ -25,6 +26,8 @@ type meter struct {
 	stages.Slot
 	n *atomic.Int64
 }
+
+func (meter) Compiled(int, time.Duration) {}
 
 func (m meter) Passed(forward, _ int) { m.n.Add(int64(forward)) }
 

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
@@ -53,6 +54,8 @@ type meter struct {
 	stages.Slot
 	forward, backward int
 }
+
+func (*meter) Compiled(int, time.Duration) {}
 
 func (m *meter) Passed(forward, backward int) {
 	m.forward += forward

@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
@@ -128,6 +129,9 @@ func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*lo
 		return nil, errors.Join(err, runtime.Close())
 	}
 	l.session, l.runtime = s, runtime
+	if m, ok := slot.(stages.Meter); ok {
+		m.Compiled(1, 0)
+	}
 	return l, nil
 }
 
@@ -187,11 +191,12 @@ type Program struct {
 	ready     bool
 
 	net       *Net
-	meter     stages.Meter // the slot, if it counts passes
-	rows      int          // that were written for a run, from the first: see [Program.write]
-	over      bool         // that run is over: what is written now is for the next
-	rehearsal *Rehearsal   // instead of a session
-	act, ran  int          // of the rehearsal when it last ran, and how often in it
+	meter     stages.Meter  // the slot, if it counts passes
+	first     time.Duration // of its first run, until the second has told what of that was compiling
+	rows      int           // that were written for a run, from the first: see [Program.write]
+	over      bool          // that run is over: what is written now is for the next
+	rehearsal *Rehearsal    // instead of a session
+	act, ran  int           // of the rehearsal when it last ran, and how often in it
 }
 
 // cached returns the program called key on a slot. It is lowered and loaded when no slot of the device has
@@ -331,7 +336,7 @@ func (p *Program) on(n *Net, slot stages.Slot, l *loaded) error {
 		return nil
 	}
 	err := p.unbind()
-	p.loaded = l
+	p.loaded, p.first = l, 0
 	return errors.Join(err, p.bind())
 }
 
@@ -372,7 +377,26 @@ func (p *Program) run(ctx context.Context) error {
 		rows := cmp.Or(p.rows, p.batch)
 		p.meter.Passed(rows, rows*p.signature.Backward)
 	}
-	return p.net.short(p.binding.Run(ctx), p.Batch)
+	err := p.binding.Run(ctx)
+	if err == nil && p.meter != nil {
+		p.settle()
+	}
+	return p.net.short(err, p.Batch)
+}
+
+// settle counts as compiling what a first run took longer than the second: libraries choose kernels and
+// compile shaders in it.
+func (p *Program) settle() {
+	const known = -1
+	switch {
+	case p.first == 0:
+		p.first = p.binding.Took
+	case p.first > p.binding.Took:
+		p.meter.Compiled(0, p.first-p.binding.Took)
+		p.first = known
+	default:
+		p.first = known
+	}
 }
 
 // Close frees the program's buffers.
