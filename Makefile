@@ -16,7 +16,7 @@ TESTFLAGS   ?=
 FUZZTIME    ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite raced lint build portable gpu-kit wheel dist test-wheel test-python test-latex browser-example test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
+.PHONY: help demo test suite raced lint build portable openvino gpu-kit wheel dist test-wheel test-python test-latex browser-example test-review test-gpu full test-cluster fuzz torture bench bench-cluster bench-methods bench-metrics bench-fusion generate deps clean mutants papers zoo zoo-mutants
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,8 @@ demo: deps build ## run the quickstart; its result is artifacts/quickstart/READM
 test: export RUNEXP_FULL = 1
 test: deps lint suite ## lint, and the whole suite, with the race detector where goroutines are
 
-suite: deps # all tests; of sweeps that take long, a sample, or all of them with RUNEXP_FULL=1
+suite: export ONNXRUNTIME_EP_OPENVINO ?= $(CURDIR)/lib/openvino
+suite: deps openvino # all tests; of sweeps that take long, a sample, or all of them with RUNEXP_FULL=1
 	RUNEXP_REQUIRE=1 go test -race -timeout 40m $(TESTFLAGS) $(CONCURRENT)
 	RUNEXP_REQUIRE=1 go test -timeout 40m $(TESTFLAGS) \
 		$(filter-out $(shell go list $(CONCURRENT)),$(shell go list $(PACKAGES)))
@@ -145,6 +146,10 @@ deps: ## install ONNX Runtime into lib/ with pip or npm, and NumPy for tests wit
 	*) test -f "$(ONNXRUNTIME_LIB)" || { echo "ONNXRUNTIME_LIB isn't a file: $(ONNXRUNTIME_LIB)"; exit 1; };; esac
 	@test -d lib/python/numpy || python3 -m pip install --quiet --disable-pip-version-check --target lib/python numpy || \
 	echo "NumPy can't be installed: tests of functions in Python skip"
+
+openvino: # OpenVINO's plugin into lib/openvino with pip, if missing, for tests in bfloat16
+	@case "$(ONNXRUNTIME_EP_OPENVINO)" in "$(CURDIR)"/lib/*|"") go run ./.ci/deps -openvino lib/openvino || \
+	echo "OpenVINO's plugin can't be installed: tests that need it fail";; esac
 
 clean: ## remove built and installed files, but not the store in .runexp
 	rm -rf bin lib dist .zig .python

@@ -11,14 +11,21 @@ import (
 
 func writeZip(t *testing.T, path, name, content string) {
 	t.Helper()
+	writeZips(t, path, map[string]string{name: content})
+}
+
+func writeZips(t *testing.T, path string, files map[string]string) {
+	t.Helper()
 	f, err := os.Create(path)
 	must(t, err)
 	defer f.Close()
 	z := zip.NewWriter(f)
-	w, err := z.Create(name)
-	must(t, err)
-	_, err = io.WriteString(w, content)
-	must(t, err)
+	for name, content := range files {
+		w, err := z.Create(name)
+		must(t, err)
+		_, err = io.WriteString(w, content)
+		must(t, err)
+	}
 	must(t, z.Close())
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,7 +15,7 @@ import (
 func TestWithoutPackageManager(t *testing.T) {
 	t.Setenv("PATH", "")
 	dir := t.TempDir()
-	err := installAll(t.Context(), dir, "linux/amd64", false, io.Discard)
+	err := installAll(t.Context(), dir, "linux/amd64", choice{}, io.Discard)
 	want := `neither pip nor npm is installed to download ONNX Runtime 1.32.0: install one of them and run ` +
 		`"make deps" again, ` +
 		`or copy the library of that release to ` + filepath.Join(dir, "libonnxruntime.so")
@@ -23,7 +25,7 @@ func TestWithoutPackageManager(t *testing.T) {
 }
 
 func TestUnknownPlatform(t *testing.T) {
-	err := installAll(t.Context(), t.TempDir(), "plan9/386", false, io.Discard)
+	err := installAll(t.Context(), t.TempDir(), "plan9/386", choice{}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "plan9/386") ||
 		!strings.Contains(err.Error(), "ONNXRUNTIME_LIB") {
 		t.Errorf("got %v", err)
@@ -52,7 +54,7 @@ func TestWrongBytesAreNotInstalled(t *testing.T) {
 	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
 
 	var log bytes.Buffer
-	err := installAll(t.Context(), dir, "linux/amd64", false, &log)
+	err := installAll(t.Context(), dir, "linux/amd64", choice{}, &log)
 	if err == nil || !strings.Contains(err.Error(), "has the SHA-256 ba7816bf") {
 		t.Errorf("got %v", err)
 	}
@@ -75,21 +77,64 @@ func TestWebGPU(t *testing.T) {
 	wheel := filepath.Join(t.TempDir(), "w.whl")
 	writeZip(t, wheel, "onnxruntime_ep_webgpu/"+name, "abc")
 	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
-	err := installAll(t.Context(), dir, "linux/amd64", true, io.Discard)
+	err := installAll(t.Context(), dir, "linux/amd64", choice{webgpu: true}, io.Discard)
 	for _, want := range []string{"npm isn't installed to download ONNX Runtime with WebGPU",
 		name + " has the SHA-256 ba7816bf"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if err := installAll(t.Context(), dir, "linux/arm64", true, io.Discard); err == nil {
+	if err := installAll(t.Context(), dir, "linux/arm64", choice{webgpu: true}, io.Discard); err == nil {
 		t.Error("a library without WebGPU was accepted")
+	}
+}
+
+// With -openvino the plugin's libraries come with it, of which one of other bytes isn't installed; a platform
+// without a plugin needs none.
+func TestOpenVINO(t *testing.T) {
+	l := platforms["linux/amd64"].openVINOPlugin()
+	wheel := filepath.Join(t.TempDir(), "w.whl")
+	files := map[string]string{"onnxruntime_ep_openvino/cache.json": "no library", l.pip.file: "abc",
+		strings.TrimSuffix(l.pip.file, "."+openVINOVersion): "the same, once more"}
+	all := sha256.New()
+	io.WriteString(all, "abc")
+	for _, name := range l.beside {
+		files["onnxruntime_ep_openvino/"+name] = "of " + name
+		io.WriteString(all, "of "+name)
+	}
+	writeZips(t, wheel, files)
+	fake(t, `for a in "$@"; do case "$last" in --dest) /bin/cp `+wheel+` "$a/";; esac; last=$a; done`)
+	dir := t.TempDir()
+	err := installAll(t.Context(), dir, "linux/amd64", choice{openVINO: true}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), l.name+" has the SHA-256 ") {
+		t.Errorf("got %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("installed: %v", left)
+	}
+	l.sums = []string{hex.EncodeToString(all.Sum(nil))}
+	for range 2 { // the second finds a library that was changed, and replaces it
+		if err := install(t.Context(), dir, l, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1+len(l.beside) {
+			t.Errorf("installed: %v", left)
+		}
+		if err := check(filepath.Join(dir, l.name), l); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, l.beside[2]), []byte("other bytes"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := installAll(t.Context(), dir, "darwin/arm64", choice{openVINO: true}, io.Discard); err != nil {
+		t.Errorf("a platform without a plugin: %v", err)
 	}
 }
 
 func TestFailureIsReported(t *testing.T) {
 	fake(t, `[ "$1" = --version ] || { echo no network >&2; exit 3; }`)
-	err := installAll(t.Context(), t.TempDir(), "linux/amd64", false, io.Discard)
+	err := installAll(t.Context(), t.TempDir(), "linux/amd64", choice{}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no network") {
 		t.Errorf("got %v", err)
 	}
@@ -108,7 +153,7 @@ func TestExtract(t *testing.T) {
 			f = fetcher{"npm"}
 		}
 		to := archive + ".out"
-		if err := f.extract(archive, to, f.of(l)); err != nil {
+		if err := f.extract(archive, to, l); err != nil {
 			t.Fatal(err)
 		}
 		if b, _ := os.ReadFile(to); string(b) != want {
@@ -121,13 +166,16 @@ func TestExtract(t *testing.T) {
 }
 
 func TestSums(t *testing.T) {
-	hex := regexp.MustCompile(`^[0-9a-f]{64}$`)
+	sum := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	for name, p := range platforms {
-		if len(p.sums) != 2 || !hex.MatchString(p.sums[0]) || !hex.MatchString(p.sums[1]) {
+		if len(p.sums) != 2 || !sum.MatchString(p.sums[0]) || !sum.MatchString(p.sums[1]) {
 			t.Errorf("%s: not the sums of the wheel's and the npm package's library: %v", name, p.sums)
 		}
-		if !hex.MatchString(p.plugin) {
+		if !sum.MatchString(p.plugin) {
 			t.Errorf("%s: not the sum of the plugin's library: %v", name, p.plugin)
+		}
+		if linux := name == "linux/amd64"; linux != sum.MatchString(p.openVINO) || !linux && p.openVINO != "" {
+			t.Errorf("%s: not the sum of OpenVINO's libraries: %v", name, p.openVINO)
 		}
 	}
 }

@@ -72,15 +72,15 @@ func (f fetcher) download(ctx context.Context, dir string, s source) (string, er
 	return "", fmt.Errorf("%s downloaded no package", f)
 }
 
-// extract extracts the library from a wheel or an npm package.
-func (f fetcher) extract(archive, to string, s source) error {
+// extract extracts the library from a wheel or an npm package, and the files beside it.
+func (f fetcher) extract(archive, to string, l library) error {
 	if f.isNPM() {
-		return extractTar(archive, to, s.file)
+		return extractTar(archive, to, l.npm.file)
 	}
-	return extractZip(archive, to, s.file)
+	return extractZip(archive, to, l.pip.file, l.beside)
 }
 
-func extractZip(archive, to, prefix string) error {
+func extractZip(archive, to, prefix string, beside []string) error {
 	z, err := zip.OpenReader(archive)
 	if err != nil {
 		return err
@@ -88,12 +88,15 @@ func extractZip(archive, to, prefix string) error {
 	defer z.Close()
 	found := false
 	for _, f := range z.File {
-		path := filepath.Join(filepath.Dir(to), strings.TrimPrefix(f.Name, "onnxruntime/"))
+		inside := strings.TrimPrefix(f.Name, "onnxruntime/")
+		path := filepath.Join(filepath.Dir(to), inside)
 		switch {
 		// such as libonnxruntime.so.1.32.0 or libonnxruntime.1.32.0.dylib
 		case strings.HasPrefix(f.Name, prefix):
 			path, found = to, true
-		case !slices.Contains(notices, strings.TrimPrefix(f.Name, "onnxruntime/")):
+		case slices.Contains(beside, filepath.Base(f.Name)):
+			path = filepath.Join(filepath.Dir(to), filepath.Base(f.Name))
+		case !slices.Contains(notices, inside):
 			continue
 		}
 		r, err := f.Open()

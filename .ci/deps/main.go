@@ -1,9 +1,10 @@
 // Command deps installs the pinned ONNX Runtime library in a folder, from the package that pip or npm
 // downloads. It keeps a library with the right digest. With -webgpu it installs the library that has WebGPU
-// compiled in, and WebGPU's plugin for other libraries.
+// compiled in, and WebGPU's plugin for other libraries; with -openvino OpenVINO's plugin, where there is one.
 //
 //	go run ./.ci/deps lib
 //	go run ./.ci/deps -webgpu lib/webgpu
+//	go run ./.ci/deps -openvino lib/openvino
 package main
 
 import (
@@ -26,9 +27,10 @@ import (
 // The releases to download. The npm package of ONNX Runtime is released later than the wheel; the two
 // releases give the same bits on every net of TestRuntimes.
 const (
-	wheelVersion  = "1.32.0"
-	npmVersion    = "1.30.0"
-	pluginVersion = "0.4.0"
+	wheelVersion    = "1.32.0"
+	npmVersion      = "1.30.0"
+	pluginVersion   = "0.4.0"
+	openVINOVersion = "1.8.1"
 )
 
 // A platform defines the libraries' names and allowed digests.
@@ -39,6 +41,8 @@ type platform struct {
 	sums   []string // SHA-256 of the wheel's library and of the npm package's
 	webgpu bool     // the npm package's has WebGPU
 	plugin string   // SHA-256 of WebGPU's plugin
+
+	openVINO string // SHA-256 of OpenVINO's plugin with what it loads; "" where there is none
 }
 
 // The wheels of all Python versions contain the same library.
@@ -46,25 +50,27 @@ var platforms = map[string]platform{
 	"linux/amd64": {"libonnxruntime.so", "manylinux_2_28_x86_64", "linux/x64/libonnxruntime.so.1", []string{
 		"6c1585d1bbf45b0712ea4a21b705c5fcb4ba04ff2e30f1fbf81a49faf658638f",
 		"ffb75a925ba05e47b235bb66e3e3911714a80b328a9c9425539feb204aa32a23",
-	}, true, "9f76e3dc4459421958ad086a9da03bf7e5de9289e9a3a56e28bbb459773dec81"},
+	}, true, "9f76e3dc4459421958ad086a9da03bf7e5de9289e9a3a56e28bbb459773dec81",
+		"40959d357ce73c0764fb847877890dead07f811c5ab3f3fb05cd6dcd1008abd8"},
 	"linux/arm64": {"libonnxruntime.so", "manylinux_2_28_aarch64", "linux/arm64/libonnxruntime.so.1",
 		[]string{
 			"49852228a93995158b2a813d4df487d47a1b76b0eaa894507ef49e91b6d7954a",
 			"1f549d46250b005580b597f4164984aaf75b3bcb9f3aeb07c7f8a8fe60b23c76",
-		}, false, "720e1288e7e465f924db44b88a98a9d1c543eba3fbb2ff801cf2545f5e7f0279"},
+		}, false, "720e1288e7e465f924db44b88a98a9d1c543eba3fbb2ff801cf2545f5e7f0279", ""},
 	"darwin/arm64": {"libonnxruntime.dylib", "macosx_14_0_arm64", "darwin/arm64/libonnxruntime.1.30.0.dylib",
 		[]string{
 			"fa585fabbea65b823b9a8f7e27d46aee3989d1be7e36b528203d3a1fd613aae7",
 			"685d2be5dba1309c89d3a5324b7fd06a5c42f1a61bfea32d14c4cc28d072121d",
-		}, true, "894aa43c308c97afe58f6485b8411962181a39b27170f5f210cc7503adb52850"},
+		}, true, "894aa43c308c97afe58f6485b8411962181a39b27170f5f210cc7503adb52850", ""},
 }
 
 // A library is a file to install, and where it is to be had.
 type library struct {
 	title    string   // for people, without its release
 	name     string   // in the folder
-	sums     []string // SHA-256 that it may have
+	sums     []string // SHA-256 that it may have, together with beside
 	pip, npm source   // without pack where there is none
+	beside   []string // files of the wheel's folder that it loads from its own, in the order of the digest
 }
 
 // A source is a package of a package manager.
@@ -78,7 +84,7 @@ type source struct {
 func (p platform) library() library {
 	return library{"ONNX Runtime", p.name, p.sums,
 		source{"onnxruntime", wheelVersion, p.wheel, "onnxruntime/capi/libonnxruntime."},
-		source{"onnxruntime-node", npmVersion, "", "/" + p.npm}}
+		source{"onnxruntime-node", npmVersion, "", "/" + p.npm}, nil}
 }
 
 // withWebGPU returns ONNX Runtime with WebGPU compiled in.
@@ -92,12 +98,26 @@ func (p platform) withWebGPU() library {
 func (p platform) webGPUPlugin() library {
 	name := strings.Replace(p.name, "libonnxruntime", "libonnxruntime_providers_webgpu", 1)
 	return library{"WebGPU's plugin", name, []string{p.plugin},
-		source{"onnxruntime-ep-webgpu", pluginVersion, p.wheel, "onnxruntime_ep_webgpu/" + name}, source{}}
+		source{"onnxruntime-ep-webgpu", pluginVersion, p.wheel, "onnxruntime_ep_webgpu/" + name}, source{},
+		nil}
+}
+
+// openVINOPlugin returns OpenVINO's plugin, and of its libraries those for processors.
+func (p platform) openVINOPlugin() library {
+	const name = "libonnxruntime_providers_openvino_plugin.so"
+	return library{"OpenVINO's plugin", name, []string{p.openVINO},
+		source{"onnxruntime-ep-openvino", openVINOVersion, p.wheel,
+			"onnxruntime_ep_openvino/" + name + "." + openVINOVersion}, source{},
+		[]string{"libopenvino.so.2641", "libopenvino_onnx_frontend.so.2641",
+			"libopenvino_ir_frontend.so.2641", "libopenvino_intel_cpu_plugin.so", "libtbb.so.12",
+			"libtbbmalloc.so.2", "libtbbbind_2_5.so.3", "libhwloc.so.15"}}
 }
 
 func main() {
-	webgpu := flag.Bool("webgpu", false, "install the library with WebGPU, and its plugin")
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: go run ./.ci/deps [-webgpu] FOLDER") }
+	var what choice
+	flag.BoolVar(&what.webgpu, "webgpu", false, "install the library with WebGPU, and its plugin")
+	flag.BoolVar(&what.openVINO, "openvino", false, "install OpenVINO's plugin")
+	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: go run ./.ci/deps [-webgpu|-openvino] FOLDER") }
 	flag.Parse()
 	if flag.NArg() != 1 {
 		flag.Usage()
@@ -105,20 +125,29 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := installAll(ctx, flag.Arg(0), runtime.GOOS+"/"+runtime.GOARCH, *webgpu, os.Stderr); err != nil {
+	if err := installAll(ctx, flag.Arg(0), runtime.GOOS+"/"+runtime.GOARCH, what, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "deps:", err)
 		os.Exit(1)
 	}
 }
 
+// A choice is which libraries to install; ONNX Runtime for processors if there is none.
+type choice struct{ webgpu, openVINO bool }
+
 // installAll ensures that dir contains the libraries for the platform called name.
-func installAll(ctx context.Context, dir, name string, webgpu bool, log io.Writer) error {
+func installAll(ctx context.Context, dir, name string, what choice, log io.Writer) error {
 	p, ok := platforms[name]
 	if !ok {
 		return fmt.Errorf("there is no ONNX Runtime %s package for %s: build the library, and set "+
 			"ONNXRUNTIME_LIB to its path", wheelVersion, name)
 	}
-	if !webgpu {
+	switch {
+	case what.openVINO && p.openVINO == "":
+		fmt.Fprintf(log, "deps: there is no plugin of OpenVINO for %s, and so no bfloat16\n", name)
+		return nil
+	case what.openVINO:
+		return install(ctx, dir, p.openVINOPlugin(), log)
+	case !what.webgpu:
 		return install(ctx, dir, p.library(), log)
 	}
 	if !p.webgpu {
@@ -160,16 +189,18 @@ func install(ctx context.Context, dir string, l library, log io.Writer) error {
 	return errors.Join(failed...)
 }
 
-// check returns nil if path is a library with an allowed digest.
+// check returns nil if path is a library with an allowed digest, and so are the files beside it.
 func check(path string, l library) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
+	for _, name := range append([]string{filepath.Base(path)}, l.beside...) {
+		f, err := os.Open(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(h, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if slices.Contains(l.sums, sum) {
@@ -194,11 +225,16 @@ func fetch(ctx context.Context, f fetcher, dir, target string, l library) error 
 		return err
 	}
 	lib := filepath.Join(tmp, l.name)
-	if err := f.extract(archive, lib, f.of(l)); err != nil {
+	if err := f.extract(archive, lib, l); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
 	if err := check(lib, l); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
+	}
+	for _, n := range l.beside {
+		if err := os.Rename(filepath.Join(tmp, n), filepath.Join(dir, n)); err != nil {
+			return err
+		}
 	}
 	for _, n := range notices {
 		err := os.Rename(filepath.Join(tmp, n), filepath.Join(dir, n))

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,16 @@ func Lacks(t testing.TB, why string) {
 		t.Fatal(why)
 	}
 	t.Skip("skipped: " + why)
+}
+
+// LacksDevice is [Lacks] for the error of a device or a precision that can't be used, except where nothing can
+// be installed for it: what the hardware lacks is required nowhere.
+func LacksDevice(t testing.TB, err error) {
+	t.Helper()
+	if strings.Contains(err.Error(), "pip install") {
+		Lacks(t, err.Error())
+	}
+	t.Skipf("skipped: %v", err)
 }
 
 // Shared returns a folder of the official numbers, real nets and photographs next to the project. They are

@@ -85,7 +85,7 @@ func roundingWorlds(t *testing.T) (all, curves []*world) {
 func slotIn(t *testing.T, precision string) stages.Slot {
 	t.Helper()
 	if err := modeltest.Runtime(t).Has(stages.Device{Class: "cpu", Precision: precision}); err != nil {
-		t.Skipf("skipped: %v", err)
+		stagetest.LacksDevice(t, err)
 	}
 	slot := stagetest.NewSlot()
 	t.Cleanup(func() { stagetest.Release(slot) })
