@@ -135,7 +135,7 @@ func (c *contest) dissent(winner int) string {
 // remarks lists what was excluded.
 func (c *contest) remarks() string {
 	var s strings.Builder
-	s.WriteString(c.seeds)
+	s.WriteString(c.seeds + c.estimated())
 	if c.twins != "" {
 		s.WriteString(" " + c.twins)
 	}

@@ -27,6 +27,9 @@ type contest struct {
 	scores   int         // number of all scores
 	twins    string      // a sentence on methods with equal scores, "" without any
 	seeds    string      // a sentence on the seeds over which scores are averaged, "" without any
+	exact    *scores.Exactness
+	redraw   *scores.Redraw // nil where means are no estimates
+	stays    string         // how sure the order is that was estimated, with a space before it; "" for none
 }
 
 // A scoreCase is one case with the means of its methods.
@@ -35,6 +38,7 @@ type scoreCase struct {
 	ids     []string
 	measure stages.Measure
 	scores.Means
+	of *scores.Case
 }
 
 // An omission is a case or a method that takes no part.
@@ -46,16 +50,20 @@ type omission struct {
 
 // newContest chooses the cases and methods that can be ranked: methods that have been compared with each
 // other, directly or through others. If methods fall into several such parts, the largest is ranked.
-func newContest(ctx context.Context, rank string, label func(axis, id string) string,
-	cells []stages.Data) (*contest, error) {
-	all, err := scores.NewContest(ctx, nil, label, cells, "rank", rank)
+func newContest(ctx context.Context, p Params, e *stages.Env) (*contest, error) {
+	label := e.Label
+	all, err := scores.NewContest(ctx, nil, label, e.Ports["scores"], "rank", p.Rank)
 	if err != nil {
 		return nil, err
 	}
 	if slices.Contains(all.Competitors, "") {
-		return nil, stages.BadField("rank", "some cells aren't on the axis %q", rank)
+		return nil, stages.BadField("rank", "some cells aren't on the axis %q", p.Rank)
 	}
-	c := &contest{axes: all.Others, items: all.Items, seeds: all.Seeded()}
+	exact, err := p.AddExact(ctx, e, "scores", all.Cells())
+	if err != nil {
+		return nil, err
+	}
+	c := &contest{exact: exact, axes: all.Others, items: all.Items, seeds: all.Seeded()}
 	for _, cell := range all.Cells() {
 		c.scores += len(cell.Scores.Values)
 	}
@@ -84,14 +92,26 @@ func newContest(ctx context.Context, rank string, label func(axis, id string) st
 		c.leftOut = append(c.leftOut, omission{name: k.name, reason: "only methods that aren't ranked"})
 		return true
 	})
+	var of []*scores.Case
+	var means []scores.Means
+	var quality [][]float64
 	for _, k := range c.cases {
-		quality := make([]float64, len(c.at))
-		for i, x := range c.at {
-			quality[i] = k.Quality[x]
-		}
-		c.quality = append(c.quality, quality)
+		of, means, quality = append(of, k.of), append(means, k.Means), append(quality, k.Quality)
 	}
+	c.quality, c.redraw = c.ranked(quality), scores.NewRedraw(of, means)
 	return c, nil
+}
+
+// ranked returns, case by case, the numbers of the ranked methods among those of all.
+func (c *contest) ranked(all [][]float64) (out [][]float64) {
+	for _, of := range all {
+		ranked := make([]float64, len(c.at))
+		for i, x := range c.at {
+			ranked[i] = of[x]
+		}
+		out = append(out, ranked)
+	}
+	return out
 }
 
 // casesWithMeans returns all cases of a contest, and an error if two of its cells have the same ids.
@@ -100,6 +120,7 @@ func casesWithMeans(all *scores.Contest, label func(axis, id string) string, cel
 	distinct := 0
 	for i := range all.Cases {
 		from, k := &all.Cases[i], &every[i]
+		k.of = from
 		k.name, k.ids, k.measure = caseName(all.Others, from.IDs, label), from.IDs, from.Measure
 		var err error
 		if k.Means, err = from.Means(); err != nil {

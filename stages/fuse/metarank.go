@@ -5,6 +5,7 @@ import (
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -32,13 +33,16 @@ neither is one that no case compares with the others. Methods with equal scores 
 cases are reported: two copies of one distort the κ of all others. Claims are about κ;
 their p-value is that of the sign test of the cases, which share images and are taken as
 independent.
-Duan et al., ECCV 2024.`,
+Duan et al., ECCV 2024.
+` + scores.ExactDoc + `
+Each resample of the cases then has means of a resample of the images computed in float32,
+and the answer tells in how many of these the winner and the whole order stay.`,
 	Version:  8,
 	Relation: stages.Whole,
 	Ordered:  true,
 	Seeded:   true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all methods in all cases"}},
+	Inputs: append([]stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
+		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores")...),
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods, best first: κ and rank with intervals, pairwise comparisons won, cases, " +
@@ -58,15 +62,18 @@ Duan et al., ECCV 2024.`,
 		Golden: "meta_rank",
 	}},
 	Facts: claims.AnswerFacts[MetaRankParams],
+	Check: func(p MetaRankParams, wired func(string) bool) error { return p.CheckExactly(nil, wired) },
 	Hooks: func(MetaRankParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
-		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
+		c, err := newContest(ctx, p.Params, e)
 		if err != nil {
 			return err
 		}
 		c.warn(e)
 		r := result{Fusion: stat.Fuse(c.quality, p.smoothing())}
-		r.kappa, r.rank = stat.FuseIntervals(c.quality, p.smoothing(), p.Resamples, e.SharedRand("cases"))
+		r.kappa, r.rank = stat.FuseIntervalsOf(c.estimates(e.SharedRand("estimates")), p.smoothing(),
+			p.Resamples, e.SharedRand("cases"))
+		c.setStays(r.Rank, p.smoothing(), e.SharedRand("stays"))
 		r.order = byRank(r.Fusion)
 		e.Set("ranking", rankingTable(p, c, r).Encode())
 		e.Set("pairs", pairsTable(p, c, r).Encode())

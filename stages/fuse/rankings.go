@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/claims"
 	"github.com/runexp/runexp/stages/internal/english"
+	"github.com/runexp/runexp/stages/internal/scores"
 	"github.com/runexp/runexp/stages/internal/stat"
 )
 
@@ -28,12 +29,13 @@ comparisons; exact for up to 14 methods, a local optimum for more, which the ans
 tells; places are means over all such orders. Bradley-Terry: the strengths that make the
 comparisons most likely, with half a win added on either side of every pair. Copeland:
 the share of rivals beaten in most cases. Duan et al., ECCV 2024; Kemeny, "Mathematics
-without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
+without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.
+` + scores.ExactDoc,
 	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all methods in all cases"}},
+	Inputs: append([]stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
+		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores")...),
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods in Meta-Rank's order: their rank by every fusion, and its numbers"},
@@ -42,14 +44,16 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.`,
 	},
 	Defaults: RankingsParams{defaults()},
 	Facts:    claims.AnswerFacts[RankingsParams],
+	Check:    func(p RankingsParams, wired func(string) bool) error { return p.CheckExactly(nil, wired) },
 	Hooks:    func(RankingsParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p RankingsParams, e *stages.Env) error {
-		c, err := newContest(ctx, p.Rank, e.Label, e.Ports["scores"])
+		c, err := newContest(ctx, p.Params, e)
 		if err != nil {
 			return err
 		}
 		c.warn(e)
 		all, exact := fusions(c, p)
+		c.setStays(stat.Fuse(c.quality, p.smoothing()).Rank, p.smoothing(), e.SharedRand("stays"))
 		e.Set("ranking", comparedTable(p, c, all).Encode())
 		e.Set("agreement", agreementTable(all).Encode())
 		e.Set("answer", []byte(comparedAnswer(c, all, exact)))

@@ -189,23 +189,17 @@ func (s Sample) estimate() (mean, count float64) {
 // deviations returns by stratum what each item adds to the estimate, from the stratum's mean.
 func (s Sample) deviations(mean, count float64) strata {
 	_, _, weight := s.strata()
-	linear := func(v float64) float64 {
-		if math.IsNaN(v) {
-			return 0
-		}
-		return (v - mean) / count
-	}
 	var all [3][]float64 // by phase
 	for i, p := range s.Phases {
 		var u float64
 		switch p {
 		case Cheap:
-			u = linear(s.Cheap[i])
+			u = linear(s.Cheap[i], mean, count)
 		case Pilot:
-			u = linear(s.Exact[i])
+			u = linear(s.Exact[i], mean, count)
 		case Second:
-			u = linear(s.Cheap[i])
-			u += float64(weight * (linear(s.Exact[i]) - u))
+			u = linear(s.Cheap[i], mean, count)
+			u += float64(weight * (linear(s.Exact[i], mean, count) - u))
 		}
 		all[p] = append(all[p], u)
 	}
@@ -226,6 +220,44 @@ func (s Sample) deviations(mean, count float64) strata {
 		out = append(out, list)
 	}
 	return out
+}
+
+// Errors returns, by item of the second phase and 0 of others, shares of θ − ȳ, of which resamples have the
+// distribution: with items drawn with replacement, as many as the second phase has, their sum has the mean 0
+// and the variance (N₁/N)²·(1/n − 1/N₁)·s²_d, s²_d the variance of d in the sample. This is the bootstrap of a
+// sample without replacement, rescaled (Rao and Wu, "Resampling Inference With Complex Survey Data", JASA
+// 1988), of the difference between the estimate and the mean of exact values of all items. It is nil
+// where all were measured exactly, and NaN without two items of the second phase.
+func (s Sample) Errors() []float64 {
+	if s.Whole() {
+		return nil
+	}
+	mean, count := s.estimate()
+	others, second, weight := s.strata()
+	n := float64(second)
+	scale, center := weight*math.Sqrt((1-n/float64(others))*n/(n-1)), 0.0
+	errors := make([]float64, len(s.Phases))
+	for i, p := range s.Phases {
+		if p == Second {
+			errors[i] = linear(s.Exact[i], mean, count) - linear(s.Cheap[i], mean, count)
+			center += errors[i] / n
+		}
+	}
+	for i, p := range s.Phases {
+		if p == Second {
+			errors[i] = scale * (errors[i] - center)
+		}
+	}
+	return errors
+}
+
+// linear returns what a value adds to the estimate of a mean of so many values, from that mean, in its linear
+// part: 0 if it is undefined.
+func linear(v, mean, count float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return (v - mean) / count
 }
 
 // strata are independent lists of deviations, whose sum an estimate is.

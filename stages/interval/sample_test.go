@@ -104,12 +104,12 @@ func TestSampleCoverage(t *testing.T) {
 // values, and their variance the formula's, without any rounding of chance.
 func TestSampleIsUnbiased(t *testing.T) {
 	x, y := []float64{1, 2, 4, 8, 16, 5, 0}, []float64{9, 1, 0, 7, 20, 4, -30}
-	var means, conditional []float64
+	var means, conditional, bootstrap []float64
 	for a := range y {
 		for b := range a {
 			// The size of the second phase depends on the pilot.
 			n := 2 + int(math.Abs(y[a]-x[a]+y[b]-x[b]))%3
-			var of []float64
+			var of, resampled []float64
 			for chosen := range 1 << len(y) {
 				s := Sample{Cheap: x, Exact: y, Phases: make([]Phase, len(y))}
 				count := 0
@@ -125,6 +125,11 @@ func TestSampleIsUnbiased(t *testing.T) {
 				s.Phases[a], s.Phases[b] = Pilot, Pilot
 				mean, _, _ := s.Mean()
 				of = append(of, mean)
+				variance := 0.0 // of a sum of n items drawn with replacement
+				for _, e := range s.Errors() {
+					variance += e * e
+				}
+				resampled = append(resampled, variance)
 			}
 			center, _, _ := Mean(of)
 			means = append(means, center)
@@ -137,13 +142,16 @@ func TestSampleIsUnbiased(t *testing.T) {
 			rest, size := float64(len(d)), float64(len(y))
 			want := rest / size * rest / size * (1/float64(n) - 1/rest) * squares(d) / (rest - 1)
 			conditional = append(conditional, squares(of)/float64(len(of))-want)
+			mean, _, _ := Mean(resampled)
+			bootstrap = append(bootstrap, mean-want)
 		}
 	}
 	truth, _, _ := Mean(y)
 	for i := range means {
-		if math.Abs(means[i]-truth) > 1e-12 || math.Abs(conditional[i]) > 1e-12 {
-			t.Errorf("pilot %d: the estimate's mean is %v, want %v; its variance is off by %v", i, means[i],
-				truth, conditional[i])
+		if math.Abs(means[i]-truth) > 1e-12 || math.Abs(conditional[i]) > 1e-12 ||
+			math.Abs(bootstrap[i]) > 1e-12 {
+			t.Errorf("pilot %d: the estimate's mean is %v, want %v; its variance is off by %v, that of "+
+				"resamples by %v", i, means[i], truth, conditional[i], bootstrap[i])
 		}
 	}
 }

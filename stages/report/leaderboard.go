@@ -23,7 +23,7 @@ type LeaderboardParams struct {
 	// The correction also applies to marks.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of p for the number of pairs in a case; none marks as stats/wilcoxon does against the best without correction" choices:"holm|none"`
 	Family     string `yaml:"family" key:"added" doc:"the tests for whose number holm corrects: all pairs of a case, or those with its best alone, which needs fewer images and has more false alarms, since the scores chose the best: of equal methods in 9 of 100 experiments, not 5" choices:"pairs|best"`
-	Exactly
+	scores.Exactly
 	claims.List
 	Grouped
 }
@@ -68,7 +68,7 @@ standard deviation over seeds of each seed's mean: shown as mean ± sd.
 ` + interval.Small + groupsDoc + ` A group is a case like those
 of other axes, with ranks of its own; the answer tells how many images each has. Claims
 are of all images.
-` + exactDoc,
+` + scores.ExactDoc,
 	Version:  9,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -76,7 +76,7 @@ are of all images.
 		{Name: "scores", Type: stages.Scores, Averages: true,
 			Doc: "scores of all competitors in all cases"},
 		columnsPort,
-	}, exactPorts("scores")...),
+	}, scores.ExactPorts("scores")...),
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
 			Doc: "one row per competitor, best first; one column per case"},
@@ -85,9 +85,9 @@ are of all images.
 		claims.AnswerPort,
 	},
 	Defaults: LeaderboardParams{Rank: "method", Correction: holm, Family: scores.Pairs,
-		Exactly: Exactly{Pilot: usualPilot}, Grouped: Grouped{Parts: usualParts}},
+		Exactly: scores.UsualExactly, Grouped: Grouped{Parts: usualParts}},
 	Check: func(p LeaderboardParams, wired func(string) bool) error {
-		return errors.Join(p.Grouped.check(wired), p.Exactly.check(p.By, wired))
+		return errors.Join(p.Grouped.check(wired), p.CheckExactly(p.By, wired))
 	},
 	Run: runLeaderboard,
 	Hooks: func(p LeaderboardParams) stages.Hooks {
@@ -120,7 +120,7 @@ type board struct {
 	family      scores.Family
 	twins       string // a sentence on competitors with equal scores, "" without any
 	seeds       string // a sentence on the seeds over which scores are averaged, "" without any
-	exact       *exactness
+	exact       *scores.Exactness
 }
 
 func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) error {
@@ -142,7 +142,7 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
 	grouped.warn(e, b.family.Least(), english.Count(len(c.Competitors), c.Axis))
-	if b.exact, err = p.addExact(ctx, e, "scores", c.Cells()); err != nil {
+	if b.exact, err = p.AddExact(ctx, e, "scores", c.Cells()); err != nil {
 		return err
 	}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
@@ -235,13 +235,13 @@ func (m *scoreCase) ahead(a, b int) interval.Sample {
 }
 
 // grew notes how much the intervals of leads have grown.
-func (m *scoreCase) grew(x *exactness) {
+func (m *scoreCase) grew(x *scores.Exactness) {
 	if !m.ranked || x == nil {
 		return
 	}
 	first, _ := m.best()
 	for other := range m.shared {
-		x.grew(m.ahead(first, other))
+		x.Grew(m.ahead(first, other))
 	}
 }
 
@@ -276,7 +276,7 @@ func (b *board) table(title string) stages.Table {
 			title += overSeeds
 		}
 	}
-	title += b.exact.title()
+	title += b.exact.Title()
 	t := stages.Table{Title: title, Ranked: true, Keys: []string{b.axis}, Numbers: []stages.Column{
 		{Name: "mean rank", Direction: stages.Lower, Digits: 2},
 		{Name: "first", Unit: "cases", Direction: stages.Higher},

@@ -32,7 +32,7 @@ func (b *board) answer() string {
 	if rest := b.remarks(); rest != "" {
 		s = append(s, rest)
 	}
-	return strings.Join(s, " ") + b.seeds + b.exact.sentence() + "\n"
+	return strings.Join(s, " ") + b.seeds + b.exact.Sentence() + "\n"
 }
 
 // ranking names the first competitors.

@@ -24,7 +24,7 @@ type TableParams struct {
 	Title     string   `yaml:"title" doc:"a title"`
 	// The correction applies to claims.
 	Correction string `yaml:"correction" key:"added" doc:"the correction of the p-values of claims for their number" choices:"holm|none"`
-	Exactly
+	scores.Exactly
 	claims.List
 	Grouped
 }
@@ -58,7 +58,7 @@ isn't confirmed, nowhere if every difference is:
   table: {uses: report/table, in: {values: gae.total, marks: pairs}, over: [method]}
 ` + groupsDoc + ` Groups are the first columns of
 the table, and n tells how many images each has. Claims are of all images.
-` + exactDoc,
+` + scores.ExactDoc,
 	Version:  5,
 	Relation: stages.Whole,
 	Ordered:  true,
@@ -67,7 +67,7 @@ the table, and n tells how many images each has. Claims are of all images.
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
 		columnsPort,
-	}, exactPorts("values")...),
+	}, scores.ExactPorts("values")...),
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per combination of the row axes"},
 		claims.Port,
@@ -75,7 +75,7 @@ the table, and n tells how many images each has. Claims are of all images.
 			Doc: "what became of claims, in words; empty, and not published, without claims"},
 	},
 	Facts: claims.AnswerFacts[TableParams],
-	Defaults: TableParams{Statistic: "mean", Correction: holm, Exactly: Exactly{Pilot: usualPilot},
+	Defaults: TableParams{Statistic: "mean", Correction: holm, Exactly: scores.UsualExactly,
 		Grouped: Grouped{Parts: usualParts}},
 	Check: func(p TableParams, wired func(string) bool) error {
 		if p.Mark != "" && !wired("marks") {
@@ -93,7 +93,7 @@ the table, and n tells how many images each has. Claims are of all images.
 			return stages.BadField("statistic", "of exact scores of some images the mean alone is "+
 				"estimated, and statistic is %s", p.Statistic)
 		}
-		if err := errors.Join(p.Grouped.check(wired), p.Exactly.check(p.By, wired)); err != nil {
+		if err := errors.Join(p.Grouped.check(wired), p.CheckExactly(p.By, wired)); err != nil {
 			return err
 		}
 		all := slices.Concat(p.Rows, p.Columns)
@@ -127,7 +127,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	exact, err := p.addExact(ctx, e, "values", pointers(cells))
+	exact, err := p.AddExact(ctx, e, "values", pointers(cells))
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if p.Title == "" && seeded {
 		t.Title += overSeeds
 	}
-	t.Title += exact.title()
+	t.Title += exact.Title()
 	p.Intervals = p.Statistic == "mean" && (p.Intervals || len(across) == 1)
 	t.Numbers = p.header(e, cells, columns, across, stages.ItemsOf(data))
 	marks, err := readMarks(e.Ports["marks"], slices.Concat(rows, columns))
@@ -244,7 +244,7 @@ func (p TableParams) numbers(cells []cell, columns []string, across [][]string,
 }
 
 // claimed sets the outputs with the results of claims.
-func (p TableParams) claimed(e *stages.Env, axes []string, all []*cell, exact *exactness) error {
+func (p TableParams) claimed(e *stages.Env, axes []string, all []*cell, exact *scores.Exactness) error {
 	statistic := func(v []float64) float64 { return summary(p.Statistic, v) }
 	results := claims.OfScores(all, axes, statistic, p.Statistic)
 	results.Label, results.Holm = e.Label, p.Correction == holm
@@ -256,7 +256,7 @@ func (p TableParams) claimed(e *stages.Env, axes []string, all []*cell, exact *e
 	words.More = "a larger " + p.Statistic
 	text := outcomes.Answer(words)
 	if text != "" {
-		text += scores.Seeded(all) + exact.sentence() + "\n"
+		text += scores.Seeded(all) + exact.Sentence() + "\n"
 	}
 	e.Set("claims", outcomes.Table(claims.MeanColumn(all)).Encode())
 	e.Set("answer", []byte(text))

@@ -126,13 +126,25 @@ func (m *Case) Qualities(lists [][]float64) []float64 {
 
 // QualitiesOf is Qualities for estimates of means.
 func (m *Case) QualitiesOf(lists []interval.Sample) []float64 {
-	out := make([]float64, len(lists))
-	var values [][]float64
+	means := make([]float64, len(lists))
 	for p, v := range lists {
-		out[p] = v.Estimate()
+		means[p] = v.Estimate()
+	}
+	return m.qualities(means, resolution(lists))
+}
+
+// resolution is that of the scores of samples.
+func resolution(lists []interval.Sample) float64 {
+	var values [][]float64
+	for _, v := range lists {
 		values = append(values, v.Cheap, v.Exact)
 	}
-	out = stat.Tied(out, stat.Resolution(values...))
+	return stat.Resolution(values...)
+}
+
+// qualities returns how good means are, equal ones tied.
+func (m *Case) qualities(means []float64, resolution float64) []float64 {
+	out := stat.Tied(means, resolution)
 	if m.Measure.Direction == stages.Lower {
 		for p := range out {
 			out[p] = -out[p]

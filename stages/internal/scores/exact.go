@@ -82,10 +82,10 @@ func (c *Cell) Sample() interval.Sample {
 	return interval.Sample{Cheap: c.Scores.Values, Exact: c.Exact.Values, Phases: c.Exact.Phases}
 }
 
-// samples returns, cell by cell, the scores of the images that all have, undefined where one of them is. It
-// returns false if an image has exact scores of some cells alone; a cell with those of all images has the
-// phases of the others.
-func samples(cells ...*Cell) (out []interval.Sample, ok bool) {
+// samples returns, cell by cell, the scores of the images that all have, undefined where one of them is, and
+// of which items of the first cell. It returns false if an image has exact scores of some cells alone; a cell
+// with those of all images has the phases of the others.
+func samples(cells ...*Cell) (out []interval.Sample, items []int, ok bool) {
 	out = make([]interval.Sample, len(cells))
 	var partly []int
 	for k, c := range cells {
@@ -114,9 +114,10 @@ func samples(cells ...*Cell) (out []interval.Sample, ok bool) {
 			if p := cells[k].Exact.Phases[at[k]]; n == 0 {
 				phase = p
 			} else if p != phase {
-				return nil, false
+				return nil, nil, false
 			}
 		}
+		items = append(items, i)
 		cheap, exact := defined(cheapOf), phase != interval.Cheap && defined(exactOf)
 		for k, c := range cells {
 			x, y := math.NaN(), math.NaN()
@@ -130,7 +131,7 @@ func samples(cells ...*Cell) (out []interval.Sample, ok bool) {
 			s.Cheap, s.Exact, s.Phases = append(s.Cheap, x), append(s.Exact, y), append(s.Phases, phase)
 		}
 	}
-	return out, true
+	return out, items, true
 }
 
 func cheapOf(c *Cell) []float64 { return c.Scores.Values }
@@ -139,20 +140,12 @@ func exactOf(c *Cell) []float64 { return c.Exact.Values }
 // Samples returns, by competitor, the scores of the images that have a defined one of every competitor, as
 // Shared does, or cheap and exact ones. A missing cell leaves none.
 func (m *Case) Samples() []interval.Sample {
-	out := make([]interval.Sample, len(m.Cells))
-	if slices.Contains(m.Cells, nil) {
-		return out
-	}
-	if m.Cells[0].Exact != nil {
-		if exact, ok := samples(m.Cells...); ok {
-			return exact
+	if !slices.Contains(m.Cells, nil) {
+		if all, _ := common(m.Cells); len(all) > 0 {
+			return all
 		}
-		return out
 	}
-	for k, v := range m.Shared() {
-		out[k].Exact = v
-	}
-	return out
+	return make([]interval.Sample, len(m.Cells))
 }
 
 // Paired returns the scores of two cells for the images that have a defined one of both. It returns false if
@@ -164,7 +157,7 @@ func Paired(a, b *Cell) (x, y interval.Sample, ok bool) {
 	if a.Exact == nil {
 		both := Shared([]*List{a.Scores, b.Scores})
 		x.Exact, y.Exact = both[0], both[1]
-	} else if both, ok := samples(a, b); ok {
+	} else if both, _, ok := samples(a, b); ok {
 		x, y = both[0], both[1]
 	}
 	return x, y, x.Len() > 0
@@ -182,7 +175,7 @@ func (m *Case) Sampled(a, b int) interval.Sample {
 	if x == nil || y == nil || x.Exact == nil {
 		return interval.Sample{Exact: m.Differences(a, b)}
 	}
-	both, ok := samples(x, y)
+	both, _, ok := samples(x, y)
 	if !ok {
 		return interval.Sample{}
 	}

@@ -159,13 +159,24 @@ type Interval struct{ Low, High float64 }
 // The intervals are undefined with fewer than two cases, and if half of the resamples are passed over.
 func FuseIntervals(quality [][]float64, smoothing Smoothing, resamples int,
 	r *rand.Rand) (kappa, rank []Interval) {
+	return FuseIntervalsOf(func() [][]float64 { return quality }, smoothing, resamples, r)
+}
+
+// FuseIntervalsOf is FuseIntervals for qualities that are estimates: each resample of the cases is of other
+// ones, which estimate returns, of the same cases and methods.
+func FuseIntervalsOf(estimate func() [][]float64, smoothing Smoothing, resamples int,
+	r *rand.Rand) (kappa, rank []Interval) {
+	quality := estimate()
 	if len(quality) == 0 {
 		return nil, nil
 	}
 	m := len(quality[0])
 	kappas, ranks := make([][]float64, m), make([][]float64, m)
 	drawn := make([][]float64, len(quality))
-	for range resamples {
+	for k := range resamples {
+		if k > 0 {
+			quality = estimate()
+		}
 		for c := range drawn {
 			drawn[c] = quality[r.IntN(len(quality))]
 		}

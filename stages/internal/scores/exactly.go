@@ -1,0 +1,140 @@
+package scores
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/english"
+	"github.com/runexp/runexp/stages/interval"
+)
+
+// Exactly are the parameters of reports that estimate what exact scores of all images would say.
+type Exactly struct {
+	Exact string `yaml:"exact" key:"added" doc:"float32: means, intervals and tests are those of float32, estimated of scores in a faster precision: float32 is computed for a random part of the images alone, as many as have intervals grow by at most 2 %"`
+	Cheap string `yaml:"cheap" key:"added" doc:"exact: the precision of the scores, as the answer calls it; default: that of the stages that are computed once more"`
+	Pilot int    `yaml:"pilot" key:"added" doc:"exact: number of images of the pilot, whose differences say how many images are computed in float32" min:"8" max:"100000"`
+}
+
+// UsualExactly are the defaults.
+var UsualExactly = Exactly{Pilot: 32}
+
+// Validate refuses other precisions.
+func (x Exactly) Validate() error {
+	if x.Exact != "" && x.Exact != stages.Float32 {
+		return stages.BadField("exact", "exact is %s, or left out: %q isn't the precision of a reference",
+			stages.Float32, x.Exact)
+	}
+	return nil
+}
+
+// ExactDoc describes them in the documentation of stages.
+const ExactDoc = `
+With exact: float32, float32's answer is estimated from scores in a faster precision: the
+stages between the images and the scores run once more in float32, for a random
+pilot of the images and then for as many others as keep intervals from growing by more than
+2 %. Means are the difference estimator's, without bias whatever the error:
+Angelopoulos et al., "Prediction-Powered Inference", Science 2023. p is of the signed-rank
+test with ranks that are estimated alike. docs/exact.md has the formulas.`
+
+// ExactPorts are the inputs that they add, for cheap scores on a port. The engine feeds them where the
+// parameter exact is set.
+func ExactPorts(of string) []stages.Port {
+	again := stages.Again{Of: of, Param: "precision", As: "exact", From: "cheap", Draw: "dataset/draw"}
+	pilot, second := again, again
+	pilot.Count, second.Size, second.After = "pilot", "dataset/second-phase", "pilot"
+	return []stages.Port{
+		{Name: "pilot", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &pilot,
+			Doc: "exact scores of a random pilot of the images"},
+		{Name: "exact", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &second,
+			Doc: "exact scores of a random part of the other images"},
+	}
+}
+
+// CheckExactly refuses what has no exact answer.
+func (x Exactly) CheckExactly(by []string, wired func(string) bool) error {
+	switch given := x.Exact != "" || wired("exact"); {
+	case x.Exact != "" && wired("exact"):
+		return stages.BadField("exact", "exact is wired: leave out the parameter, which wires it")
+	case wired("pilot") && !wired("exact"):
+		return fmt.Errorf("pilot is wired without exact, the scores of the second phase")
+	case given && len(by) > 0:
+		return stages.BadField("by", "groups of few images have too few exact scores: leave out by or exact")
+	}
+	return nil
+}
+
+// An Exactness says how much of the scores was measured exactly.
+type Exactness struct {
+	cheap        string // the precision of the others; "" if unknown
+	items        string
+	measured, of [2]int  // items: the fewest and the most of a cell
+	growth       float64 // the largest of an interval
+}
+
+// AddExact gives cells what is on the ports of [ExactPorts]. It returns nil if nothing is.
+func (p Exactly) AddExact(ctx context.Context, e *stages.Env, of string, cells []*Cell) (*Exactness, error) {
+	if !e.Wired("exact") {
+		return nil, nil
+	}
+	if err := AddExact(ctx, cells, e.Ports["pilot"], e.Ports["exact"]); err != nil {
+		return nil, err
+	}
+	x := &Exactness{items: stages.ItemsOf(e.Ports[of]), cheap: cmp.Or(p.Cheap, "a faster precision")}
+	for i, c := range cells {
+		s := c.Sample()
+		n, all := s.Measured(), len(s.Exact)
+		if i == 0 {
+			x.measured, x.of = [2]int{n, n}, [2]int{all, all}
+		}
+		x.measured = [2]int{min(x.measured[0], n), max(x.measured[1], n)}
+		x.of = [2]int{min(x.of[0], all), max(x.of[1], all)}
+		x.Grew(s)
+	}
+	return x, nil
+}
+
+// Grew notes the interval of a sample.
+func (x *Exactness) Grew(s interval.Sample) {
+	if g := s.Growth(); x != nil && g > x.growth {
+		x.growth = g
+	}
+}
+
+// Title is what the title of a table ends with.
+func (x *Exactness) Title() string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf(", float32 of %s of %s", span(x.measured),
+		english.CountOf(x.of[1], x.items))
+}
+
+// Source says what means are of, with a space before it and no full stop behind.
+func (x *Exactness) Source() string {
+	return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32",
+		x.cheap, span(x.measured), english.CountOf(x.of[1], x.items))
+}
+
+// Sentence says what means are of and how much their intervals grew, with a space before it; "" where all
+// scores are as they are.
+func (x *Exactness) Sentence() string {
+	if x == nil {
+		return ""
+	}
+	text := x.Source()
+	if !math.IsInf(x.growth, 1) {
+		text += fmt.Sprintf(", and intervals grew by at most %.1f %%", 100*x.growth)
+	}
+	return text + "."
+}
+
+// span writes the fewest and the most.
+func span(n [2]int) string {
+	if n[0] == n[1] {
+		return fmt.Sprint(n[0])
+	}
+	return fmt.Sprintf("%d to %d", n[0], n[1])
+}
