@@ -18,6 +18,7 @@ type Cell struct {
 	// Replicates are the scores of each seed, over the items that have a defined one of every seed; nil for
 	// scores that don't depend on a seed.
 	Replicates [][]float64
+	seeds      []*List // of each seed, of all items; nil where Replicates is
 	// Exact is set for cheap scores of which some were measured exactly, too; nil for scores as they are.
 	Exact *Exact
 }

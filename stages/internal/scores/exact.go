@@ -2,7 +2,6 @@ package scores
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,6 +16,7 @@ import (
 type Exact struct {
 	Values []float64
 	Phases []interval.Phase
+	seeds  [][]float64 // by seed and item, the scores of which Values are means; nil without seeds
 }
 
 // AddExact gives cells the exact scores of some items, of cells with the same coordinates: of the items of
@@ -48,29 +48,59 @@ func add(ctx context.Context, cells []*Cell, exact []stages.Data, phase interval
 		return err
 	}
 	for _, c := range cells {
-		if c.Replicates != nil {
-			return errors.New("scores are averaged over seeds, whose deviation isn't known exactly: name " +
-				"the axis of the seeds in a parameter, or leave it out of over")
-		}
 		if c.Exact == nil {
-			c.Exact = &Exact{slices.Repeat([]float64{math.NaN()}, len(c.Scores.Values)),
-				make([]interval.Phase, len(c.Scores.Values))}
+			c.Exact = newExact(c)
 		}
 		for i := range measured {
-			if slices.Equal(c.Coord, measured[i].Coord) {
-				c.Exact.add(c.Scores, measured[i].Scores, phase)
+			if !slices.Equal(c.Coord, measured[i].Coord) {
+				continue
+			}
+			if err := c.Exact.add(c, &measured[i], phase); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-func (x *Exact) add(cheap, exact *List, phase interval.Phase) {
-	for i := range x.Values {
-		if v, ok := exact.Of(cheap, i); ok {
-			x.Values[i], x.Phases[i] = v, phase
+// newExact returns no exact scores of a cell.
+func newExact(c *Cell) *Exact {
+	none := func() []float64 { return slices.Repeat([]float64{math.NaN()}, len(c.Scores.Values)) }
+	x := &Exact{Values: none(), Phases: make([]interval.Phase, len(c.Scores.Values))}
+	for range c.seeds {
+		x.seeds = append(x.seeds, none())
+	}
+	return x
+}
+
+// add adds the exact scores of a phase to those of a cell. Of several seeds all have the same items: a mean
+// over the seeds that drew an item would be another number.
+func (x *Exact) add(c, exact *Cell, phase interval.Phase) error {
+	if exact.seeds != nil && c.seeds != nil && len(exact.seeds) != len(c.seeds) {
+		return fmt.Errorf("%v has scores of %d seeds, and exact ones of %d", c.Coord, len(c.seeds),
+			len(exact.seeds))
+	}
+	for _, l := range exact.seeds {
+		if len(l.Values) != len(exact.Scores.Values) {
+			return fmt.Errorf("the seeds of %v have exact scores of different %s, since their %s differ: "+
+				"name the axis of the seeds in a parameter, or leave it out of over", c.Coord, c.Items, c.Items)
 		}
 	}
+	for i := range x.Values {
+		v, ok := exact.Scores.Of(c.Scores, i)
+		if !ok {
+			continue
+		}
+		x.Values[i], x.Phases[i] = v, phase
+		for k := range x.seeds {
+			of := exact.Scores // the same for all seeds
+			if exact.seeds != nil {
+				of = exact.seeds[k]
+			}
+			x.seeds[k][i], _ = of.Of(c.Scores, i)
+		}
+	}
+	return nil
 }
 
 // Sample returns the cell's scores: its defined ones, or cheap ones of all items with the exact ones of some.

@@ -8,6 +8,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/english"
 	"github.com/runexp/runexp/stages/internal/stat"
+	"github.com/runexp/runexp/stages/interval"
 )
 
 // averaged joins the cells that differ in their seeds alone to one, in whose place every item has the mean of
@@ -32,6 +33,7 @@ func averaged(cells []Cell, data []stages.Data) (out []Cell, err error) {
 			continue
 		}
 		var common bool
+		out[i].seeds = lists
 		if out[i].Scores, out[i].Replicates, common = average(lists); !common {
 			return nil, fmt.Errorf("the seeds have no %s in common, and scores are averaged over seeds item "+
 				"by item: name the axis of the seeds in a parameter, or leave it out of over", out[i].Items)
@@ -123,19 +125,71 @@ func Seeded(cells []*Cell) string {
 func (c *Contest) Seeded() string { return Seeded(c.Cells()) }
 
 // SD returns the standard deviation over seeds of a statistic over items, with n − 1 in the denominator; NaN
-// for scores that don't depend on a seed.
+// for scores that don't depend on a seed. Of exact scores of some items it is that of means, estimated.
 func (c *Cell) SD(statistic func([]float64) float64) float64 {
-	if c.Replicates == nil {
+	switch {
+	case c.Replicates == nil:
 		return math.NaN()
+	case c.Exact != nil:
+		return math.Sqrt(max(0, c.exactVariance()))
 	}
 	v := make([]float64, len(c.Replicates))
 	for k, scores := range c.Replicates {
 		v[k] = statistic(scores)
 	}
+	return math.Sqrt(variance(v))
+}
+
+// variance has n − 1 in the denominator.
+func variance(v []float64) float64 {
 	mean, n := stat.Mean(v)
 	sum := 0.0
 	for _, x := range v {
 		sum += (x - mean) * (x - mean)
 	}
-	return math.Sqrt(sum / float64(n-1))
+	return sum / float64(n-1)
+}
+
+// exactVariance estimates the variance over seeds of the means of exact scores of all items, without bias: that
+// of the estimates of these means, less what the second phase, the same items for all seeds, adds to it on
+// average, which [interval.Sample.Errors] tell: Σₖ Var(θₖ − θ̄)/(K − 1), θ̄ the mean of the K estimates. It
+// may be negative.
+func (c *Cell) exactVariance() float64 {
+	var estimates []float64
+	var errors [][]float64
+	for k, s := range c.seedSamples() {
+		estimates, errors = append(estimates, s.Estimate()), append(errors, s.Errors())
+		if len(errors[k]) == 0 {
+			errors[k] = make([]float64, len(s.Exact)) // none
+		}
+	}
+	total, added := variance(estimates), 0.0
+	for i := range errors[0] {
+		var ofItem []float64
+		for k := range errors {
+			ofItem = append(ofItem, errors[k][i])
+		}
+		added += variance(ofItem)
+	}
+	return total - added
+}
+
+// seedSamples returns, seed by seed, the scores of the items that have a defined one of every seed.
+func (c *Cell) seedSamples() (all []interval.Sample) {
+	where := func(v, defined float64) float64 {
+		if math.IsNaN(defined) {
+			return math.NaN()
+		}
+		return v
+	}
+	for k, l := range c.seeds {
+		s := interval.Sample{Phases: c.Exact.Phases}
+		for i := range c.Scores.Values {
+			x, _ := l.Of(c.Scores, i)
+			s.Cheap = append(s.Cheap, where(x, c.Scores.Values[i]))
+			s.Exact = append(s.Exact, where(c.Exact.seeds[k][i], c.Exact.Values[i]))
+		}
+		all = append(all, s)
+	}
+	return all
 }
