@@ -62,7 +62,7 @@ and the answer tells in how many of these the winner and the whole order stay.`,
 		Golden: "meta_rank",
 	}},
 	Facts: claims.AnswerFacts[MetaRankParams],
-	Check: func(p MetaRankParams, wired func(string) bool) error { return p.CheckExactly(nil, wired) },
+	Check: func(p MetaRankParams, wired func(string) bool) error { return p.CheckExactly(wired) },
 	Hooks: func(MetaRankParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p MetaRankParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Params, e)

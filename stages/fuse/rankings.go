@@ -44,7 +44,7 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.
 	},
 	Defaults: RankingsParams{defaults()},
 	Facts:    claims.AnswerFacts[RankingsParams],
-	Check:    func(p RankingsParams, wired func(string) bool) error { return p.CheckExactly(nil, wired) },
+	Check:    func(p RankingsParams, wired func(string) bool) error { return p.CheckExactly(wired) },
 	Hooks:    func(RankingsParams) stages.Hooks { return stages.Hooks{Present: present} },
 	Run: func(ctx context.Context, p RankingsParams, e *stages.Env) error {
 		c, err := newContest(ctx, p.Params, e)
@@ -93,7 +93,8 @@ func fusions(c *contest, p RankingsParams) (all []fusion, exact bool) {
 }
 
 func comparedTable(p RankingsParams, c *contest, all []fusion) stages.Table {
-	t := stages.Table{Title: "Fusions of the rankings of " + p.Rank, Ranked: true, Keys: []string{p.Rank}}
+	t := stages.Table{Title: "Fusions of the rankings of " + p.Rank + c.exact.Title(), Ranked: true,
+		Keys: []string{p.Rank}}
 	for _, f := range all {
 		digits := 0
 		if f.score == nil {

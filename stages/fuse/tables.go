@@ -27,7 +27,7 @@ func rankingTable(p MetaRankParams, c *contest, r result) stages.Table {
 	low, high := kappa, kappa
 	kappa.Name, low.Name, high.Name = "kappa", "kappa low", "kappa high"
 	t := stages.Table{
-		Title: "Meta-Rank of " + p.Rank, Ranked: true,
+		Title: "Meta-Rank of " + p.Rank + c.exact.Title(), Ranked: true,
 		Keys: []string{p.Rank},
 		Numbers: []stages.Column{
 			{Name: "rank", Direction: stages.Lower},
@@ -117,7 +117,7 @@ func casesTable(p MetaRankParams, c *contest) stages.Table {
 		}
 	}
 	t := stages.Table{
-		Title: "Every " + p.Rank + " in every case",
+		Title: "Every " + p.Rank + " in every case" + c.exact.Title(),
 		Keys:  append(slices.Clone(c.axes), p.Rank),
 		Numbers: []stages.Column{
 			mean,

@@ -159,8 +159,7 @@ func (s Sample) Mean() (mean, low, high float64) {
 		return Mean(s.Exact)
 	}
 	mean, count := s.estimate()
-	_, second, _ := s.strata()
-	if math.IsInf(mean, 0) || math.IsNaN(mean) || !(count > 0) || second < 2 {
+	if math.IsInf(mean, 0) || math.IsNaN(mean) || !(count > 0) || !s.Enough() {
 		return mean, math.NaN(), math.NaN()
 	}
 	d := s.deviations(mean, count)
@@ -347,11 +346,21 @@ func squares(x []float64) (sum float64) {
 	return sum
 }
 
+// Enough reports whether there is an interval, which takes two items of the second phase.
+func (s Sample) Enough() bool {
+	_, second, _ := s.strata()
+	return second > 1 || s.Whole()
+}
+
 // Growth returns by which share the interval is wider than that of exact values of all items would be, by
-// the variance of [Sample] and the ratio of variances over all exact values: 0.02 for 2 %.
+// the variance of [Sample] and the ratio of variances over all exact values: 0.02 for 2 %. It is NaN without
+// an interval.
 func (s Sample) Growth() float64 {
 	if s.Whole() {
 		return 0
+	}
+	if !s.Enough() {
+		return math.NaN()
 	}
 	others, second, _ := s.strata()
 	return growth(len(s.Phases), others, second, s.Ratio(Pilot, Second))

@@ -126,6 +126,76 @@ func TestExactOfSome(t *testing.T) {
 			details.Number(details.Rows[0], "mean")))
 }
 
+// Of groups means are estimated of the exact scores that the draw has of each: by hand. A group with none of
+// the second phase isn't ranked.
+func TestExactOfGroups(t *testing.T) {
+	m, all := measuredContest(90), upTo(90)
+	var rows [][]string
+	for i := range all {
+		rows = append(rows, []string{[]string{"a", "b", "c"}[i/30]})
+	}
+	columns := []stages.Data{columnsOf([]string{"domain"}, rows...)}
+	pilot, second := upTo(90)[20:40], slices.Concat(all[:12], all[50:60], all[60:61])
+	in := map[string][]stages.Data{"scores": of(m.cheap, all), "pilot": of(m.exact, pilot),
+		"exact": of(m.exact, second), "columns": columns}
+	p := Leaderboard.NewParams().(*LeaderboardParams)
+	p.By = []string{"domain"}
+	r := stagetest.Run(t, Leaderboard, p, in)
+	details := decodeTable(t, r, "details")
+	for _, row := range details.Rows {
+		group, method := strings.Index("abc", row.Keys[0]), slices.Index([]string{"ig", "random", "rise"},
+			row.Keys[1])
+		sum, others, drawn := 0.0, 0.0, 0.0
+		var d float64
+		for i := 30 * group; i < 30*group+30; i++ {
+			x, y := m.cheap[method][i], m.exact[method][i]
+			if slices.Contains(pilot, i) {
+				sum += y
+				continue
+			}
+			sum, others = sum+x, others+1
+			if slices.Contains(second, i) {
+				d, drawn = d+y-x, drawn+1
+			}
+		}
+		want := (sum + others*d/drawn) / 30
+		if got := details.Number(row, "mean"); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%v: the mean is %v, want %v", row.Keys, got, want)
+		}
+		if low := details.Number(row, "low"); math.IsNaN(low) != (group == 2) {
+			t.Errorf("%v: the interval begins at %v", row.Keys, low)
+		}
+	}
+	const few = "fewer than two images of the second phase were computed in float32 of domain c, too few for " +
+		"an interval: a larger pilot has more"
+	if !slices.Contains(r.Warnings, few) {
+		t.Errorf("the warnings are %q", r.Warnings)
+	}
+	shows(t, "the answer", string(r.Payloads["answer"][0]), "43 of 90 images were computed in float32")
+	// Without any, there is no mean and no rank.
+	in["exact"] = of(m.exact, second[:22])
+	r = stagetest.Run(t, Leaderboard, p, in)
+	for _, row := range decodeTable(t, r, "details").Rows {
+		if rank := row.Numbers[5]; math.IsNaN(float64(rank)) != (row.Keys[0] == "c") {
+			t.Errorf("%v has the rank %v", row.Keys, rank)
+		}
+	}
+	shows(t, "the answer", string(r.Payloads["answer"][0]), "Not ranked: domain c.")
+	// A table has the same means, and claims of all images.
+	q := Table.NewParams().(*TableParams)
+	q.By, q.Rows, q.Claims = p.By, []string{"method"}, []string{"rise > ig"}
+	in["values"] = in["scores"]
+	table := stagetest.Run(t, Table, q, in)
+	rows2 := decodeTable(t, table, "table").Rows
+	if a, b := rows2[0].Numbers[0], decodeTable(t, r, "details").Rows[0].Numbers[0]; a != b {
+		t.Errorf("the table has the mean %v, the leaderboard %v", a, b)
+	}
+	whole := decodeTable(t, stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": in["scores"],
+		"pilot": in["pilot"], "exact": in["exact"]}), "details")
+	shows(t, "the claim", string(table.Payloads["answer"][0]), fmt.Sprintf("%.4f against %.4f",
+		whole.Number(whole.Rows[2], "mean"), whole.Number(whole.Rows[0], "mean")))
+}
+
 func TestExactRefuses(t *testing.T) {
 	m, all := measuredContest(40), upTo(40)
 	in := map[string][]stages.Data{"scores": of(m.cheap, all), "exact": of(m.exact, nil)}
@@ -147,8 +217,6 @@ func TestExactRefuses(t *testing.T) {
 		{Leaderboard, func(p any) { p.(*LeaderboardParams).Exact = "float32" }, []string{"exact"},
 			"leave out the parameter"},
 		{Leaderboard, func(any) {}, []string{"pilot"}, "without exact"},
-		{Leaderboard, func(p any) { p.(*LeaderboardParams).By = []string{"label"} },
-			[]string{"columns", "exact"}, "too few exact scores"},
 		{Table, func(p any) { p.(*TableParams).Statistic, p.(*TableParams).Exact = "median", "float32" }, nil,
 			"the mean alone"},
 	} {

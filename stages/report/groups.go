@@ -77,11 +77,12 @@ type grouping struct {
 	env   *stages.Env // the stage's, with the order and the names of the groups; for reading
 	parts []part      // in the order of the groups; nil without groups
 	sizes string      // a sentence on how many images each group has; "" without groups
+	by    []string    // the axes of the groups
 }
 
 // split splits the items of a port, by the columns that agree with each cell's coordinates.
 func (g Grouped) split(ctx context.Context, e *stages.Env, port string) (*grouping, error) {
-	out := &grouping{data: e.Ports[port], env: e}
+	out := &grouping{data: e.Ports[port], env: e, by: g.By}
 	if len(g.By) == 0 {
 		return out, nil
 	}
@@ -128,6 +129,23 @@ func (g *grouping) warn(e *stages.Env, least int, among string) {
 	}
 	e.Warn("with fewer than %d %s no test of %s can confirm a difference at %g: %s", least,
 		stages.ItemsOf(g.data), among, level, strings.Join(few, "; "))
+}
+
+// warnInexact names the parts of whose cells too few items were measured exactly for an interval.
+func (g *grouping) warnInexact(e *stages.Env, cells []*cell) {
+	var few []string
+	for _, p := range g.parts {
+		of := slices.IndexFunc(cells, func(c *cell) bool {
+			return slices.Equal(pick(c.Coord, g.by), p.ids) && !c.Sample().Enough()
+		})
+		if of >= 0 {
+			few = append(few, p.name)
+		}
+	}
+	if len(few) > 0 {
+		e.Warn("fewer than two %s of the second phase were computed in float32 of %s, too few for an "+
+			"interval: a larger pilot has more", stages.ItemsOf(g.data), strings.Join(few, "; "))
+	}
 }
 
 // fewNamed is how many small groups a warning names before it counts the rest.

@@ -87,7 +87,7 @@ are of all images.
 	Defaults: LeaderboardParams{Rank: "method", Correction: holm, Family: scores.Pairs,
 		Exactly: scores.UsualExactly, Grouped: Grouped{Parts: usualParts}},
 	Check: func(p LeaderboardParams, wired func(string) bool) error {
-		return errors.Join(p.Grouped.check(wired), p.CheckExactly(p.By, wired))
+		return errors.Join(p.Grouped.check(wired), p.CheckExactly(wired))
 	},
 	Run: runLeaderboard,
 	Hooks: func(p LeaderboardParams) stages.Hooks {
@@ -142,8 +142,14 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 	b := &board{env: grouped.env, axis: c.Axis, others: c.Others, items: c.Items, competitors: c.Competitors,
 		names: c.Names, family: p.family(c.Axis, len(c.Competitors)), seeds: c.Seeded()}
 	grouped.warn(e, b.family.Least(), english.Count(len(c.Competitors), c.Axis))
-	if b.exact, err = p.AddExact(ctx, e, "scores", c.Cells()); err != nil {
+	if b.exact, err = p.AddExact(ctx, e, "scores", c.Cells(), p.By...); err != nil {
 		return err
+	}
+	if len(p.By) > 0 {
+		if _, err = p.AddExact(ctx, e, "scores", whole.Cells()); err != nil {
+			return err
+		}
+		grouped.warnInexact(e, c.Cells())
 	}
 	b.twins = scores.Sentence(c.Twins(), c.Items, func(i int) string { return c.Names[i] })
 	results := claims.OfScores(whole.Cells(), whole.Axes(), claims.Mean, meanName)
@@ -177,7 +183,9 @@ func runLeaderboard(ctx context.Context, p LeaderboardParams, e *stages.Env) err
 // rankCompetitors ranks the competitors of one case, and tests which of them differ significantly.
 func (m *scoreCase) rankCompetitors(f scores.Family) {
 	m.shared = m.Samples()
-	if m.ranked = m.Comparable && len(m.Cells) > 1 && m.shared[0].Len() > 0; !m.ranked {
+	m.ranked = m.Comparable && len(m.Cells) > 1 && m.shared[0].Len() > 0 &&
+		!slices.ContainsFunc(m.shared, func(s interval.Sample) bool { return math.IsNaN(s.Estimate()) })
+	if !m.ranked {
 		m.rank = slices.Repeat([]float64{math.NaN()}, len(m.Cells))
 		return
 	}

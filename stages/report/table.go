@@ -93,7 +93,7 @@ the table, and n tells how many images each has. Claims are of all images.
 			return stages.BadField("statistic", "of exact scores of some images the mean alone is "+
 				"estimated, and statistic is %s", p.Statistic)
 		}
-		if err := errors.Join(p.Grouped.check(wired), p.CheckExactly(p.By, wired)); err != nil {
+		if err := errors.Join(p.Grouped.check(wired), p.CheckExactly(wired)); err != nil {
 			return err
 		}
 		all := slices.Concat(p.Rows, p.Columns)
@@ -127,10 +127,11 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	if err != nil {
 		return err
 	}
-	exact, err := p.AddExact(ctx, e, "values", pointers(cells))
+	exact, err := p.AddExact(ctx, e, "values", pointers(cells), p.By...)
 	if err != nil {
 		return err
 	}
+	grouped.warnInexact(e, pointers(cells))
 	t := stages.Table{Title: p.Title, Keys: rows, Ranked: len(p.By) > 0} // groups have an order
 	if t.Title == "" {
 		t.Title = p.Statistic + " over " + stages.ItemsOf(data)
@@ -165,6 +166,9 @@ func runTable(ctx context.Context, p TableParams, e *stages.Env) error {
 	e.Set("table", t.Encode())
 	if len(p.By) > 0 && len(p.Claims) > 0 {
 		if cells, err = load(ctx, e.Ports["values"]); err != nil {
+			return err
+		}
+		if _, err = p.AddExact(ctx, e, "values", pointers(cells)); err != nil {
 			return err
 		}
 	}

@@ -20,17 +20,19 @@ type Exact struct {
 }
 
 // AddExact gives cells the exact scores of some items, of cells with the same coordinates: of the items of
-// the pilot, and of those of the second phase.
-func AddExact(ctx context.Context, cells []*Cell, pilot, second []stages.Data) error {
+// the pilot, and of those of the second phase. Cells may be parts of those on axes in by, each with some of
+// their items: of a sample of all, those in a part are a sample of the part, of a size that chance decides
+// (Cochran 1977, section 2.12).
+func AddExact(ctx context.Context, cells []*Cell, pilot, second []stages.Data, by ...string) error {
 	// Where all items were measured exactly at once, they are in both.
-	if err := add(ctx, cells, second, interval.Second); err != nil {
+	if err := add(ctx, cells, second, interval.Second, by...); err != nil {
 		return err
 	}
-	if err := add(ctx, cells, pilot, interval.Pilot); err != nil {
+	if err := add(ctx, cells, pilot, interval.Pilot, by...); err != nil {
 		return err
 	}
 	for _, c := range cells {
-		if !slices.Contains(c.Exact.Phases, interval.Second) && !c.Sample().Whole() {
+		if len(by) == 0 && !slices.Contains(c.Exact.Phases, interval.Second) && !c.Sample().Whole() {
 			return fmt.Errorf("there are no exact scores of %v", c.Coord)
 		}
 	}
@@ -42,7 +44,14 @@ func AddPilot(ctx context.Context, cells []*Cell, pilot []stages.Data) error {
 	return add(ctx, cells, pilot, interval.Pilot)
 }
 
-func add(ctx context.Context, cells []*Cell, exact []stages.Data, phase interval.Phase) error {
+// outside returns coordinates that aren't on some axes.
+func outside(coord []stages.Coord, axes []string) []stages.Coord {
+	return slices.DeleteFunc(slices.Clone(coord), func(c stages.Coord) bool {
+		return slices.Contains(axes, c.Axis)
+	})
+}
+
+func add(ctx context.Context, cells []*Cell, exact []stages.Data, phase interval.Phase, by ...string) error {
 	measured, err := Load(ctx, exact)
 	if err != nil {
 		return err
@@ -52,7 +61,7 @@ func add(ctx context.Context, cells []*Cell, exact []stages.Data, phase interval
 			c.Exact = newExact(c)
 		}
 		for i := range measured {
-			if !slices.Equal(c.Coord, measured[i].Coord) {
+			if !slices.Equal(outside(c.Coord, by), measured[i].Coord) {
 				continue
 			}
 			if err := c.Exact.add(c, &measured[i], phase); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/english"
@@ -53,45 +54,52 @@ func ExactPorts(of string) []stages.Port {
 	}
 }
 
-// CheckExactly refuses what has no exact answer.
-func (x Exactly) CheckExactly(by []string, wired func(string) bool) error {
-	switch given := x.Exact != "" || wired("exact"); {
+// CheckExactly refuses inputs and parameters that contradict each other.
+func (x Exactly) CheckExactly(wired func(string) bool) error {
+	switch {
 	case x.Exact != "" && wired("exact"):
 		return stages.BadField("exact", "exact is wired: leave out the parameter, which wires it")
 	case wired("pilot") && !wired("exact"):
 		return fmt.Errorf("pilot is wired without exact, the scores of the second phase")
-	case given && len(by) > 0:
-		return stages.BadField("by", "groups of few images have too few exact scores: leave out by or exact")
 	}
 	return nil
 }
 
 // An Exactness says how much of the scores was measured exactly.
 type Exactness struct {
-	cheap        string // the precision of the others; "" if unknown
-	items        string
-	measured, of [2]int  // items: the fewest and the most of a cell
-	growth       float64 // the largest of an interval
+	cheap    string // the precision of the others; "" if unknown
+	items    string
+	measured [2]int  // items: the fewest and the most of a cell
+	of       int     // items: the most of a cell
+	growth   float64 // the largest of an interval
 }
 
-// AddExact gives cells what is on the ports of [ExactPorts]. It returns nil if nothing is.
-func (p Exactly) AddExact(ctx context.Context, e *stages.Env, of string, cells []*Cell) (*Exactness, error) {
+// AddExact gives cells, which may be parts on the axes by, what is on the ports of [ExactPorts]. It returns nil
+// if nothing is.
+func (p Exactly) AddExact(ctx context.Context, e *stages.Env, of string, cells []*Cell, by ...string,
+) (*Exactness, error) {
 	if !e.Wired("exact") {
 		return nil, nil
 	}
-	if err := AddExact(ctx, cells, e.Ports["pilot"], e.Ports["exact"]); err != nil {
+	if err := AddExact(ctx, cells, e.Ports["pilot"], e.Ports["exact"], by...); err != nil {
 		return nil, err
 	}
 	x := &Exactness{items: stages.ItemsOf(e.Ports[of]), cheap: cmp.Or(p.Cheap, "a faster precision")}
-	for i, c := range cells {
-		s := c.Sample()
-		n, all := s.Measured(), len(s.Exact)
-		if i == 0 {
-			x.measured, x.of = [2]int{n, n}, [2]int{all, all}
+	var measured, all []int // by cell, of all its parts
+	at := map[string]int{}
+	for _, c := range cells {
+		s, name := c.Sample(), fmt.Sprint(outside(c.Coord, by))
+		k, ok := at[name]
+		if !ok {
+			k, measured, all = len(all), append(measured, 0), append(all, 0)
+			at[name] = k
 		}
-		x.measured = [2]int{min(x.measured[0], n), max(x.measured[1], n)}
-		x.of = [2]int{min(x.of[0], all), max(x.of[1], all)}
+		measured[k] += s.Measured()
+		all[k] += len(s.Exact)
 		x.Grew(s)
+	}
+	if len(all) > 0 {
+		x.measured, x.of = [2]int{slices.Min(measured), slices.Max(measured)}, slices.Max(all)
 	}
 	return x, nil
 }
@@ -109,13 +117,13 @@ func (x *Exactness) Title() string {
 		return ""
 	}
 	return fmt.Sprintf(", float32 of %s of %s", span(x.measured),
-		english.CountOf(x.of[1], x.items))
+		english.CountOf(x.of, x.items))
 }
 
 // Source says what means are of, with a space before it and no full stop behind.
 func (x *Exactness) Source() string {
 	return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32",
-		x.cheap, span(x.measured), english.CountOf(x.of[1], x.items))
+		x.cheap, span(x.measured), english.CountOf(x.of, x.items))
 }
 
 // Sentence says what means are of and how much their intervals grew, with a space before it; "" where all
