@@ -86,7 +86,7 @@ func madeBy(s *store.Store, path string) func(class string) string {
 		if precision == stages.BFloat16 {
 			made += openVINO()
 		}
-		if forms := ort.ProviderOf(class).Forms; forms > 0 {
+		if forms := ort.ProviderOf(class).KernelsIn(precision).Forms; forms > 0 {
 			made += fmt.Sprintf(" forms %d", forms)
 		}
 		switch class {

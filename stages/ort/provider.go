@@ -13,18 +13,17 @@ import (
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// A Provider describes one of ONNX Runtime's execution providers, which computes on the devices of a class.
-type Provider struct {
-	Class string // one of [stages.DeviceClasses]
-	Name  string // ONNX Runtime's name of the provider, also in profiles
-
-	// Forms is a version of the programs that are emitted for the class but not for a processor. Keys hold
-	// a processor's programs, so this number and the class stand for the difference: it is raised when any
+// Kernels describes what a provider computes otherwise than a processor does in float32. The zero value is
+// such a processor.
+type Kernels struct {
+	// Forms is a version of the programs that are emitted because of the rest. Keys hold a processor's
+	// programs, so this number, the class and the precision stand for the difference: it is raised when any
 	// of these programs changes.
 	Forms int
 
 	// NoIndices means that MaxPool lacks its output Indices, or that Indices or ArgMax choose another one
-	// of equal elements than on a processor, so that gradients can't rely on them.
+	// of equal elements than on a processor, or that what is scattered by them takes long, so that gradients
+	// can't rely on them.
 	NoIndices bool
 	// Lacks lists the operators that programs may have and the provider has no kernel for. Either other
 	// operators are emitted in their place, or the processor computes them, which costs copies.
@@ -32,6 +31,15 @@ type Provider struct {
 	// Wrong lists the operators whose kernel is wrong in some cases. Other operators are emitted in their
 	// place.
 	Wrong []string
+}
+
+// A Provider describes one of ONNX Runtime's execution providers, which computes on the devices of a class.
+type Provider struct {
+	Class string // one of [stages.DeviceClasses]
+	Name  string // ONNX Runtime's name of the provider, also in profiles
+
+	// Kernels are those of the provider in float32.
+	Kernels
 
 	// Carry makes a session's carrier, with out as its outputs; it returns nil if the provider computes in
 	// the processor's memory.
@@ -63,6 +71,8 @@ type Precision struct {
 	// Batch is the batch of all programs, where a row's results may depend on it or a program takes seconds
 	// to be compiled; 0: batches are as for float32.
 	Batch int
+	// Kernels are those of the precision.
+	Kernels
 	// add adds to a session's options what computes in the precision; it returns a [NoDevice] if the machine
 	// or the library lacks it.
 	add func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error
@@ -72,26 +82,33 @@ type Precision struct {
 var Providers = []*Provider{
 	{
 		Class: "cpu", Name: "CPUExecutionProvider",
-		Precisions: []Precision{{Name: stages.BFloat16, Batch: 4, add: addOpenVINO}},
+		Precisions: []Precision{{
+			Name: stages.BFloat16, Batch: 4, add: addOpenVINO,
+			Kernels: Kernels{Forms: 1, Wrong: []string{"HardSigmoid"}},
+		}},
 	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",
 		Unmeasured: []string{stages.TF32, stages.Float16},
-		Forms:      1,
-		NoIndices:  true,
-		Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh",
-			"Tan"},
+		Kernels: Kernels{
+			Forms:     1,
+			NoIndices: true,
+			Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean",
+				"Sinh", "Tan"},
+		},
 		Carry: bind,
 		add:   addCUDA, adapters: gpu.CUDA, why: whyNoCUDA,
 	},
 	{
 		Class: "webgpu", Name: webGPUName,
 		Unmeasured: []string{stages.Float16},
-		Forms:      1,
-		NoIndices:  true,
-		Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
-			"Sign", "Softsign", "SpaceToDepth", "Sum"},
-		Wrong: []string{"InstanceNormalization", "Slice"},
+		Kernels: Kernels{
+			Forms:     1,
+			NoIndices: true,
+			Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
+				"Sign", "Softsign", "SpaceToDepth", "Sum"},
+			Wrong: []string{"InstanceNormalization", "Slice"},
+		},
 		Carry: bind, OneQueue: true,
 		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
 		most: 1,
@@ -122,6 +139,14 @@ func (p *Provider) In(precision string) (*Precision, error) {
 		why = "%[2]s isn't measured on %[1]s yet"
 	}
 	return nil, &NoDevice{fmt.Sprintf(why, p.Class, precision), "precision: " + strings.Join(names, " or ")}
+}
+
+// KernelsIn returns the kernels of a precision, the provider's own in one that the class hasn't.
+func (p *Provider) KernelsIn(precision string) Kernels {
+	if row, err := p.In(precision); err == nil && row != nil {
+		return row.Kernels
+	}
+	return p.Kernels
 }
 
 func (r *Runtime) addProvider(o *onnxruntime.SessionOptions, d stages.Device) error {

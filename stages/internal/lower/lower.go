@@ -108,8 +108,8 @@ type Request struct {
 	// Standard means that other libraries run the program too: the nodes that passes emit are ONNX's own.
 	Standard bool
 
-	// Provider computes the program; nil is the processor's.
-	Provider *ort.Provider
+	// Kernels compute the program; the zero value is a processor's, in float32.
+	Kernels ort.Kernels
 	// Unrun means that the program won't run: passes that can't return an error are left out.
 	Unrun bool
 	// KeepNodes means that the program won't run and is compared with others node by node: passes that
@@ -130,10 +130,7 @@ func (r Request) derivatives() bool {
 
 // without returns the operators that backward passes avoid.
 func (r Request) without() relevance.Without {
-	var out relevance.Without
-	if r.Provider != nil {
-		out = relevance.Without{Indices: r.Provider.NoIndices, Operators: r.Provider.Lacks}
-	}
+	out := relevance.Without{Indices: r.Kernels.NoIndices, Operators: r.Kernels.Lacks}
 	if r.Standard {
 		out.Operators = append(slices.Clone(out.Operators), "FusedMatMul")
 	}

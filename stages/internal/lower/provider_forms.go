@@ -8,30 +8,43 @@ import (
 	"github.com/runexp/runexp/stages/ort"
 )
 
-// rightForms are replacements for operators that a provider computes wrongly: see [ort.Provider.Wrong].
+// rightForms are replacements for operators that a provider computes wrongly: see [ort.Kernels].
 //
 // WebGPU's kernel of InstanceNormalization has its epsilon in the shader's text, rounded to six digits
 // after the point, and reuses the shader of another node with another epsilon. Its kernel of Slice takes
-// the elements of a negative step from the axis's last one on, regardless of the slice's start.
+// the elements of a negative step from the axis's last one on, regardless of the slice's start. OpenVINO's
+// kernel of HardSigmoid takes an alpha or a beta of 0 for the default, 0.2 or 0.5; with others it is right,
+// but takes twice as long as a Clip, which is fused with the nodes around it.
 var rightForms = map[string]func(s invariant) bool{
+	"HardSigmoid":           invariant.clippedLine,
 	"InstanceNormalization": invariant.meansAsProducts,
 	"Slice":                 invariant.forwards,
 }
 
 // providerForms replaces operators that the program's provider computes wrongly.
 func (u *unit) providerForms() error {
-	ProviderForms(u.graph, u.batch, u.Provider)
+	ProviderForms(u.graph, u.batch, u.Kernels)
 	return nil
 }
 
 // ProviderForms does so in a graph, and reports whether it has replaced any.
-func ProviderForms(g *onnx.Graph, batch int, p *ort.Provider) (rewrote bool) {
-	if p == nil || len(p.Wrong) == 0 {
+func ProviderForms(g *onnx.Graph, batch int, k ort.Kernels) (rewrote bool) {
+	if len(k.Wrong) == 0 {
 		return false
 	}
 	return rewriteNodes(g, batch, func(s invariant) bool {
-		return slices.Contains(p.Wrong, s.OpType) && rightForms[s.OpType](s)
+		return slices.Contains(k.Wrong, s.OpType) && rightForms[s.OpType](s)
 	})
+}
+
+// clippedLine emits a HardSigmoid as a Clip.
+func (s invariant) clippedLine() bool {
+	alpha, beta := s.Float("alpha", 0.2), s.Float("beta", 0.5)
+	x := s.each("Mul", s.In(0), s.number(alpha))
+	if beta != 0 {
+		x = s.each("Add", x, s.number(beta))
+	}
+	return s.end("Clip", x, s.number(0), s.number(1))
 }
 
 // forwards emits a Slice with negative steps as one with positive steps, and reverses the result.

@@ -133,7 +133,7 @@ func checkForms(t *testing.T, d stages.Device) {
 		name := fmt.Sprintf("%s %v to %v", f.op, f.attrs, f.out)
 		g := f.graph(t)
 		want := on(t, stages.Device{Class: "cpu", Threads: 1}, g, x, f.out)
-		if rewrote := lower.ProviderForms(g, 2, ort.ProviderOf("webgpu")); rewrote == f.stays {
+		if rewrote := lower.ProviderForms(g, 2, ort.ProviderOf("webgpu").Kernels); rewrote == f.stays {
 			t.Errorf("%s: emitted otherwise: %t", name, rewrote)
 			continue
 		}
@@ -152,7 +152,7 @@ func TestProviderForms(t *testing.T) {
 	modeltest.Runtime(t)
 	checkForms(t, stages.Device{Class: "cpu", Threads: 1})
 	for _, f := range formedOnes() {
-		if lower.ProviderForms(f.graph(t), 2, ort.ProviderOf("cpu")) {
+		if lower.ProviderForms(f.graph(t), 2, ort.ProviderOf("cpu").Kernels) {
 			t.Errorf("%s is emitted otherwise for the processor", f.op)
 		}
 	}

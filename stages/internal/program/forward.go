@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Forward classifies images.
@@ -77,12 +77,12 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
 	}
-	provider := ort.ProviderOf(slot.Device().Class)
-	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s, on %s", n.digest, provider.Class), 0,
+	kernels, class := n.kernels(slot), strings.TrimSpace(slot.Device().Class+" "+n.precision)
+	c, err := slot.Share(fmt.Sprintf("batch-dependent operators of %s, on %s", n.digest, class), 0,
 		func() (_ io.Closer, err error) {
 			defer onnx.Sound(&err)
 			s, err := n.survey(slot)
-			wrong := s.ProviderForms && len(provider.Wrong) > 0
+			wrong := s.ProviderForms && len(kernels.Wrong) > 0
 			if err != nil || !s.BatchDependent && !s.ReleaseDependent && !wrong {
 				return dependence(false), err
 			}
@@ -100,7 +100,7 @@ func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error
 				return dependence(false), nil
 			}
 			return dependence(s.ReleaseDependent || lower.BatchInvariant(g.Clone(), batch) ||
-				lower.ProviderForms(g.Clone(), batch, provider)), nil
+				lower.ProviderForms(g.Clone(), batch, kernels)), nil
 		})
 	if err != nil {
 		return false, err

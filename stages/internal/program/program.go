@@ -257,10 +257,20 @@ func (n *Net) inPrecision(slot stages.Slot, batch int) (int, error) {
 	return p.Batch, nil
 }
 
+// kernels returns those that compute the net's programs on a slot. A rehearsal's programs are the same in
+// every precision, as those in keys are.
+func (n *Net) kernels(slot stages.Slot) ort.Kernels {
+	p := ort.ProviderOf(slot.Device().Class)
+	if _, ok := slot.(*Rehearsal); ok {
+		return p.Kernels
+	}
+	return p.KernelsIn(n.precision)
+}
+
 // compile lowers a program of the net.
 func (n *Net) compile(ctx context.Context, slot stages.Slot, batch int, r lower.Request) (*lower.Lowered,
 	error) {
-	r.Provider = ort.ProviderOf(slot.Device().Class)
+	r.Kernels = n.kernels(slot)
 	return lower.Program(ctx,
 		n.source(func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }), batch, r)
 }

@@ -27,9 +27,12 @@ func webGPU(t *testing.T) stages.Device {
 }
 
 // without is what programs of a class do without.
-func without(class string) Without {
-	p := ort.ProviderOf(class)
-	return Without{Indices: p.NoIndices, Operators: p.Lacks}
+func without(class string) Without { return withoutIn(class, stages.Float32) }
+
+// withoutIn is what they do without in a precision.
+func withoutIn(class, precision string) Without {
+	k := ort.ProviderOf(class).KernelsIn(precision)
+	return Without{Indices: k.NoIndices, Operators: k.Lacks}
 }
 
 // everyRule has policies that among them follow every rule, for an example.
@@ -73,6 +76,12 @@ func TestExamplesOnWebGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.close()
+	compareExamples(t, gpu, wrongOnWebGPU, func(op string) float64 { return max(1e-5, coarseOnWebGPU[op]) })
+}
+
+// compareExamples runs every example of every operator by every rule on a device, and compares outputs and
+// relevance with the processor's, within tolerances by operator. Those in wrong must exceed them.
+func compareExamples(t *testing.T, d stages.Device, wrong []string, within func(op string) float64) {
 	for _, op := range differentiable() {
 		for _, ex := range op.Examples {
 			ran := map[[sha256.Size]byte]bool{} // many rules are the same for an operator
@@ -84,11 +93,12 @@ func TestExamplesOnWebGPU(t *testing.T) {
 				}
 				if sum := sha256.Sum256(there.model); !ran[sum] {
 					ran[sum] = true
-					here, err := prepareOn(t, op, ex, p, gpu, without("webgpu"))
+					here, err := prepareOn(t, op, ex, p, d, withoutIn(d.Class, d.Precision))
 					if err != nil {
 						t.Errorf("%s: %v", name, err)
 					} else {
-						compare(t, name, op, ex, here, there)
+						compare(t, name, op, ex, here, there, slices.Contains(wrong, op.Type+", "+ex.Name),
+							within(op.Type))
 						here.close()
 					}
 				}
@@ -111,8 +121,10 @@ var wrongOnWebGPU = []string{"InstanceNormalization, signals", "Slice, backwards
 var coarseOnWebGPU = map[string]float64{"Acos": 5e-3, "Cos": 5e-3, "Sin": 5e-3, "Tan": 5e-3, "Resize": 1e-4,
 	"Softmax": 1e-4}
 
-// compare runs an example on two devices, and fails the test where the numbers differ by more than rounding.
-func compare(t *testing.T, name string, op *Op, ex Example, here, there *bench) {
+// compare runs an example on two devices, and fails the test where the numbers differ by more than rounding,
+// or, of a wrong kernel, don't.
+func compare(t *testing.T, name string, op *Op, ex Example, here, there *bench, wrong bool,
+	tolerance float64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
 	var x, u [][]float32
@@ -132,12 +144,11 @@ func compare(t *testing.T, name string, op *Op, ex Example, here, there *bench) 
 	for i, want := range slices.Concat(wantY, wantBack) {
 		worst = max(worst, farthest(want, slices.Concat(y, back)[i]))
 	}
-	wrong := slices.Contains(wrongOnWebGPU, op.Type+", "+ex.Name)
-	switch tolerance := max(1e-5, coarseOnWebGPU[op.Type]); {
+	switch {
 	case worst > tolerance && !wrong:
 		t.Errorf("%s: off by %.2g of the largest", name, worst)
 	case worst <= tolerance && wrong:
-		t.Errorf("%s: the kernel is right: strike it from wrongOnWebGPU, and from the provider's row", name)
+		t.Errorf("%s: the kernel is right: strike it from the list, and from the provider's row", name)
 	}
 }
 
