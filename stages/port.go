@@ -161,6 +161,9 @@ type Again struct {
 	Draw string
 	// Count is the consumer's parameter with the number of items that are drawn; "" if Size says it.
 	Count string
+	// Takes has, by parameter of Draw or Size, the consumer's parameter that it takes, where that has another
+	// name; nil for none.
+	Takes map[string]string
 	// Size is the stage whose table is the size of the draw, on the input size of Draw; "" for none. It has
 	// inputs scores, fed as Of is, and one called as the input After of the consumer, fed as that.
 	Size, After string

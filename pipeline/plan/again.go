@@ -222,7 +222,7 @@ func (a *againBuild) draw(e Edge) Edge {
 	if k := portNamed(stage.Inputs, "size"); k >= 0 {
 		inputs[k] = a.size
 	}
-	c := a.impliedCell(consumer{a.m.stepBuild, a.m.cell, 1}, stage, inputs, out, false)
+	c := a.impliedCell(consumer{a.m.stepBuild, a.m.cell, 1, a.Takes}, stage, inputs, out, false)
 	return Edge{From: c, Port: out}
 }
 
@@ -241,7 +241,7 @@ func (a *againBuild) sizeOf(of []Edge) []Edge {
 			inputs[k] = c.Inputs[portNamed(c.Stage.Inputs, a.After)].Edges
 		}
 	}
-	size := a.impliedCell(consumer{a.m.stepBuild, c, 1}, stage, inputs, 0, true)
+	size := a.impliedCell(consumer{a.m.stepBuild, c, 1, a.Takes}, stage, inputs, 0, true)
 	size.Replicates = c.Replicates
 	return []Edge{{From: size}}
 }

@@ -16,6 +16,10 @@ type (
 	boardParams struct {
 		Exact string `yaml:"exact" doc:"precision"`
 		Pilot int    `yaml:"pilot" doc:"how many"`
+		Among string `yaml:"among" doc:"axis"`
+	}
+	sizeParams struct {
+		Rank string `yaml:"rank" doc:"axis"`
 	}
 	pilotParams struct {
 		Pilot int `yaml:"pilot" doc:"how many"`
@@ -30,10 +34,11 @@ func againCatalog() fakeCatalog {
 	fake(c, "score/both", stages.Each, "maps, curves", "scores", noParams{})
 	fake(c, "score/all", stages.Whole, "curves", "scores", noParams{})
 	fake(c, "dataset/draw", stages.Whole, "images?, maps?, size:table?", "images, maps", pilotParams{8})
-	fake(c, "dataset/size", stages.Whole, "scores, pilot:scores", "table", noParams{})
+	fake(c, "dataset/size", stages.Whole, "scores, pilot:scores", "table", sizeParams{})
 	fake(c, "report/board", stages.Whole, "scores, pilot:scores?, exact:scores?", "table",
 		boardParams{Pilot: 32}, func(d *stages.Def[boardParams]) {
-			again := stages.Again{Of: "scores", Param: "precision", As: "exact", Draw: "dataset/draw"}
+			again := stages.Again{Of: "scores", Param: "precision", As: "exact", Draw: "dataset/draw",
+				Takes: map[string]string{"rank": "among"}}
 			pilot, exact := again, again
 			pilot.Count, exact.Size, exact.After = "pilot", "dataset/size", "pilot"
 			d.Inputs[1].Again, d.Inputs[2].Again = &pilot, &exact
@@ -54,7 +59,7 @@ stages:
     with: {target: "${method}"}
   curve: {uses: perturb/cheap, in: {model: model, images: photos, maps: maps}, with: {precision: PRECISION}}
   area: {uses: SCORE, in: {curves: curveMAPS}}
-  board: {uses: report/board, in: {scores: area}, over: [method], with: {exact: EXACT}}
+  board: {uses: report/board, in: {scores: area}, over: [method], with: {exact: EXACT, among: method}}
 publish: [board]
 `
 
@@ -78,8 +83,8 @@ func TestAgain(t *testing.T) {
 			" | maps ranks~maps[method=ig].ranked\n" +
 			"method=rise | model model.model | images images~photos~pilot=32.images" +
 			" | maps ranks~maps[method=rise].ranked\n",
-		"images~photos~table~pilot=32": " | images photos.images | size table~area~area.table\n",
-		"table~area~area": " | scores (method=ig)area[method=ig].scores" +
+		"images~photos~table~pilot=32": " | images photos.images | size table~area~area~rank=method.table\n",
+		"table~area~area~rank=method": " | scores (method=ig)area[method=ig].scores" +
 			" (method=rise)area[method=rise].scores" +
 			" | pilot (method=ig)area~float32~pilot[method=ig].scores" +
 			" (method=rise)area~float32~pilot[method=rise].scores\n",

@@ -345,7 +345,7 @@ func (x *expander) cells(b *stepBuild) {
 		good = x.takeDeclared(m) && x.sameTargets(m) && good
 		// Check sees the inputs as they are wired, so it comes before implied ones.
 		if !good || x.checkCell(m) {
-			x.complete(consumer{b, c, 0})
+			x.complete(consumer{stepBuild: b, cell: c})
 			x.again(m)
 		}
 	}

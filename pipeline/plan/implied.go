@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -30,6 +31,7 @@ type consumer struct {
 	*stepBuild // of the experiment
 	cell       *Cell
 	depth      int
+	takes      map[string]string // by parameter of an implied stage: the cell's that has another name
 }
 
 // complete gives a cell the inputs that its ports imply. They depend on the edges as wired, not on inserted
@@ -246,7 +248,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 	for _, f := range x.types.of(stage).fields {
 		if f.Keyed {
 			v := to.FieldByIndex(f.Index)
-			g := x.types.of(c.cell.Stage).byName[f.Name]
+			g := x.types.of(c.cell.Stage).byName[cmp.Or(c.takes[f.Name], f.Name)]
 			if g != nil && g.Keyed && g.Type == f.Type {
 				if u := from.FieldByIndex(g.Index); g.Declared == "" || u.String() != stages.AsDeclared {
 					v.Set(u) // a value that is still to be declared isn't needed
@@ -278,7 +280,7 @@ func (x *expander) impliedCell(c consumer, stage *stages.Stage, inputs [][]Edge,
 		}
 	}
 	refused := x.refusalsAsWired(cell)
-	x.complete(consumer{c.stepBuild, cell, c.depth + 1})
+	x.complete(consumer{stepBuild: c.stepBuild, cell: cell, depth: c.depth + 1})
 	m.cells[string(key)] = cell // not before: a stage that needs itself is found by its depth
 	cell.Step = x.impliedStep(cell, paramKey, out, keep)
 	cell.Step.Cells = append(cell.Step.Cells, cell)

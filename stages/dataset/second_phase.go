@@ -105,7 +105,7 @@ func (n *needs) of(s interval.Sample, ratio float64) {
 
 // ofLeads adds the differences from the competitor with the best cheap mean, and their ranks.
 func (n *needs) ofLeads(m *scores.Case) {
-	best := m.Best()
+	best := m.BestCheap()
 	if best < 0 {
 		return
 	}

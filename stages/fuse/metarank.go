@@ -42,7 +42,7 @@ and the answer tells in how many of these the winner and the whole order stay.`,
 	Ordered:  true,
 	Seeded:   true,
 	Inputs: append([]stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores")...),
+		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores", "rank")...),
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods, best first: κ and rank with intervals, pairwise comparisons won, cases, " +

@@ -35,7 +35,7 @@ without Numbers", Daedalus 1959; Bradley and Terry, Biometrika 1952.
 	Relation: stages.Whole,
 	Ordered:  true,
 	Inputs: append([]stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores")...),
+		Doc: "scores of all methods in all cases"}}, scores.ExactPorts("scores", "rank")...),
 	Outputs: []stages.Port{
 		{Name: "ranking", Type: stages.TableType,
 			Doc: "the methods in Meta-Rank's order: their rank by every fusion, and its numbers"},

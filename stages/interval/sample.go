@@ -170,6 +170,12 @@ func (s Sample) Mean() (mean, low, high float64) {
 	return mean, mean + low, mean + high
 }
 
+// Defined returns the estimated number of items whose exact value is defined; NaN as of Mean.
+func (s Sample) Defined() float64 {
+	_, count := s.estimate()
+	return count
+}
+
 // Estimate returns the estimate of the exact mean alone; NaN as of Mean.
 func (s Sample) Estimate() float64 {
 	mean, _ := s.estimate()

@@ -76,7 +76,7 @@ are of all images.
 		{Name: "scores", Type: stages.Scores, Averages: true,
 			Doc: "scores of all competitors in all cases"},
 		columnsPort,
-	}, scores.ExactPorts("scores")...),
+	}, scores.ExactPorts("scores", "rank")...),
 	Outputs: []stages.Port{
 		{Name: "leaderboard", Type: stages.TableType,
 			Doc: "one row per competitor, best first; one column per case"},

@@ -67,7 +67,7 @@ the table, and n tells how many images each has. Claims are of all images.
 		{Name: "marks", Type: stages.TableType, Optional: true,
 			Doc: "tests of differences, whose places are those of the table"},
 		columnsPort,
-	}, scores.ExactPorts("values")...),
+	}, scores.ExactPorts("values", "")...),
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per combination of the row axes"},
 		claims.Port,

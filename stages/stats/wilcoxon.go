@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,8 +22,12 @@ type WilcoxonParams struct {
 	Alpha      float64 `yaml:"alpha" doc:"the level of the tests" min:"0.0001" max:"0.5"`
 	Correction string  `yaml:"correction" doc:"the correction of p for the number of comparisons in a case" choices:"holm|none"`
 	Family     string  `yaml:"family" key:"added" doc:"the tests for whose number holm corrects where the reference is the best: all pairs of a case, or those with the best alone, which needs fewer images and has more false alarms, since the scores chose the best: of equal methods in 9 of 100 experiments, not 5" choices:"pairs|best"`
+	scores.Exactly
 	claims.List
 }
+
+// Validate refuses claims and precisions.
+func (p WilcoxonParams) Validate() error { return errors.Join(p.List.Validate(), p.Exactly.Validate()) }
 
 // Known rejects claims that name unknown ids.
 func (p WilcoxonParams) Known(ids map[string][]string) error { return p.List.Known(ids, "mean") }
@@ -53,20 +58,24 @@ decided it with a power of 0.8 if the mean difference is real: by the paired t-t
 the relative efficiency 3/π, at alpha over the number of comparisons. not confirmed is 1
 where the corrected p isn't at most alpha. Claims compare means over the images that both have,
 by the same test, at alpha; holm then corrects for the number of their tests. Wilcoxon
-1945; Holm 1979.`,
+1945; Holm 1979.
+` + scores.ExactDoc + `
+Sums of ranks and effects are estimates of those of all images.`,
 	Version:  6,
 	Relation: stages.Whole,
 	Ordered:  true,
-	Inputs: []stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
-		Doc: "scores of all competitors in all cases"}},
+	Inputs: append([]stages.Port{{Name: "scores", Type: stages.Scores, Averages: true,
+		Doc: "scores of all competitors in all cases"}}, scores.ExactPorts("scores", "among")...),
 	Outputs: []stages.Port{
 		{Name: "table", Type: stages.TableType, Doc: "one row per case and competitor but the reference"},
 		claims.Port,
 		claims.AnswerPort,
 	},
-	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm", Family: scores.Pairs},
-	Facts:    claims.AnswerFacts[WilcoxonParams],
-	Run:      runWilcoxon,
+	Defaults: WilcoxonParams{Reference: best, Alpha: 0.05, Correction: "holm", Family: scores.Pairs,
+		Exactly: scores.UsualExactly},
+	Check: func(p WilcoxonParams, wired func(string) bool) error { return p.CheckExactly(wired) },
+	Facts: claims.AnswerFacts[WilcoxonParams],
+	Run:   runWilcoxon,
 	Hooks: func(p WilcoxonParams) stages.Hooks {
 		return stages.Hooks{Power: p.power, Marks: p.family("", 0).String(), Present: p.present}
 	},
@@ -104,6 +113,10 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 		return stages.BadName("reference", p.Reference, append([]string{best}, c.Competitors...),
 			"the axis %q has no id %q", c.Axis, p.Reference)
 	}
+	exact, err := p.AddExact(ctx, e, "scores", c.Cells())
+	if err != nil {
+		return err
+	}
 	results := claims.OfScores(c.Cells(), c.Axes(), claims.Mean, "mean")
 	results.Level, results.Holm, results.Label = p.Alpha, p.Correction == "holm", e.Label
 	outcomes, err := results.Test(p.List)
@@ -131,8 +144,13 @@ func runWilcoxon(ctx context.Context, p WilcoxonParams, e *stages.Env) error {
 		t.level = p.Alpha / float64(tests)
 		tested = append(tested, t)
 	}
-	e.Set("table", p.table(c, tested).Encode())
+	table := p.table(c, tested)
+	table.Title += exact.Title()
+	e.Set("table", table.Encode())
 	text := p.answer(c, tested, left, unscored)
+	if exact != nil {
+		text = strings.TrimSuffix(text, "\n") + exact.Source() + ".\n"
+	}
 	if first := outcomes.Answer(claims.MeansOver(c.Items)); first != "" {
 		text = first + "\n\n" + text
 	}
@@ -286,8 +304,7 @@ func (p WilcoxonParams) sentence(c *scores.Contest, t testedCase) string {
 			worse = append(worse, fmt.Sprintf("%s (%s, %s)", name, number, pText(k.P)))
 		}
 	}
-	v, _ := t.Cells[t.reference].Defined()
-	mean, _ := stat.Mean(v)
+	mean := t.Cells[t.reference].Sample().Estimate()
 	text := fmt.Sprintf("%s**%s** (%.3g) has the best mean of %d", in(t.Case), c.Names[t.reference],
 		mean, len(t.comparisons)+1)
 	if p.Reference != best {

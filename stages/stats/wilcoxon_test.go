@@ -1,6 +1,10 @@
 package stats
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,5 +134,82 @@ func TestWilcoxonNoAnswer(t *testing.T) {
 	}
 	if got := present(wilcoxon(nil), c...); strings.Contains(got, "No answer") {
 		t.Errorf("b is confirmed to be worse: %s", got)
+	}
+}
+
+// phased are cheap scores of three methods on 120 items, and exact ones of some.
+func phased(pilot, second []int) map[string][]stages.Data {
+	r := rand.New(rand.NewPCG(2, 3))
+	in := map[string][]stages.Data{}
+	for k, method := range []string{"a", "b", "c"} {
+		var cheap, exact []float64
+		for range 120 {
+			y := r.NormFloat64() - 0.4*float64(k)
+			exact = append(exact, y)
+			cheap = append(cheap, y+0.5*float64(k)+0.1*r.NormFloat64())
+		}
+		some := func(values []float64, items []int) stages.Data {
+			var v []float64
+			var ids stages.ItemSlice
+			for _, i := range items {
+				id := fmt.Sprint("item ", i)
+				v, ids = append(v, values[i]), append(ids, stages.Item{ID: id, Origin: id})
+			}
+			d := cell(stages.Higher, v, "method", method)
+			d.Items = ids
+			return d
+		}
+		all := make([]int, 120)
+		for i := range all {
+			all[i] = i
+		}
+		in["scores"] = append(in["scores"], some(cheap, all))
+		in["pilot"] = append(in["pilot"], some(exact, pilot))
+		in["exact"] = append(in["exact"], some(exact, second))
+		in["all"] = append(in["all"], some(exact, all))
+	}
+	return in
+}
+
+// Exact scores of all images give what they give alone, and of some about that, where cheap ones have another
+// best method.
+func TestWilcoxonExact(t *testing.T) {
+	items := make([]int, 120)
+	for i := range items {
+		items[i] = i * 7 % 120
+	}
+	in := phased(items[:40], items[40:])
+	of := func(scores string, exact bool) (stages.Table, string) {
+		ports := map[string][]stages.Data{"scores": in[scores]}
+		if exact {
+			ports["pilot"], ports["exact"] = in["pilot"], in["exact"]
+		}
+		r := stagetest.Run(t, Wilcoxon, wilcoxon(nil), ports)
+		table, err := stages.DecodeTable(r.Payloads["table"][0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table, string(r.Payloads["answer"][0])
+	}
+	want, _ := of("all", false)
+	if got, _ := of("scores", true); text(got) != text(want) {
+		t.Errorf("with all exact scores\n%s, want\n%s", text(got), text(want))
+	}
+	cheap, _ := of("scores", false)
+	if cheap.Rows[0].Keys[1] == want.Rows[0].Keys[1] {
+		t.Errorf("cheap scores have the best method of exact ones:\n%s", text(cheap))
+	}
+	in = phased(items[:30], items[30:70])
+	got, answer := of("scores", true)
+	for i, row := range got.Rows {
+		for _, name := range []string{"mean difference", "effect", "p corrected", "needed"} {
+			x, y := got.Number(row, name), want.Number(want.Rows[i], name)
+			if !slices.Equal(row.Keys, want.Rows[i].Keys) || !(math.Abs(x-y) < max(0.05, 0.15*y)) {
+				t.Errorf("%v: %s is %v, of all exact scores it is %v", row.Keys, name, x, y)
+			}
+		}
+	}
+	if !strings.Contains(answer, "70 of 120 images were computed in float32.\n") {
+		t.Errorf("the answer is %s", answer)
 	}
 }

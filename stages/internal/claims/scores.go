@@ -30,7 +30,7 @@ func OfScores(cells []*scores.Cell, axes []string, statistic func([]float64) flo
 		c := Comparison{X: of(x), Y: of(y), P: math.NaN()}
 		tied := stat.Tied([]float64{c.X, c.Y}, stat.Resolution(x.Cheap, x.Exact, y.Cheap, y.Exact))
 		if c.X, c.Y = tied[0], tied[1]; paired {
-			c.N, c.P = x.Len(), stat.WilcoxonOf(scores.Differences(x, y))
+			c.N, c.P = x.Len(), stat.WilcoxonOf(scores.Differences(x, y)).P
 		}
 		return c
 	}

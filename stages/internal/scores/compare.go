@@ -29,16 +29,11 @@ func (m *Case) Compare(reference int, pairs, holm bool) (all []Comparison, tests
 		if i == reference || c == nil {
 			continue
 		}
-		x, y := m.Both(i, reference)
-		d := stat.Differences(x, y)
-		test := stat.Wilcoxon(d)
-		own, _ := stat.Mean(x)
-		other, _ := stat.Mean(y)
-		for k := range x {
-			x[k] -= y[k]
-		}
-		mean, n := stat.Mean(x)
-		all = append(all, Comparison{i, n, mean, own, other, stat.CohenD(d), test, test.P})
+		x, y := m.both(i, reference)
+		d := Differences(x, y)
+		test := stat.WilcoxonOf(d)
+		all = append(all, Comparison{i, d.Len(), x.Minus(y).Estimate(), x.Estimate(), y.Estimate(),
+			stat.CohenDOf(d), test, test.P})
 		p = append(p, test.P)
 	}
 	switch {
@@ -66,7 +61,7 @@ func (m *Case) Pairwise(holm bool) (p [][]float64, tests int) {
 	for a := range p {
 		p[a] = make([]float64, len(m.Cells))
 		for b := range a {
-			all = append(all, stat.WilcoxonOf(m.Sampled(a, b)))
+			all = append(all, stat.WilcoxonOf(m.Sampled(a, b)).P)
 			if !math.IsNaN(all[len(all)-1]) {
 				tests++
 			}

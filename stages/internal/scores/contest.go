@@ -91,18 +91,25 @@ func (m *Case) Both(a, b int) (x, y []float64) {
 	return pair[0], pair[1]
 }
 
-// Differences returns a's score minus b's, as [stat.Differences] does, for the images that have a defined
-// score of both. A missing cell leaves none.
-func (m *Case) Differences(a, b int) []float64 { return stat.Differences(m.Both(a, b)) }
+// Best returns the competitor with the best mean of shared scores, or estimate of it, the first one on ties, or
+// −1 if the case isn't comparable or no image is shared.
+func (m *Case) Best() int { return m.best(m.Samples()) }
 
-// Best returns the competitor with the best mean of shared scores, the first one on ties, or −1 if the case
-// isn't comparable or no image is shared.
-func (m *Case) Best() int {
+// BestCheap is Best by the scores of all images alone.
+func (m *Case) BestCheap() int {
+	samples := m.Samples()
+	for k, v := range m.Shared() {
+		samples[k] = interval.Sample{Exact: v}
+	}
+	return m.best(samples)
+}
+
+func (m *Case) best(shared []interval.Sample) int {
 	if !m.Comparable {
 		return -1
 	}
-	quality := m.Qualities(m.Shared())
-	if math.IsNaN(quality[0]) {
+	quality := m.QualitiesOf(shared)
+	if slices.ContainsFunc(quality, math.IsNaN) {
 		return -1
 	}
 	best := 0
@@ -114,17 +121,8 @@ func (m *Case) Best() int {
 	return best
 }
 
-// Qualities returns how good the means of lists of the case's scores are, larger is better: equal ones are
-// tied at the resolution of the scores. The mean of no scores is NaN.
-func (m *Case) Qualities(lists [][]float64) []float64 {
-	samples := make([]interval.Sample, len(lists))
-	for p, v := range lists {
-		samples[p].Exact = v
-	}
-	return m.QualitiesOf(samples)
-}
-
-// QualitiesOf is Qualities for estimates of means.
+// QualitiesOf returns how good the means of samples of the case's scores are, or estimates of them, larger is
+// better: equal ones are tied at the resolution of the scores. The mean of no scores is NaN.
 func (m *Case) QualitiesOf(lists []interval.Sample) []float64 {
 	means := make([]float64, len(lists))
 	for p, v := range lists {

@@ -209,16 +209,16 @@ func Differences(x, y interval.Sample) interval.Sample {
 }
 
 // Sampled returns a's scores minus b's, as Differences does, of scores or of cheap and exact ones.
-func (m *Case) Sampled(a, b int) interval.Sample {
-	x, y := m.Cells[a], m.Cells[b]
-	if x == nil || y == nil || x.Exact == nil {
-		return interval.Sample{Exact: m.Differences(a, b)}
+func (m *Case) Sampled(a, b int) interval.Sample { return Differences(m.both(a, b)) }
+
+// both is Both for scores or cheap and exact ones.
+func (m *Case) both(a, b int) (x, y interval.Sample) {
+	if m.Cells[a] != nil && m.Cells[b] != nil {
+		if pair, _ := common([]*Cell{m.Cells[a], m.Cells[b]}); len(pair) > 0 {
+			return pair[0], pair[1]
+		}
 	}
-	both, _, ok := samples(x, y)
-	if !ok {
-		return interval.Sample{}
-	}
-	return Differences(both[0], both[1])
+	return x, y
 }
 
 // HolmAgainst returns by competitor the p-value of the signed-rank test against the
@@ -227,7 +227,7 @@ func (m *Case) HolmAgainst(reference int) []float64 {
 	p := make([]float64, len(m.Cells))
 	for i := range p {
 		if p[i] = math.NaN(); i != reference {
-			p[i] = stat.WilcoxonOf(m.Sampled(i, reference))
+			p[i] = stat.WilcoxonOf(m.Sampled(i, reference)).P
 		}
 	}
 	return stat.Holm(p)

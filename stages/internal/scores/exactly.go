@@ -41,9 +41,12 @@ Angelopoulos et al., "Prediction-Powered Inference", Science 2023. p is of the s
 test with ranks that are estimated alike. docs/exact.md has the formulas.`
 
 // ExactPorts are the inputs that they add, for cheap scores on a port. The engine feeds them where the
-// parameter exact is set.
-func ExactPorts(of string) []stages.Port {
+// parameter exact is set. rank is the parameter with the axis to compare; "" without one.
+func ExactPorts(of, rank string) []stages.Port {
 	again := stages.Again{Of: of, Param: "precision", As: "exact", From: "cheap", Draw: "dataset/draw"}
+	if rank != "" {
+		again.Takes = map[string]string{"rank": rank}
+	}
 	pilot, second := again, again
 	pilot.Count, second.Size, second.After = "pilot", "dataset/second-phase", "pilot"
 	return []stages.Port{

@@ -14,7 +14,7 @@ import (
 type Means struct {
 	N         int       // number of these images
 	Mean      []float64 // by competitor; NaN if it is absent or N is 0
-	Quality   []float64 // how good the means are, as of [Case.Qualities]; NaN where there is none
+	Quality   []float64 // how good the means are, as of [Case.QualitiesOf]; NaN where there is none
 	Scores    []int     // by competitor: number of its scores, defined or not
 	Undefined []int     // by competitor: number of undefined scores
 
@@ -71,6 +71,9 @@ func (m *Case) Means() (Means, error) {
 // common returns the scores of the images that have one of all cells, and which these are if only some have
 // exact ones. It returns none if an image has exact scores of some cells alone.
 func common(cells []*Cell) (all []interval.Sample, items []int) {
+	if len(cells) == 0 {
+		return nil, nil
+	}
 	if cells[0].Exact != nil {
 		if all, items, ok := samples(cells...); ok {
 			return all, items

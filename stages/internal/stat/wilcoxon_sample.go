@@ -10,9 +10,9 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// WilcoxonOf is the two-sided p-value of [Wilcoxon] for the exact differences of all items, where only some
-// were measured exactly: of the signed-rank test with ranks that are estimated as means are, see
-// [interval.Sample]. Where all items were measured exactly it is Wilcoxon's.
+// WilcoxonOf is [Wilcoxon] for the exact differences of all items, where only some were measured exactly: the
+// signed-rank test with ranks that are estimated as means are, see [interval.Sample]. Where all items were
+// measured exactly it is Wilcoxon's.
 //
 // The signed-rank statistic is a mean over pairs of items, Tukey's Walsh averages: without zeros
 // Σᵢ sign(yᵢ)·rank|yᵢ| = Σ_{i≤j} sign(yᵢ + yⱼ). So it is a function of the distribution of y alone,
@@ -25,14 +25,29 @@ import (
 // 4·(N₁/N)²·(1/n − 1/N₁)·Var(h(y) − h(x)). Of U over its root the distribution is Student's t with the
 // degrees of freedom of Welch and Satterthwaite, of which the first part has infinitely many. Zeros are
 // dropped, pairs of an item with itself are left out. P is NaN without two items of the second phase.
-func WilcoxonOf(s interval.Sample) float64 {
+//
+// Numbers of items and sums of ranks are the estimates of those of all items, of which sums of pairs of an item
+// with itself are Σ sign(yᵢ).
+func WilcoxonOf(s interval.Sample) SignedRank {
 	if s.Whole() {
-		return Wilcoxon(slices.DeleteFunc(slices.Clone(s.Exact), math.IsNaN)).P
+		return Wilcoxon(slices.DeleteFunc(slices.Clone(s.Exact), math.IsNaN))
 	}
 	m := newMeasure(s)
 	if m.second < 2 {
-		return math.NaN()
+		return SignedRank{N: len(m.points), Plus: math.NaN(), Minus: math.NaN(), P: math.NaN()}
 	}
+	n := float64(len(s.Phases))
+	u := m.statistic(s)
+	defined := n * m.meanOf(func(float64) float64 { return 1 })
+	signs := n * m.meanOf(func(v float64) float64 { return float64(sign(v)) })
+	ranks := max(0, defined*(defined+1)/2)
+	balance := min(max(u*n*(n-1)/2+signs, -ranks), ranks)
+	return SignedRank{N: int(math.Round(defined)), Zeros: int(math.Round(s.Defined() - defined)),
+		Plus: (ranks + balance) / 2, Minus: (ranks - balance) / 2, P: m.p(s, u)}
+}
+
+// p returns the p-value of U.
+func (m *measure) p(s interval.Sample, u float64) float64 {
 	n, others, second := float64(len(s.Phases)), float64(m.others), float64(m.second)
 	full := 4 / n * m.meanOf(m.squared)
 	mean, squares := 0.0, 0.0
@@ -51,7 +66,7 @@ func WilcoxonOf(s interval.Sample) float64 {
 	if variance == 0 {
 		return 1 // all differences are 0
 	}
-	z := math.Abs(m.statistic(s)) / math.Sqrt(variance)
+	z := math.Abs(u) / math.Sqrt(variance)
 	free := (second - 1) * (variance / sampled) * (variance / sampled)
 	if free > 1e6 {
 		return min(1, 2*distuv.UnitNormal.CDF(-z))

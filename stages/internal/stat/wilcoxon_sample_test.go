@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/runexp/runexp/stages/interval"
@@ -32,7 +33,7 @@ func TestWilcoxonOfLoops(t *testing.T) {
 		}
 		x[3], y[4] = math.NaN(), math.NaN()
 		s := phased(r, x, y, 8, 20)
-		if got, want := WilcoxonOf(s), loops(s); math.Abs(got-want) > 1e-9 {
+		if got, want := WilcoxonOf(s).P, loops(s); math.Abs(got-want) > 1e-9 {
 			t.Errorf("p is %v, want %v", got, want)
 		}
 	}
@@ -161,7 +162,7 @@ func TestWilcoxonOfLevel(t *testing.T) {
 				if Wilcoxon(y).P <= 0.05 {
 					full++
 				}
-				if WilcoxonOf(phased(r, x, y, 30, 85)) <= 0.05 {
+				if WilcoxonOf(phased(r, x, y, 30, 85)).P <= 0.05 {
 					sampled++
 				}
 			}
@@ -176,6 +177,52 @@ func TestWilcoxonOfLevel(t *testing.T) {
 	}
 }
 
+// Without an error the estimated numbers, sums of ranks and effects are those of all items, with ties and zeros.
+func TestWilcoxonOfRanks(t *testing.T) {
+	r, nan := rand.New(rand.NewPCG(8, 1)), math.NaN()
+	for range 20 {
+		y := make([]float64, 60)
+		for i := range y {
+			y[i] = math.Round(4*r.NormFloat64() + 1)
+		}
+		s := phased(r, slices.Concat(y, []float64{nan}), slices.Concat(y, []float64{nan}), 10, 20)
+		got, want := WilcoxonOf(s), Wilcoxon(y)
+		if got.N != want.N || got.Zeros != want.Zeros || math.Abs(got.Plus-want.Plus) > 1e-9 ||
+			math.Abs(got.Minus-want.Minus) > 1e-9 || math.Abs(got.Effect()-want.Effect()) > 1e-12 {
+			t.Errorf("the ranks are %+v, want %+v", got, want)
+		}
+		if a, b := CohenDOf(s), CohenD(y); math.Abs(a-b) > 1e-12 {
+			t.Errorf("the effect is %v, want %v", a, b)
+		}
+	}
+}
+
+// Estimated effects are on average those of all exact differences, which those of cheap ones aren't.
+func TestWilcoxonOfEffect(t *testing.T) {
+	const experiments, items = 20, 500
+	r := rand.New(rand.NewPCG(8, 2))
+	var rank, size [3]float64 // estimated, exact, cheap
+	for range experiments {
+		x, y := make([]float64, items), make([]float64, items)
+		for i := range y {
+			y[i] = r.NormFloat64() + 0.3
+			x[i] = y[i] + 0.3 + 0.2*r.NormFloat64()
+		}
+		s := phased(r, x, y, 50, 150)
+		for i, of := range []SignedRank{WilcoxonOf(s), Wilcoxon(y), Wilcoxon(x)} {
+			rank[i] += of.Effect() / experiments
+		}
+		for i, of := range []float64{CohenDOf(s), CohenD(y), CohenD(x)} {
+			size[i] += of / experiments
+		}
+	}
+	for name, of := range map[string][3]float64{"rank-biserial": rank, "d_z": size} {
+		if math.Abs(of[0]-of[1]) > 0.015 || math.Abs(of[2]-of[1]) < 0.2 {
+			t.Errorf("%s is %v, of exact differences %v, of cheap ones %v", name, of[0], of[1], of[2])
+		}
+	}
+}
+
 func TestWilcoxonOfRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	y := make([]float64, 80)
@@ -183,24 +230,24 @@ func TestWilcoxonOfRules(t *testing.T) {
 		y[i] = r.NormFloat64() + 0.2
 	}
 	s := phased(r, y, y, 20, 60)
-	if got, want := WilcoxonOf(s), Wilcoxon(y).P; got != want {
+	if got, want := WilcoxonOf(s).P, Wilcoxon(y).P; got != want {
 		t.Errorf("all exact: p is %v, want %v", got, want)
 	}
 	s = phased(r, y, y, 20, 20) // without an error it is the full test
-	if got, want := WilcoxonOf(s), Wilcoxon(y).P; math.Abs(math.Log(got/want)) > 0.05 {
+	if got, want := WilcoxonOf(s).P, Wilcoxon(y).P; math.Abs(math.Log(got/want)) > 0.05 {
 		t.Errorf("no error: p is %v, want about %v", got, want)
 	}
 	zero := make([]float64, 80)
-	if p := WilcoxonOf(phased(r, zero, zero, 20, 20)); p != 1 {
+	if p := WilcoxonOf(phased(r, zero, zero, 20, 20)).P; p != 1 {
 		t.Errorf("all 0: p is %v", p)
 	}
 	for i := range y {
 		y[i] = 1 + r.Float64()
 	}
-	if p := WilcoxonOf(phased(r, y, y, 20, 20)); p > 1e-10 || p == 0 {
+	if p := WilcoxonOf(phased(r, y, y, 20, 20)).P; p > 1e-10 || p == 0 {
 		t.Errorf("a unanimous lead: p is %v", p)
 	}
-	if p := WilcoxonOf(phased(r, y, y, 20, 1)); !math.IsNaN(p) {
+	if p := WilcoxonOf(phased(r, y, y, 20, 1)).P; !math.IsNaN(p) {
 		t.Errorf("one item: p is %v", p)
 	}
 }
