@@ -46,8 +46,8 @@ func (c *contest) setStays(rank []int, smoothing stat.Smoothing, r *rand.Rand) {
 			all++
 		}
 	}
-	c.stays = fmt.Sprintf(" Over resamples of these the first place stays in %s of 100, and the whole order in "+
-		"%s.", share(first), share(all))
+	c.stays = fmt.Sprintf(" Over resamples of these the first place stays in %s of 100, and the whole order "+
+		"in %s.", share(first), share(all))
 }
 
 // share writes a number of redraws in percent.

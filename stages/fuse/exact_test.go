@@ -134,8 +134,9 @@ func TestExactOfSome(t *testing.T) {
 					rank++
 				}
 			}
-			if got := cases.Number(row, "mean"); math.Abs(got-want) > 1e-12 || cases.Number(row, "rank") != rank {
-				t.Errorf("%v: mean %v, rank %v; want %v, %v", row.Keys, got, cases.Number(row, "rank"), want, rank)
+			mean, place := cases.Number(row, "mean"), cases.Number(row, "rank")
+			if math.Abs(mean-want) > 1e-12 || place != rank {
+				t.Errorf("%v: mean %v, rank %v; want %v, %v", row.Keys, mean, place, want, rank)
 			}
 		}
 	}
@@ -226,7 +227,8 @@ func TestExactWidens(t *testing.T) {
 func TestExactRefuses(t *testing.T) {
 	p := params()
 	p.Exact = "float16"
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "isn't the precision of a reference") {
+	const want = "isn't the precision of a reference"
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("float16: %v", err)
 	}
 	r := rand.New(rand.NewPCG(9, 9))

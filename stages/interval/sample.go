@@ -227,12 +227,12 @@ func (s Sample) deviations(mean, count float64) strata {
 	return out
 }
 
-// Errors returns, by item of the second phase and 0 of others, shares of θ − ȳ, of which resamples have the
-// distribution: with items drawn with replacement, as many as the second phase has, their sum has the mean 0
-// and the variance (N₁/N)²·(1/n − 1/N₁)·s²_d, s²_d the variance of d in the sample. This is the bootstrap of a
-// sample without replacement, rescaled (Rao and Wu, "Resampling Inference With Complex Survey Data", JASA
-// 1988), of the difference between the estimate and the mean of exact values of all items. It is nil
-// where all were measured exactly, and NaN without two items of the second phase.
+// Errors returns, by item of the second phase and 0 of others, shares of θ − ȳ: over items drawn with
+// replacement, as many as the second phase has, their sum has the mean 0 and the variance
+// (N₁/N)²·(1/n − 1/N₁)·s²_d, with s²_d the variance of d in the sample. This is the bootstrap of a sample
+// without replacement, rescaled (Rao and Wu, "Resampling Inference With Complex Survey Data", JASA 1988), of
+// the estimate less the mean of exact values of all items. It is nil where all were measured exactly, and NaN
+// without two items of the second phase.
 func (s Sample) Errors() []float64 {
 	if s.Whole() {
 		return nil

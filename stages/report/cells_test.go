@@ -166,8 +166,8 @@ func TestExactOfGroups(t *testing.T) {
 			t.Errorf("%v: the interval begins at %v", row.Keys, low)
 		}
 	}
-	const few = "fewer than two images of the second phase were computed in float32 of domain c, too few for " +
-		"an interval: a larger pilot has more"
+	const few = "fewer than two images of the second phase were computed in float32 of domain c, too few " +
+		"for an interval: a larger pilot has more"
 	if !slices.Contains(r.Warnings, few) {
 		t.Errorf("the warnings are %q", r.Warnings)
 	}
@@ -190,8 +190,8 @@ func TestExactOfGroups(t *testing.T) {
 	if a, b := rows2[0].Numbers[0], decodeTable(t, r, "details").Rows[0].Numbers[0]; a != b {
 		t.Errorf("the table has the mean %v, the leaderboard %v", a, b)
 	}
-	whole := decodeTable(t, stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{"scores": in["scores"],
-		"pilot": in["pilot"], "exact": in["exact"]}), "details")
+	whole := decodeTable(t, stagetest.Run(t, Leaderboard, nil, map[string][]stages.Data{
+		"scores": in["scores"], "pilot": in["pilot"], "exact": in["exact"]}), "details")
 	shows(t, "the claim", string(table.Payloads["answer"][0]), fmt.Sprintf("%.4f against %.4f",
 		whole.Number(whole.Rows[2], "mean"), whole.Number(whole.Rows[0], "mean")))
 }

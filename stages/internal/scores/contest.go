@@ -91,8 +91,8 @@ func (m *Case) Both(a, b int) (x, y []float64) {
 	return pair[0], pair[1]
 }
 
-// Best returns the competitor with the best mean of shared scores, or estimate of it, the first one on ties, or
-// −1 if the case isn't comparable or no image is shared.
+// Best returns the competitor with the best mean of shared scores, or estimate of it, the first one on ties,
+// or −1 if the case isn't comparable or no image is shared.
 func (m *Case) Best() int { return m.best(m.Samples()) }
 
 // BestCheap is Best by the scores of all images alone.

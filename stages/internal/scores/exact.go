@@ -91,8 +91,8 @@ func (x *Exact) add(c, exact *Cell, phase interval.Phase) error {
 	}
 	for _, l := range exact.seeds {
 		if len(l.Values) != len(exact.Scores.Values) {
-			return fmt.Errorf("the seeds of %v have exact scores of different %s, since their %s differ: "+
-				"name the axis of the seeds in a parameter, or leave it out of over", c.Coord, c.Items, c.Items)
+			return fmt.Errorf("the seeds of %v have exact scores of different %s: name the axis of the "+
+				"seeds in a parameter, or leave it out of over", c.Coord, c.Items)
 		}
 	}
 	for i := range x.Values {

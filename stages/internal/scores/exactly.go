@@ -77,8 +77,8 @@ type Exactness struct {
 	growth   float64 // the largest of an interval
 }
 
-// AddExact gives cells, which may be parts on the axes by, what is on the ports of [ExactPorts]. It returns nil
-// if nothing is.
+// AddExact gives cells, which may be parts on the axes by, what is on the ports of [ExactPorts]. It returns
+// nil if nothing is.
 func (p Exactly) AddExact(ctx context.Context, e *stages.Env, of string, cells []*Cell, by ...string,
 ) (*Exactness, error) {
 	if !e.Wired("exact") {

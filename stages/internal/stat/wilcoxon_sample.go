@@ -26,8 +26,8 @@ import (
 // degrees of freedom of Welch and Satterthwaite, of which the first part has infinitely many. Zeros are
 // dropped, pairs of an item with itself are left out. P is NaN without two items of the second phase.
 //
-// Numbers of items and sums of ranks are the estimates of those of all items, of which sums of pairs of an item
-// with itself are Σ sign(yᵢ).
+// Numbers of items and sums of ranks are the estimates of those of all items; of pairs of an item with itself
+// the sum is Σ sign(yᵢ).
 func WilcoxonOf(s interval.Sample) SignedRank {
 	if s.Whole() {
 		return Wilcoxon(slices.DeleteFunc(slices.Clone(s.Exact), math.IsNaN))

@@ -177,7 +177,8 @@ func TestWilcoxonOfLevel(t *testing.T) {
 	}
 }
 
-// Without an error the estimated numbers, sums of ranks and effects are those of all items, with ties and zeros.
+// Without an error the estimated numbers, sums of ranks and effects are those of all items, with ties and
+// zeros.
 func TestWilcoxonOfRanks(t *testing.T) {
 	r, nan := rand.New(rand.NewPCG(8, 1)), math.NaN()
 	for range 20 {
