@@ -145,6 +145,35 @@ func TestPrecisionsAreOnProbation(t *testing.T) {
 	}
 }
 
+// TestOtherTolerancesJudgeAgain: what was refused is judged again once its tolerances are others.
+func TestOtherTolerancesJudgeAgain(t *testing.T) {
+	l := newLab(t)
+	l.number(32)
+	l.chunk = 16
+	state := func(tolerance float64) schedule.State {
+		curved(l, map[string]stages.Rounding{stages.BFloat16: {"probability": tolerance, "logit": 0.02}},
+			func(_ int, p, _ []float64) { add(0.05, p) })
+		l.ran = map[string]int{}
+		res, err := l.run(bothPrecisions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Close()
+		state, _ := ended(t, res, "curves[precision=bfloat16]")
+		return state
+	}
+	for _, tc := range []struct {
+		tolerance float64
+		want      schedule.State
+		computes  bool
+	}{{0.02, schedule.Failed, true}, {0.02, schedule.Failed, false}, {0.03, schedule.Failed, true},
+		{0.06, schedule.Done, true}, {0.06, schedule.Cached, false}} {
+		if got := state(tc.tolerance); got != tc.want || l.ran["in bfloat16"] > 0 != tc.computes {
+			t.Errorf("a tolerance of %g: state %d, %d items computed", tc.tolerance, got, l.ran["in bfloat16"])
+		}
+	}
+}
+
 // TestPrecisionsAreMeasured: a precision in which a stage wasn't measured is an error before anything runs,
 // and so is one in which it deviates too much.
 func TestPrecisionsAreMeasured(t *testing.T) {

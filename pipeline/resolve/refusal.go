@@ -13,8 +13,17 @@ import (
 // A refusal is the store's record that a maker of results is refused for a program. Results made before it
 // are never used again, even if it is lifted.
 type refusal struct {
-	At  int64  // time of the last refusal, in Unix nanoseconds; 0 if never
-	Why string // the error; "" once a forced cell has passed
+	At     int64  // time of the last refusal, in Unix nanoseconds; 0 if never
+	Why    string // the error; "" once a forced cell has passed
+	Bounds string // the tolerances, see boundsOf; "" of builds before they were recorded
+}
+
+// boundsOf returns the tolerances by which results of n are judged.
+func boundsOf(n *Cell) string {
+	if p := stages.PrecisionOf(n.Params); p != stages.Float32 {
+		return fmt.Sprint(n.Stage.Rounding[p]) // sorted
+	}
+	return fmt.Sprint(n.Stage.Tolerance)
 }
 
 // anyRefusal is the key of a memo of stores with any refusal, so that runs on other stores needn't look for
@@ -65,12 +74,13 @@ func (r *Resolver) refusalHere(n *Cell) (f refusal) {
 // never.
 func (r *Resolver) RefusedAt(n *Cell) int64 { return r.refusalHere(n).At }
 
-// Refused returns the error of an earlier run if the devices in use are refused for n, and n isn't forced.
+// Refused returns the error of an earlier run if the devices in use are refused for n by the same tolerances,
+// and n isn't forced.
 func (r *Resolver) Refused(n *Cell) error {
 	if r.Forced(n.Cell) {
 		return nil
 	}
-	if f := r.refusalHere(n); f.Why != "" {
+	if f := r.refusalHere(n); f.Why != "" && f.Bounds == boundsOf(n) {
 		return fmt.Errorf("%s, or --force %s to try again", f.Why, n.Cell)
 	}
 	return nil
@@ -78,7 +88,7 @@ func (r *Resolver) Refused(n *Cell) error {
 
 // Refuse makes later runs use no result of n's program by the devices in use.
 func (r *Resolver) Refuse(n *Cell, why error) {
-	r.setRefusal(n, refusal{time.Now().UnixNano(), why.Error()})
+	r.setRefusal(n, refusal{time.Now().UnixNano(), why.Error(), boundsOf(n)})
 }
 
 // Lift lifts a refusal for n, which was forced and has passed.
