@@ -28,7 +28,8 @@ func published(t *testing.T) map[string]stages.Rounding {
 }
 
 // curved adds to a lab a stage of curves that change so in bfloat16.
-func curved(l *lab, rounding map[string]stages.Rounding, change func(item int, probability, correct []float64)) {
+func curved(l *lab, rounding map[string]stages.Rounding,
+	change func(item int, probability, correct []float64)) {
 	s := stages.New(stages.Def[curveParams]{
 		Name: "lab/curve", Doc: "curves", Version: 1, Device: true, Defaults: curveParams{Steps: 8},
 		Inputs:  []stages.Port{{Name: "images", Type: stages.Images}},
@@ -75,9 +76,9 @@ publish: []
 `
 
 // TestPrecisionsAreOnProbation: of curves in bfloat16 four items are compared with float32 first, and then
-// one in twenty, by the tolerances of insertion. Refused is an error of 0.32, which OpenVINO's float32 makes of
-// a transformer's area, and one of 0.05 of the probability in a quarter of the items. What was measured isn't,
-// nor are predictions that flip at a point.
+// one in twenty, by the tolerances of insertion. Refused is an error of 0.32, which OpenVINO's float32 makes
+// of a transformer's area, and one of 0.05 of the probability in a quarter of the items. What was measured
+// isn't, nor are predictions that flip at a point.
 func TestPrecisionsAreOnProbation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(item int, probability, correct []float64)
@@ -169,7 +170,8 @@ func TestOtherTolerancesJudgeAgain(t *testing.T) {
 	}{{0.02, schedule.Failed, true}, {0.02, schedule.Failed, false}, {0.03, schedule.Failed, true},
 		{0.06, schedule.Done, true}, {0.06, schedule.Cached, false}} {
 		if got := state(tc.tolerance); got != tc.want || l.ran["in bfloat16"] > 0 != tc.computes {
-			t.Errorf("a tolerance of %g: state %d, %d items computed", tc.tolerance, got, l.ran["in bfloat16"])
+			t.Errorf("a tolerance of %g: state %d, %d items computed", tc.tolerance, got,
+				l.ran["in bfloat16"])
 		}
 	}
 }

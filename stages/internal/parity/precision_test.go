@@ -184,8 +184,8 @@ func TestRounding(t *testing.T) {
 				deviation, most := by[quantity], s.Rounding[stages.BFloat16].Of(quantity)
 				t.Logf("%-24s %-12s %-12s %.2g", s.Name, quantity, w.net, deviation)
 				if !*update && deviation > most {
-					t.Errorf("%s on %s: its %s deviates by %.2g, at most it may by %g", s.Name, w.net, quantity,
-						deviation, most)
+					t.Errorf("%s on %s: its %s deviates by %.2g, at most it may by %g", s.Name, w.net,
+						quantity, deviation, most)
 				}
 				q := quantityOf{s.Name, quantity}
 				if quantity != "correct" && deviation > measured[q].deviation {
