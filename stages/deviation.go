@@ -30,7 +30,7 @@ type Deviated struct {
 	// By is a [Deviation] in float32. In another precision it is the same for maps; of other numbers it is
 	// the mean difference in the place of the largest, since a curve that is steep moves by a point. Of
 	// "correct", which is 0 or 1, that is the share of the points at which the prediction flips, and 0 for
-	// a single one: it flips where two classes are equal but for rounding, whose outputs aren't known here.
+	// a single one: it flips where rounding decides between two classes, whose outputs aren't known here.
 	By        float64
 	Tolerance float64
 }

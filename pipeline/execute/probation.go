@@ -22,13 +22,13 @@ import (
 // Libraries for other devices have computed wrong numbers without an error. So every class of devices but the
 // processor is on probation with each program: a stage, its parameters and its model. The first chunk, or
 // sixteen items of a large one, and then one item in [Config.Compare], chosen by its key, is computed on the
-// processor too, before anything of the chunk is recorded. An item is off if one of its quantities
-// deviates beyond its tolerance: see [stages.Deviated]. A single item may be off without a fault: a path of
-// discrete choices, or a kink, makes a large difference of the last bit. So while one of the last twenty compared items is off, all items
-// are compared. The class is refused for the program if at least two of the last twenty and more than an
-// eighth of them are off, if one has another shape or is undefined elsewhere, or if the result of a Whole
-// stage is off. Then the cell fails, results that this class and runtime have stored of the program are no
-// longer taken, and later runs fail at once, except for cells that are forced.
+// processor too, before anything of the chunk is recorded. An item is off if one of its quantities deviates
+// beyond its tolerance: see [stages.Deviated]. A single item may be off without a fault: a path of discrete
+// choices, or a kink, makes a large difference of the last bit. So while one of the last twenty compared
+// items is off, all items are compared. The class is refused for the program if at least two of the last
+// twenty and more than an eighth of them are off, if one has another shape or is undefined elsewhere, or if
+// the result of a Whole stage is off. Then the cell fails, results that this class and runtime have stored of
+// the program are no longer taken, and later runs fail at once, except for cells that are forced.
 type Probation struct {
 	Items    int           // number of compared items
 	Took     time.Duration // the processor's time
