@@ -28,7 +28,8 @@ import (
 // items is off, all items are compared. The class is refused for the program if at least two of the last
 // twenty and more than an eighth of them are off, if one has another shape or is undefined elsewhere, or if
 // the result of a Whole stage is off. Then the cell fails, results that this class and runtime have stored of
-// the program are no longer taken, and later runs fail at once, except for cells that are forced.
+// the program are no longer taken, and later runs fail at once, except for cells that are forced and where
+// tolerances have changed.
 type Probation struct {
 	Items    int           // number of compared items
 	Took     time.Duration // the processor's time
