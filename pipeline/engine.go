@@ -14,6 +14,10 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +44,8 @@ type Engine struct {
 	// Compiler identifies the compiler of stages' programs: the build of this command, and the runtime.
 	// Digests of programs by another compiler are computed again. It may be nil if no stage has a program.
 	Compiler func() string
+	// Has, if set, returns nil if the devices compute in a precision, or else what they lack.
+	Has func(precision string) error
 	// Compare is the N of the fraction 1/N of a stage's items that a processor computes, too, if another
 	// device computes the stage: see [execute.Probation]. 0 stands for 20, a negative number for none.
 	Compare int
@@ -108,6 +114,9 @@ func (e *Engine) Run(ctx context.Context, p *plan.Plan, drain <-chan struct{}) (
 	r := e.newRun(ctx, p)
 	defer r.executor.End()
 	r.lookAhead(ctx, drain)
+	if err := r.lacks(); err != nil {
+		return nil, err
+	}
 	go func() { // publishing needs it first; made during the run it costs no time
 		defer func() { _ = recover() }() // the panic resurfaces on the next call
 		r.resolved()
@@ -164,6 +173,32 @@ func (r *run) lookAhead(ctx context.Context, stop <-chan struct{}) {
 		found := n.HasResults()
 		r.looks[i] = resolve.Look{Fresh: found, Found: found}
 	}
+}
+
+// lacks returns what the devices lack for cells that aren't stored: nothing is to be computed first for cells
+// that can't be. One that has finished before may find its inputs unchanged, and need no device.
+func (r *run) lacks() error {
+	if r.engine.Has == nil || r.engine.Closing {
+		return nil
+	}
+	steps := map[string][]string{}
+	for _, n := range r.resolver.Cells {
+		p, name := stages.PrecisionOf(n.Params), n.Step.Name
+		if p == stages.Float32 || n.HasResults() || slices.Contains(steps[p], name) {
+			continue
+		}
+		a, before := r.engine.Store.Latest(r.plan.Name, n.String())
+		d, err := r.speeds.definition(n.Cell)
+		if !before || err != nil || a.Definition != d || r.resolver.Forced(n.Cell) {
+			steps[p] = append(steps[p], name)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(steps)) {
+		if err := r.engine.Has(p); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(steps[p], ", "), err)
+		}
+	}
+	return nil
 }
 
 // cached counts the cells whose results an earlier run has made, also those that a run which was stopped

@@ -2,13 +2,16 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/schedule"
 	"github.com/runexp/runexp/registry"
+	"github.com/runexp/runexp/pipeline/store"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -74,6 +77,50 @@ stages:
   curves: {uses: lab/curve, matrix: [precision], in: {images: images}, with: {precision: "${precision}"}}
 publish: []
 `
+
+// TestLackingPrecision checks that a run that would need a precision which its devices lack computes nothing,
+// and that one whose cells are stored, or were before something upstream changed, doesn't ask.
+func TestLackingPrecision(t *testing.T) {
+	l := newLab(t)
+	l.number(6)
+	curved(l, published(t), func(int, []float64, []float64) {})
+	lacks, asked := errors.New("no such arithmetic"), 0
+	run := func(want error) {
+		t.Helper()
+		p := l.parse(bothPrecisions)
+		s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		e := l.engine(p, s)
+		e.Has = func(precision string) error {
+			if asked++; precision != stages.BFloat16 {
+				t.Errorf("asks for %s", precision)
+			}
+			return want
+		}
+		clear(l.ran)
+		result, err := e.Run(t.Context(), p, nil)
+		if !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if result != nil {
+			result.Close()
+		}
+	}
+	run(lacks)
+	l.want("computed", "in float32", 0, "in bfloat16", 0)
+	run(nil)
+	if l.ran["in bfloat16"] == 0 || asked != 2 {
+		t.Errorf("asked %d times, %d items in bfloat16", asked, l.ran["in bfloat16"])
+	}
+	lacks = nil // it isn't asked
+	run(lacks)
+	if asked != 2 || l.ran["in bfloat16"] > 0 {
+		t.Errorf("asked %d times of what is stored", asked)
+	}
+}
 
 // TestPrecisionsAreOnProbation: of curves in bfloat16 four items are compared with float32 first, and then
 // one in twenty, by the tolerances of insertion. Refused is an error of 0.32, which OpenVINO's float32 makes

@@ -117,9 +117,14 @@ func precisions(rt *ort.Runtime, class string) (lines []string) {
 		lines = append(lines, "no "+name+": it isn't measured yet")
 	}
 	for _, p := range ort.ProviderOf(class).Precisions {
-		if err := rt.Has(stages.Device{Class: class, Precision: p.Name}); err != nil {
+		err := rt.Has(stages.Device{Class: class, Precision: p.Name})
+		var none *ort.NoDevice
+		switch {
+		case errors.As(err, &none):
+			lines = append(lines, "no "+p.Name+": "+none.Reason, none.Remedy)
+		case err != nil:
 			lines = append(lines, "no "+p.Name+": "+err.Error())
-		} else {
+		default:
 			lines[0] += ", " + p.Name
 		}
 	}

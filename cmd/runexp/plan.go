@@ -129,9 +129,16 @@ func waysOf(w *pipeline.Ways) string {
 		items += fmt.Sprintf(" to %d", w.Again[1])
 		passes, time = passes+" to "+passesOf(w.Most), time+" to "+timeOf(w.Most)
 	}
-	const text = "%s: exact by %s of %s of %d images: %s passes, %s; %s of all: %s passes, %s"
-	return fmt.Sprintf(text, w.Step.Name, w.Value, items, w.Items, passes, time, w.Value, passesOf(w.Whole),
+	begin := fmt.Sprintf("%s: exact by %s of %s of %d images: ", w.Step.Name, w.Value, items, w.Items)
+	if w.Least.Unknown+w.Whole.Unknown > 0 {
+		return begin + "its passes and time aren't measured yet"
+	}
+	text := fmt.Sprintf("%s passes, %s; %s of all: %s passes, %s", passes, time, w.Value, passesOf(w.Whole),
 		timeOf(w.Whole))
+	if w.Again[0] == w.Items && w.Whole.Seconds <= w.Least.Seconds {
+		text += ", which saves nothing: precision: " + w.Value + " is the shorter way"
+	}
+	return begin + text
 }
 
 // passesOf describes the passes of a step: forward, and those with a backward pass.

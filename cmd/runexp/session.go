@@ -111,7 +111,17 @@ func (e *engineFlags) open(u *ui, reader bool) (*session, error) {
 	return &session{place: p, store: st, engine: &pipeline.Engine{
 		Store: st, Devices: devices, Batch: e.batch, Chunk: e.chunk, Compare: int(e.compare),
 		SameDevice: e.same, MadeBy: madeBy(st, e.runtime), Compiler: build,
+		Has: func(precision string) error { return hasPrecision(devices[0].Class, precision) },
 	}}, nil
+}
+
+// hasPrecision returns nil if a class of devices computes in a precision here. It is replaced in tests.
+var hasPrecision = func(class, precision string) error {
+	r, err := ort.Default()
+	if err != nil {
+		return environment(err)
+	}
+	return r.Has(stages.Device{Class: class, Precision: precision})
 }
 
 // folder returns the store's folder, which inside the place must not be behind a link.
@@ -244,7 +254,18 @@ func (s *session) run(ctx context.Context, p *plan.Plan, show func(pipeline.Even
 		}
 		show(e)
 	}
-	return s.engine.Run(ctx, p, draining(ctx))
+	result, err := s.engine.Run(ctx, p, draining(ctx))
+	return result, unfit(err)
+}
+
+// unfit returns an error of a device that can't be used as one of the machine, with its remedy as the hint.
+func unfit(err error) error {
+	var none *ort.NoDevice
+	if !errors.As(err, &none) {
+		return err
+	}
+	why := strings.TrimSuffix(err.Error(), ": "+none.Remedy)
+	return &exitError{exitEnvironment, errors.New(why), none.Remedy}
 }
 
 // complete executes the missing cells of a plan, and reports only problems. A failed cell is an error.

@@ -227,7 +227,7 @@ func (s *session) partly(ctx context.Context, part *plan.Plan) error {
 	if errors.Is(err, pipeline.ErrDrained) {
 		return stoppedBy(ctx)
 	}
-	return err
+	return unfit(err)
 }
 
 // What a share should take at most: long enough that its start doesn't count, short enough that little is

@@ -121,7 +121,7 @@ func TestNoBFloat16(t *testing.T) {
 	t.Setenv("VIRTUAL_ENV", t.TempDir())
 	t.Setenv("CONDA_PREFIX", "")
 	t.Setenv("HOME", t.TempDir())
-	check(inBFloat16, "isn't found", "pip install 'runexp_xai[openvino]'")
+	check(inBFloat16, "OpenVINO's plugin of ONNX Runtime isn't found", "pip install 'runexp_xai[openvino]'")
 	t.Setenv(openVINO.variable, "/none")
 	check(inBFloat16, "$ONNXRUNTIME_EP_OPENVINO names no plugin", "/none")
 	check(stages.Device{Class: "cpu", Precision: stages.Float16}, "cpu doesn't compute in float16",

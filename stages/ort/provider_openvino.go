@@ -19,7 +19,7 @@ var openVINO = plugin{
 	name: "openvino", provider: "OpenVINOExecutionProvider", module: "onnxruntime_ep_openvino",
 	file:     "libonnxruntime_providers_openvino_plugin",
 	variable: "ONNXRUNTIME_EP_OPENVINO",
-	lacking:  "bfloat16 on a processor needs OpenVINO's plugin of ONNX Runtime, which isn't found",
+	lacking:  "OpenVINO's plugin of ONNX Runtime isn't found, which computes in bfloat16 on processors",
 	get:      "pip install 'runexp_xai[openvino]'",
 	register: registerOpenVINO,
 }
@@ -58,10 +58,11 @@ func OpenVINO(library string) string {
 var noBFloat16 = func() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
-		return &NoDevice{"OpenVINO's plugin exists for Linux on x86-64 alone", "precision: float32"}
+		return &NoDevice{"OpenVINO's plugin, which computes in bfloat16, exists for Linux on x86-64 alone",
+			"write precision: float32, or use another machine"}
 	case !processor.X86.HasAVX512BF16 && !processor.X86.HasAMXBF16:
-		return &NoDevice{"this processor has no bfloat16: it lacks AVX512-BF16 and AMX",
-			"precision: float32, or another machine"}
+		return &NoDevice{"this processor lacks the instructions for bfloat16, AVX512-BF16 or AMX",
+			"write precision: float32, or use another machine"}
 	}
 	return nil
 }
