@@ -106,8 +106,13 @@ stages:
 				t.Errorf("%v", e.Err)
 			}
 		}}
-	if _, err := e.Run(t.Context(), p, nil); err != nil {
+	result, err := e.Run(t.Context(), p, nil)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer result.Close()
+	if s := result.Summary; s.Programs == 0 || s.Compiling <= 0 || s.Compiling >= s.Took {
+		t.Errorf("%d programs were compiled in %v of %v", s.Programs, s.Compiling, s.Took)
 	}
 	return int(n.Load())
 }
