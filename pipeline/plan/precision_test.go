@@ -121,3 +121,39 @@ publish: [all]
 		}
 	}
 }
+
+// Titles say in which precision results were computed, unless an axis does, or they are estimates of float32's.
+func TestPrecisionInWords(t *testing.T) {
+	c := precisionCatalog()
+	fake(c, "report/estimate", stages.Whole, "scores, exact:scores?", "table", noParams{},
+		func(d *stages.Def[noParams]) { d.Inputs[1].Again = &stages.Again{Of: "scores"} })
+	const text = `name: x
+axes:
+  precision: [float32, bfloat16]
+stages:
+  photos: {uses: dataset/shapes}
+  model: {uses: model/onnx, with: {path: a.onnx}}
+  maps: {uses: attribute/saliency, in: {model: model, images: photos}}
+  fast: {uses: perturb/fast, in: {model: model, images: photos, maps: maps}, with: {precision: bfloat16}}
+  slow: {uses: perturb/fast, in: {model: model, images: photos, maps: maps}}
+  by:
+    uses: perturb/fast
+    matrix: [precision]
+    in: {model: model, images: photos, maps: maps}
+    with: {precision: "${precision}"}
+  fast-area: {uses: score/area, in: {curves: fast}}
+  slow-area: {uses: score/area, in: {curves: slow}}
+  area: {uses: score/area, in: {curves: by}}
+  mixed: {uses: report/all, in: {scores: {of: {fast: fast-area, slow: slow-area}}}, over: all}
+  named: {uses: report/all, in: {scores: area}, over: all}
+  estimate: {uses: report/estimate, in: {scores: fast-area, exact: slow-area}}
+publish: [mixed, named, estimate]
+`
+	p, words := mustParse(t, c, text, Overrides{}), Precisions{}
+	for step, want := range map[string]string{"maps": "", "fast-area": "passes in bfloat16", "slow-area": "",
+		"mixed": "passes in bfloat16 and float32", "named": "", "area": "", "estimate": ""} {
+		if got := words.Words(p.stepCalled(t, step).Cells[0]); got != want {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+	}
+}

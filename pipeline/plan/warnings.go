@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/runexp/runexp/stages"
@@ -90,87 +89,4 @@ func (c *Cell) remarks() (list []string) {
 		return remarks()
 	}
 	return nil
-}
-
-// warnMixed reports steps that put results of several precisions into one result, unless an axis asks for
-// that whose ids are the precisions' names.
-func (x *expander) warnMixed() {
-	computed := map[*Cell]precisions{}
-	for _, s := range x.exp.stages {
-		b := x.steps[s]
-		if b == nil || b.broken {
-			continue
-		}
-		for _, c := range b.step.Cells {
-			if mixed := mixedPrecisions(c, computed); mixed != nil {
-				x.warnings.report(s.key, "give them one precision, or an axis precision: ["+
-					strings.Join(mixed, ", ")+"]", "%q has results of %s in one table", s.name,
-					strings.Join(mixed, " and "))
-				break
-			}
-		}
-	}
-}
-
-// mixedPrecisions returns the precisions of the curves or of the maps that c combines, if they differ from
-// one edge of an input to the next by no axis of precisions.
-func mixedPrecisions(c *Cell, computed map[*Cell]precisions) []string {
-	for _, in := range c.Inputs {
-		for _, made := range [...]stages.Type{stages.Curves, stages.Maps} {
-			var first, all []string
-			asked, differ := true, false
-			for _, e := range in.Edges {
-				of := precisionsOf(e.From, computed)[made]
-				if len(of) == 0 { // made of none of these, or of those that no model made, such as random maps
-					continue
-				}
-				if first == nil {
-					first = of
-				}
-				differ = differ || !slices.Equal(of, first)
-				asked = asked && slices.ContainsFunc(e.Coord, func(x stages.Coord) bool {
-					return slices.Contains(stages.Precisions, x.ID)
-				})
-				all = append(all, of...)
-			}
-			if slices.Sort(all); differ && !asked {
-				return slices.Compact(all)
-			}
-		}
-	}
-	return nil
-}
-
-// precisions are those of the stages that made a cell's results, sorted: of its maps, and of its curves,
-// which stand for all other results. What maps were made of is theirs, such as responses to subsets.
-type precisions map[stages.Type][]string
-
-// precisionsOf returns a cell's. Cells are visited once.
-func precisionsOf(c *Cell, computed map[*Cell]precisions) precisions {
-	if of, ok := computed[c]; ok {
-		return of
-	}
-	of, makesMaps := precisions{}, portOfType(c.Stage.Outputs, stages.Maps) == 0
-	add := func(made stages.Type, list ...string) {
-		if makesMaps {
-			made = stages.Maps
-		}
-		of[made] = slices.Compact(slices.Sorted(slices.Values(append(list, of[made]...))))
-	}
-	own := stages.HasPrecision(c.Params) && c.Stage.Device
-	if own {
-		add(stages.Curves, stages.PrecisionOf(c.Params))
-	}
-	if !own || !makesMaps {
-		for e := range c.Edges() {
-			if e.Port >= 0 && e.From.Stage.Outputs[e.Port].Type == stages.Images {
-				continue // no pass made them, such as images that a map masks
-			}
-			for made, list := range precisionsOf(e.From, computed) {
-				add(made, slices.Clone(list)...)
-			}
-		}
-	}
-	computed[c] = of
-	return of
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/key"
@@ -28,7 +29,7 @@ func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Resul
 	for _, s := range p.Publish {
 		v.Publish = append(v.Publish, s.Name)
 	}
-	lines := newLines(p)
+	lines, precisions := newLines(p), plan.Precisions{}
 	for _, c := range p.Cells {
 		if c.Step.Implied || makesThumbnails(c.Step) && r.State(c).OK() {
 			continue
@@ -37,6 +38,7 @@ func Of(ctx context.Context, r *pipeline.Result, command string) (*publish.Resul
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
+		namePrecision(&cell, precisions.Words(c))
 		lines.add(c, cell)
 	}
 	v.Cells = lines.list()
@@ -94,6 +96,20 @@ func present(c *publish.Cell, by func(text string, tables map[string]stages.Tabl
 		if text := by(t.Markdown, tables); text != t.Markdown {
 			t.Markdown, t.Stored = text, t.Markdown
 		}
+	}
+}
+
+// namePrecision adds to titles and captions in which precision the results were computed; "" is the usual one.
+func namePrecision(to *publish.Cell, precision string) {
+	if precision == "" {
+		return
+	}
+	for i := range to.Tables {
+		to.Tables[i].Table.Title += ", " + precision
+	}
+	for i := range to.Figures {
+		f := &to.Figures[i]
+		f.Caption = strings.TrimSpace(f.Caption + " " + strings.ToUpper(precision[:1]) + precision[1:] + ".")
 	}
 }
 
