@@ -8,8 +8,8 @@ import (
 	"github.com/runexp/runexp/stages"
 )
 
-// TestInstructions tells makers of bfloat16 apart that compute other bits, and leaves those of float32 as they
-// are.
+// TestInstructions tells makers of bfloat16 apart that compute other bits, and leaves those of float32 as
+// they are.
 func TestInstructions(t *testing.T) {
 	before := cpu.X86
 	t.Cleanup(func() { cpu.X86 = before })

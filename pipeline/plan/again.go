@@ -64,7 +64,7 @@ type againBuild struct {
 	drawn  string          // the parameters of draws
 	size   []Edge          // on the input size of draws; nil for none
 	of     map[*Cell]*Cell // by copy: the cell that it computes again
-	unsure bool            // a cell's value may not be what it is meant to be
+	unsure bool            // a parameter of a cell is an error: its value isn't known
 	err    error           // the first
 	hint   string
 }

@@ -23,8 +23,9 @@
 //	check       errors of a whole cell: Validate, Check, Fits, parameters that name axes
 //	implied     the stages that ports insert (Via, Else)
 //	again       cells that are computed again for a part of their items (Again)
-//	idle        axes that change no cell
-//	warnings    settings that are valid and probably not intended; remarks of stages on their files
+//	warnings    settings that are valid and probably not intended, such as axes that change no cell; remarks
+//	            of stages on their files
+//	precision   in which precisions results are computed, and which tables mix them
 //	few         cells with too few items for their stage
 //	plan        the result: Plan, Step, Cell, Input, Edge
 //

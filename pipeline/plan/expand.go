@@ -57,9 +57,10 @@ const edgesPerCell = 20
 func (l *loader) expand() *Plan {
 	x := &expander{
 		loader: l, types: paramTypes{}, steps: map[*stageDecl]*stepBuild{},
-		standIns: map[*stages.Stage]bool{}, illegible: map[*Cell]bool{}, functions: map[string]*stages.Stage{},
-		implied: impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
-		budget:  l.limit, edgeBudget: l.limit * edgesPerCell,
+		standIns: map[*stages.Stage]bool{}, illegible: map[*Cell]bool{},
+		functions: map[string]*stages.Stage{},
+		implied:   impliedCells{map[string]*Cell{}, map[string]*Step{}, map[string]int{}, map[*Cell]uint64{}},
+		budget:    l.limit, edgeBudget: l.limit * edgesPerCell,
 	}
 	x.plan = &Plan{remarks: &remarks{}, counts: &counts{known: map[*Cell]int{}},
 		Name: l.exp.name, Title: l.exp.title, Seed: l.exp.seed, Limit: l.o.Limit, Narrowed: l.exp.narrowed,

@@ -112,7 +112,7 @@ func mixedPrecisions(c *Cell, computed Precisions) []string {
 			asked, differ := true, false
 			for _, e := range in.Edges {
 				of := computed.of(e.From)[made]
-				if len(of) == 0 { // made of none of these, or of those that no model made, such as random maps
+				if len(of) == 0 { // of none of these, or of those that no model made, such as random maps
 					continue
 				}
 				if first == nil {

@@ -99,7 +99,7 @@ func present(c *publish.Cell, by func(text string, tables map[string]stages.Tabl
 	}
 }
 
-// namePrecision adds to titles and captions in which precision the results were computed; "" is the usual one.
+// namePrecision adds to titles and captions in which precision the results were computed; "" is float32.
 func namePrecision(to *publish.Cell, precision string) {
 	if precision == "" {
 		return
