@@ -153,7 +153,7 @@ func (s Sample) sum(f func(v float64) float64) (sum float64) {
 // [Mean] for the strata of the sample: BCa of 2000 resamples of each, with Student's t of as many degrees
 // of freedom as Welch and Satterthwaite count, or above 500 items their Cornish–Fisher expansion. Where all
 // items were measured exactly, it is that of these. It is NaN without items of the second phase, and
-// where nothing is defined.
+// where no item is estimated to be defined.
 func (s Sample) Mean() (mean, low, high float64) {
 	if s.Whole() {
 		return Mean(s.Exact)
@@ -187,7 +187,9 @@ func (s Sample) estimate() (mean, count float64) {
 	if _, second, _ := s.strata(); second == 0 && !s.Whole() {
 		return math.NaN(), math.NaN()
 	}
-	count = s.sum(func(float64) float64 { return 1 })
+	if count = s.sum(func(float64) float64 { return 1 }); !(count > 1e-9) { // none, but for rounding
+		return math.NaN(), count
+	}
 	return s.sum(func(v float64) float64 { return v }) / count, count
 }
 
@@ -210,15 +212,17 @@ func (s Sample) deviations(mean, count float64) strata {
 	}
 	var out strata
 	for _, list := range all {
-		if len(list) == 0 {
+		switch center := 0.0; len(list) {
+		case 0:
 			continue
-		}
-		center := 0.0
-		for _, u := range list {
-			center += u / float64(len(list))
-		}
-		for i := range list {
-			if len(list) > 1 { // else what it adds stays, as the only estimate of a spread
+		case 1: // what it adds is the only estimate of a spread, to either side
+			u := list[0] / math.Sqrt2
+			list = []float64{u, -u}
+		default:
+			for _, u := range list {
+				center += u / float64(len(list))
+			}
+			for i := range list {
 				list[i] -= center
 			}
 		}

@@ -216,3 +216,43 @@ func TestSampleRules(t *testing.T) {
 		}
 	}
 }
+
+// A phase with a lone item widens an interval on both sides alike, and where the estimated number of defined
+// values isn't positive there is no mean.
+func TestSampleOfFew(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		s := Sample{}
+		for i := range 4 + r.IntN(12) {
+			p := Second
+			switch i {
+			case 0:
+				p = Cheap
+			case 1:
+				p = Pilot
+			}
+			y := math.Round(2*r.NormFloat64()) / 4
+			x := y + math.Round(2*r.NormFloat64())/8
+			if r.IntN(4) == 0 {
+				x = math.NaN()
+			}
+			if r.IntN(4) == 0 {
+				y = math.NaN()
+			}
+			s.Cheap, s.Exact, s.Phases = append(s.Cheap, x), append(s.Exact, y), append(s.Phases, p)
+		}
+		mean, low, high := s.Mean()
+		if math.IsNaN(mean) && math.IsNaN(low) && math.IsNaN(high) {
+			continue
+		}
+		if math.IsInf(mean, 0) || !(low <= mean && mean <= high) {
+			t.Fatalf("%v [%v, %v] of %+v", mean, low, high, s)
+		}
+	}
+	two := Sample{Cheap: []float64{1, 0, 0, 0}, Exact: []float64{1, 0, 0, 0}, Phases: []Phase{0, 1, 2, 2}}
+	two.Cheap[0] = 5
+	mean, low, high := two.Mean()
+	if off := (high - mean) - (mean - low); math.Abs(off) > 0.1*(high-low) {
+		t.Errorf("a lone item moves the interval: %v [%v, %v]", mean, low, high)
+	}
+}
