@@ -59,7 +59,12 @@ func ExactPorts(of, rank string) []stages.Port {
 
 // CheckExactly refuses inputs and parameters that contradict each other.
 func (x Exactly) CheckExactly(wired func(string) bool) error {
+	given := x.Exact != "" || wired("exact")
 	switch {
+	case !given && x.Pilot != UsualExactly.Pilot:
+		return stages.BadField("pilot", "pilot means nothing without exact: %s", stages.Float32)
+	case !given && x.Cheap != "":
+		return stages.BadField("cheap", "cheap means nothing without exact")
 	case x.Exact != "" && wired("exact"):
 		return stages.BadField("exact", "exact is wired: leave out the parameter, which wires it")
 	case wired("pilot") && !wired("exact"):
@@ -125,19 +130,23 @@ func (x *Exactness) Title() string {
 
 // Source says what means are of, with a space before it and no full stop behind.
 func (x *Exactness) Source() string {
+	if x.measured[0] == x.of {
+		const text = " All %s were computed in float32: nothing is estimated, and exact saves nothing"
+		return fmt.Sprintf(text, english.CountOf(x.of, x.items))
+	}
 	return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32",
 		x.cheap, span(x.measured), english.CountOf(x.of, x.items))
 }
 
-// Sentence says what means are of and how much their intervals grew, with a space before it; "" where all
-// scores are as they are.
+// Sentence says what means are of and how much their intervals grew, rounded up, with a space before it; ""
+// where all scores are as they are.
 func (x *Exactness) Sentence() string {
 	if x == nil {
 		return ""
 	}
 	text := x.Source()
-	if !math.IsInf(x.growth, 1) {
-		text += fmt.Sprintf(", and intervals grew by at most %.1f %%", 100*x.growth)
+	if !math.IsInf(x.growth, 1) && x.measured[0] < x.of {
+		text += fmt.Sprintf(", and intervals grew by at most %.1f %%", math.Ceil(1000*x.growth-1e-9)/10)
 	}
 	return text + "."
 }
