@@ -24,6 +24,7 @@ type plugin struct {
 	register func(r *Runtime, name, file string) error
 
 	mu         sync.Mutex // guards the fields below: a process registers a plugin once
+	known      bool       // to the library, whether it offers devices or none
 	registered []onnxruntime.EpDevice
 }
 
@@ -82,8 +83,11 @@ func (p *plugin) devices(r *Runtime) ([]onnxruntime.EpDevice, error) {
 			return onnxruntime.RegisterExecutionProviderLibrary(name, file)
 		}
 	}
-	if err := register(r, p.name, file); err != nil {
-		return nil, p.notPlugin(file, r.Version, err)
+	if !p.known {
+		if err := register(r, p.name, file); err != nil {
+			return nil, p.notPlugin(file, r.Version, err)
+		}
+		p.known = true
 	}
 	devices, err := onnxruntime.GetEpDevices()
 	if err != nil {
