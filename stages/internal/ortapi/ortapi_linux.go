@@ -42,22 +42,22 @@ static uint32_t anyProcessorIsIntel(void *hardware) {
 	return type == processor ? intel : vendor(hardware);
 }
 
-// set sets a function of the interface, whose pages are read-only.
-static int set(void **at, void *function) {
+// set sets a function of the interface, whose pages are read-only, if they can be changed.
+static void set(void **at, void *function) {
 	long page = sysconf(_SC_PAGESIZE);
 	void *from = (void *)((uintptr_t)at & ~(uintptr_t)(page - 1));
-	if (mprotect(from, page, PROT_READ | PROT_WRITE)) return 0;
+	if (mprotect(from, page, PROT_READ | PROT_WRITE)) return;
 	*at = function;
-	return mprotect(from, page, PROT_READ) == 0;
+	mprotect(from, page, PROT_READ);
 }
 
-static int pretend(void **f) {
+static void pretend(void **f) {
 	patched = f;
 	vendor = (uint32_t (*)(void *))f[hardwareVendor];
-	return set(&f[hardwareVendor], (void *)anyProcessorIsIntel);
+	set(&f[hardwareVendor], (void *)anyProcessorIsIntel);
 }
 
-static int stopPretending(void **f) { return set(&f[hardwareVendor], (void *)vendor); }
+static void stopPretending(void **f) { set(&f[hardwareVendor], (void *)vendor); }
 */
 import "C"
 
@@ -88,9 +88,9 @@ func IsIntels(library string, device unsafe.Pointer) bool {
 // can't be changed, its answer stays true.
 func AsIntel(library string, register func() error) error {
 	f := functions(library)
-	if f == nil || C.pretend(f) == 0 {
-		return register()
+	if f != nil {
+		C.pretend(f)
+		defer C.stopPretending(f)
 	}
-	defer C.stopPretending(f)
 	return register()
 }
