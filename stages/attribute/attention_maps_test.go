@@ -33,7 +33,7 @@ func TestAttentionMaps(t *testing.T) {
 		case "grad-eclip":
 			stage, params = GradECLIP, &GradECLIPParams{at, by}
 		case "legrad":
-			stage, params = LeGrad, &LeGradParams{at, start}
+			stage, params = LeGrad, &LeGradParams{at, by, start}
 		case "transition-attention":
 			stage, params = TransitionAttention, &TransitionAttentionParams{at, by, 3, start}
 		default:

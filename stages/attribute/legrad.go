@@ -14,6 +14,7 @@ import (
 // LeGradParams are the parameters of [LeGrad].
 type LeGradParams struct {
 	Common
+	Balanced
 	Start int `yaml:"start" doc:"the first block that counts, from 0; -1 is the last one, -2 that before it" min:"-1000" max:"1000"`
 }
 
@@ -99,7 +100,7 @@ func toUnitRange(values []float64) []float64 {
 }
 
 func (p LeGradParams) emit(m *emission) (out standalone.Numbers, err error) {
-	a, err := m.attend(lower.Formation, p.Common, Balanced{})
+	a, err := m.attend(lower.Formation, p.Common, p.Balanced)
 	if err != nil {
 		return out, err
 	}

@@ -116,7 +116,7 @@ func TestAttentionOfOthers(t *testing.T) {
 	in := attnLRPInput(t, "tokens/reg4")
 	for start, want := range map[int]string{2: "start 2: the model has 2 blocks",
 		-3: "start -3: the model has 2 blocks"} {
-		if _, err := stagetest.Try(LeGrad, &LeGradParams{common(), start}, in); err == nil ||
+		if _, err := stagetest.Try(LeGrad, &LeGradParams{common(), Balanced{}, start}, in); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("start %d: %v", start, err)
 		}

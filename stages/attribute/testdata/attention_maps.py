@@ -128,7 +128,7 @@ def transition(net, x, start, probability, backward="plain"):
     return (s * slopes.clamp(min=0)[0].mean(0)[0])[1:]
 
 
-def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None):
+def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None, backward="plain"):
     """blocks are the modules, and head is the model behind them, norm included, given a token. A
     pool is the same, given all tokens, which an attention pools."""
     ends, total = [], 0
@@ -137,11 +137,12 @@ def legrad(net, x, start, probability, blocks, head, prefix=1, pool=None):
     for h in hooks:
         h.remove()
     for block, tokens in list(zip(blocks, ends))[start:]:
-        out, (attention,) = kept(lambda: block(tokens.requires_grad_()))
+        out, (attention,) = kept(lambda: block(tokens.requires_grad_()), backward)
         if pool:
-            y, (attention,) = kept(lambda: pool(out))
+            y, (attention,) = kept(lambda: pool(out), backward)
         else:
-            y = head(out.mean(1))
+            with patched(backward):
+                y = head(out.mean(1))
         slope, = torch.autograd.grad(explained(y, probability), attention)
         total = total + slope.clamp(min=0).mean((0, 1, 2))
     return total[prefix:].detach()
@@ -283,6 +284,7 @@ def maps_by_backward():
                 out[f"quickstart/vit transition-attention {key}"] = transition(net, x, start, probability, backward)
                 if named:
                     out[f"quickstart/vit generic-attention {key}"] = generic(net, x, start, probability, backward)
+                    out[f"quickstart/vit legrad {key}"] = legrad(net, x, start, probability, blocks, head, backward=backward)
                 if named and start == 0:
                     out[f"quickstart/vit grad-eclip {key}"] = eclip(
                         net, x, probability, blocks, lambda t: head(t[:, 0]), backward=backward)

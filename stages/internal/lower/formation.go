@@ -34,7 +34,7 @@ func (u *unit) formation(prefixed string) error {
 	for k, s := range grafts {
 		g.Proto.Graph.Node = forward
 		results, err := u.without().Backward(g, map[string]string{s.at: s.cotangent}, []string{s.attention},
-			relevance.Derivative())
+			u.Rules)
 		if err != nil {
 			return err
 		}
