@@ -29,10 +29,12 @@ var FullGrad = backwardMethod(stages.Def[FullGradParams]{
 Σ x·∂f/∂x + Σ b·∂f/∂b = f, with nothing left for a baseline; the port completeness has what
 is left. b is every constant that the model adds: the biases of convolutions, of layers on
 tokens and of normalisations, position embeddings. A BatchNormalization adds β − γμ/σ; where
-the file has it folded into a convolution, b is the bias of the two together. Biases that
-have no place in the image, such as the last layer's, are in the sum but not in the map. The
-map isn't normalised. Srinivas and Fleuret, "Full-Gradient Representation for Neural Network
-Visualization", NeurIPS 2019.`,
+the file has it folded into a convolution, b is the bias of the two together. In the sum,
+but not in the map, are biases that have no place in the image, such as the last layer's,
+and those inside attention in windows, as Swin's, where tokens of one image are rows of
+several: the map of such a net lacks what its attention adds. The paper's maps have biases
+of convolutions and of BatchNormalization alone. The map isn't normalised. Srinivas and
+Fleuret, "Full-Gradient Representation for Neural Network Visualization", NeurIPS 2019.`,
 	Version:   1,
 	Tolerance: quotientTolerance,
 	Variants: []stages.Variant{{
