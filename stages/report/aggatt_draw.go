@@ -2,7 +2,6 @@ package report
 
 import (
 	"image/color"
-	"slices"
 	"strconv"
 
 	"github.com/runexp/runexp/stages/internal/chart"
@@ -122,12 +121,7 @@ func (p AggAttParams) shown(rows []*aggregate) shown {
 	}
 	for _, a := range rows {
 		for _, x := range []example{a.best, a.worst} {
-			if !slices.Contains(out.Items, x.item) {
-				out.Items = append(out.Items, x.item)
-			}
-		}
-		if len(a.ids) > 0 {
-			out.Rows = append(out.Rows, a.ids)
+			out.add(x.item, a.ids)
 		}
 	}
 	return out

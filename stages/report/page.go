@@ -18,6 +18,17 @@ type shown struct {
 	Rows    [][]string `json:"rows,omitempty"`    // ids on the axes of rows, if there are such axes
 }
 
+// add lists an image and the ids of its row, each once.
+func (s *shown) add(item string, row []string) {
+	if !slices.Contains(s.Items, item) {
+		s.Items = append(s.Items, item)
+	}
+	same := func(ids []string) bool { return slices.Equal(ids, row) }
+	if len(row) > 0 && !slices.ContainsFunc(s.Rows, same) {
+		s.Rows = append(s.Rows, row)
+	}
+}
+
 // A preview is the PNG of a page.
 type preview struct {
 	dots   int     // per inch, at least

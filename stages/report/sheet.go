@@ -157,13 +157,7 @@ func (s *sheet) dots() float64 {
 func (s *sheet) shown() shown {
 	out := shown{Columns: s.columns}
 	for _, r := range s.rows {
-		if !slices.Contains(out.Items, r.choice.id) {
-			out.Items = append(out.Items, r.choice.id)
-		}
-		same := func(ids []string) bool { return slices.Equal(ids, r.ids) }
-		if len(r.ids) > 0 && !slices.ContainsFunc(out.Rows, same) {
-			out.Rows = append(out.Rows, r.ids)
-		}
+		out.add(r.choice.id, r.ids)
 	}
 	return out
 }

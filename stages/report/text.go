@@ -138,13 +138,7 @@ func runText(ctx context.Context, p TextParams, e *stages.Env) error {
 func (s *textPage) shown() shown {
 	out := shown{Columns: s.rows}
 	for _, b := range s.blocks {
-		if !slices.Contains(out.Items, b.choice.id) {
-			out.Items = append(out.Items, b.choice.id)
-		}
-		same := func(ids []string) bool { return slices.Equal(ids, b.ids) }
-		if len(b.ids) > 0 && !slices.ContainsFunc(out.Rows, same) {
-			out.Rows = append(out.Rows, b.ids)
-		}
+		out.add(b.choice.id, b.ids)
 	}
 	return out
 }
