@@ -103,6 +103,29 @@ func TestEquality(t *testing.T) {
 	}
 }
 
+// TestPeersShow checks that a comparison with the libraries' numbers shows something: no map of theirs is
+// constant, and the scores of no stage are.
+func TestPeersShow(t *testing.T) {
+	scores := map[string][]string{} // by stage
+	for _, row := range readTable(t, "../../docs/equality/peers.csv") {
+		kind, cell, values := row[0], row[1], row[4:]
+		if stage, _, _ := strings.Cut(cell, "["); kind == "score" {
+			scores[stage] = append(scores[stage], values...)
+		} else if constant(values) {
+			t.Errorf("%s, image %s: all of their map is %s", cell, row[2], values[0])
+		}
+	}
+	for stage, values := range scores {
+		if constant(values) {
+			t.Errorf("%s: all of their scores are %s", stage, values[0])
+		}
+	}
+}
+
+func constant(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return v != values[0] })
+}
+
 // checkDefects holds our numbers in the table of what Quantus gets wrong: three digits of each image's score.
 func checkDefects(t *testing.T, r *pipeline.Result, p *plan.Plan, nets []string) {
 	for _, row := range readTable(t, "../../docs/equality/defects.csv")[1:] {
