@@ -84,7 +84,11 @@ var Providers = []*Provider{
 		Class: "cpu", Name: "CPUExecutionProvider",
 		Precisions: []Precision{{
 			Name: stages.BFloat16, Batch: 4, add: addOpenVINO,
-			Kernels: Kernels{Forms: 1, Wrong: []string{"HardSigmoid"}},
+			Kernels: Kernels{
+				Forms:     1,
+				NoIndices: true,
+				Wrong:     []string{"ConvTranspose", "HardSigmoid"},
+			},
 		}},
 	},
 	{

@@ -14,8 +14,11 @@ import (
 // after the point, and reuses the shader of another node with another epsilon. Its kernel of Slice takes
 // the elements of a negative step from the axis's last one on, regardless of the slice's start. OpenVINO's
 // kernel of HardSigmoid takes an alpha or a beta of 0 for the default, 0.2 or 0.5; with others it is right,
-// but takes twice as long as a Clip, which is fused with the nodes around it.
+// but takes twice as long as a Clip, which is fused with the nodes around it. It packs the
+// weights that several nodes read once, and those of a ConvTranspose are a Conv's with the channels the
+// other way round, which shapes don't tell apart if there are as many of both.
 var rightForms = map[string]func(s invariant) bool{
+	"ConvTranspose":         invariant.ownWeights,
 	"HardSigmoid":           invariant.clippedLine,
 	"InstanceNormalization": invariant.meansAsProducts,
 	"Slice":                 invariant.forwards,
@@ -45,6 +48,19 @@ func (s invariant) clippedLine() bool {
 		x = s.each("Add", x, s.number(beta))
 	}
 	return s.end("Clip", x, s.number(0), s.number(1))
+}
+
+// ownWeights emits a ConvTranspose with weights of its own, if they have as many channels either way: negated
+// twice, which has the same bits and is computed when the program is compiled.
+func (s invariant) ownWeights() bool {
+	w := s.g.Shape(s.In(1))
+	if len(w) < 2 || w[1] == 1 || w[0] != w[1]*s.Int("group", 1) {
+		return false
+	}
+	in := slices.Clone(s.Input)
+	in[1] = s.op("Neg", w, []string{s.op("Neg", w, []string{s.In(1)})})
+	s.f.Copy(s.NodeProto, in)
+	return true
 }
 
 // forwards emits a Slice with negative steps as one with positive steps, and reverses the result.

@@ -1,8 +1,10 @@
 package lower_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,9 +19,11 @@ import (
 	"github.com/runexp/runexp/stages/ort"
 )
 
-// A formed is a model of one node, from x [2,3,5,4] to y.
+// A formed is a model of one node, from x [2,3,5,4] to y, or of several.
 type formed struct {
 	op     string
+	nodes  []*onnxpb.NodeProto
+	types  map[string]onnx.Type  // of values between nodes
 	given  []*onnxpb.TensorProto // its inputs behind x
 	attrs  []onnx.Attr
 	out    []int
@@ -78,13 +82,17 @@ func (f formed) graph(t *testing.T) *onnx.Graph {
 	for _, w := range f.given {
 		in = append(in, w.Name)
 	}
-	m.Proto.Graph.Node = []*onnxpb.NodeProto{onnx.NewNode("node", f.op, in, []string{"y"}, f.attrs...)}
+	m.Proto.Graph.Node = f.nodes
+	if f.nodes == nil {
+		m.Proto.Graph.Node = []*onnxpb.NodeProto{onnx.NewNode("node", f.op, in, []string{"y"}, f.attrs...)}
+	}
 	float := onnxpb.TensorProto_FLOAT
 	shape := []int{2, 3, 5, 4}
 	m.SetInputs(onnx.Value{Name: "x", Elem: float, Shape: shape, Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: float})
-	g, err := onnx.NewGraph(m, map[string]onnx.Type{"x": {Elem: float, Shape: shape},
-		"y": {Elem: float, Shape: f.out}})
+	types := map[string]onnx.Type{"x": {Elem: float, Shape: shape}, "y": {Elem: float, Shape: f.out}}
+	maps.Copy(types, f.types)
+	g, err := onnx.NewGraph(m, types)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +129,20 @@ func on(t *testing.T, d stages.Device, g *onnx.Graph, x []float32, out []int) []
 	return slices.Clone(to.Data)
 }
 
-// checkForms compares the forms for WebGPU, on a device, with the nodes that they are emitted for, on the
-// processor.
-func checkForms(t *testing.T, d stages.Device) {
-	t.Helper()
+// sample is a value of x.
+func sample() []float32 {
 	x := make([]float32, 2*3*5*4)
 	for i := range x {
 		x[i] = float32(math.Sin(float64(i)*1.7))*0.1 + float32(i%7)*0.01
 	}
+	return x
+}
+
+// checkForms compares the forms for WebGPU, on a device, with the nodes that they are emitted for, on the
+// processor.
+func checkForms(t *testing.T, d stages.Device) {
+	t.Helper()
+	x := sample()
 	for _, f := range formedOnes() {
 		name := fmt.Sprintf("%s %v to %v", f.op, f.attrs, f.out)
 		g := f.graph(t)
@@ -164,4 +178,74 @@ func TestProviderFormsOnWebGPU(t *testing.T) {
 		t.Skip("skipped: make test-gpu runs it")
 	}
 	checkForms(t, stages.Device{Class: "webgpu"})
+}
+
+// inBFloat16 are a step, a line through 0 that is clipped, and convolutions there and back by the same
+// weights, whose product with others is in bfloat16 as well.
+func inBFloat16() []formed {
+	attr := func(name string, v float32) onnx.Attr { return onnx.Attr{Name: name, Value: v} }
+	shape := []int{2, 3, 5, 4}
+	list := []formed{
+		{op: "HardSigmoid", out: shape, attrs: []onnx.Attr{attr("alpha", math.MaxFloat32), attr("beta", 0)}},
+		{op: "HardSigmoid", out: shape, attrs: []onnx.Attr{attr("alpha", 2), attr("beta", 0)}},
+		{op: "HardSigmoid", out: shape, attrs: []onnx.Attr{attr("alpha", 0), attr("beta", 0.25)}},
+	}
+	float := onnx.Type{Elem: onnxpb.TensorProto_FLOAT, Shape: shape}
+	pads := onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}}
+	for _, group := range []int{1, 3} {
+		list = append(list, formed{op: "ConvTranspose", out: shape, stays: group == 3,
+			given: []*onnxpb.TensorProto{modeltest.Noise("w", 0.7, 3, 3/group, 3, 3),
+				modeltest.Noise("u", 0.3, 3, 3, 1, 1)},
+			types: map[string]onnx.Type{"there": float, "back": float},
+			nodes: []*onnxpb.NodeProto{
+				onnx.NewNode("there", "Conv", []string{"x", "w"}, []string{"there"}, pads,
+					onnx.Attr{Name: "group", Value: group}),
+				onnx.NewNode("back", "ConvTranspose", []string{"there", "w"}, []string{"back"}, pads,
+					onnx.Attr{Name: "group", Value: group}),
+				onnx.NewNode("mixed", "Conv", []string{"back", "u"}, []string{"y"}),
+			}})
+	}
+	return list
+}
+
+// TestProviderFormsInBFloat16 holds that OpenVINO computes the forms as a processor does in float32 the
+// nodes, up to rounding, and the nodes wrongly, so that forms aren't kept for a kernel that was repaired.
+func TestProviderFormsInBFloat16(t *testing.T) {
+	d := stages.Device{Class: "cpu", Threads: 1, Precision: stages.BFloat16}
+	kernels := ort.ProviderOf("cpu").KernelsIn(stages.BFloat16)
+	has := modeltest.Runtime(t).Has(d)
+	x := sample()
+	for _, f := range inBFloat16() {
+		name := fmt.Sprintf("%s %v", f.op, f.attrs)
+		g := f.graph(t)
+		want := on(t, stages.Device{Class: "cpu", Threads: 1}, g, x, f.out)
+		largest := math.Abs(float64(slices.MaxFunc(want, func(a, b float32) int {
+			return cmp.Compare(math.Abs(float64(a)), math.Abs(float64(b)))
+		})))
+		off := func(d stages.Device) (worst float64) {
+			for i, v := range on(t, d, g, x, f.out) {
+				worst = max(worst, math.Abs(float64(v-want[i]))/largest)
+			}
+			return worst
+		}
+		if has == nil {
+			if worst := off(d); worst < 0.1 && !f.stays {
+				t.Errorf("%s: the kernel is off by %.2g only: strike it from the row of bfloat16", name, worst)
+			}
+		}
+		if rewrote := lower.ProviderForms(g, 2, kernels); rewrote == f.stays {
+			t.Errorf("%s: emitted otherwise: %t", name, rewrote)
+		}
+		if worst := off(stages.Device{Class: "cpu", Threads: 1}); worst > 1e-6 {
+			t.Errorf("%s: the form is off by %.2g in float32", name, worst)
+		}
+		if has == nil {
+			if worst := off(d); worst > 0.03 {
+				t.Errorf("%s: the form is off by %.2g", name, worst)
+			}
+		}
+	}
+	if has != nil {
+		t.Skipf("skipped in bfloat16: %v", has)
+	}
 }

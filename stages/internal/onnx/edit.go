@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
@@ -121,6 +123,13 @@ func (f *Fragment) OpTo(out, op string, in []string, attrs ...Attr) {
 	for _, a := range attrs {
 		n.Attribute = append(n.Attribute, a.proto())
 	}
+	f.nodes = append(f.nodes, n)
+}
+
+// Copy adds a copy of a node with other inputs.
+func (f *Fragment) Copy(n *onnxpb.NodeProto, in []string) {
+	n = proto.CloneOf(n)
+	n.Input = in
 	f.nodes = append(f.nodes, n)
 }
 
