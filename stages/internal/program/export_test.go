@@ -163,7 +163,10 @@ func SetDear(share float64) (was float64) {
 }
 
 // DigestOn returns the digest of a gradient's program for the device of a slot.
-func DigestOn(ctx context.Context, n *Net, slot stages.Slot, q lower.Question) (stages.Digest, error) {
+func DigestOn(ctx context.Context, n *Net, slot stages.Slot, precision string,
+	q lower.Question) (stages.Digest, error) {
+	defer func(was string) { n.precision = was }(n.precision)
+	n.precision = precision
 	p, err := n.compile(ctx, slot, 2, n.gradient(q))
 	if err != nil {
 		return stages.Digest{}, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/runexp/runexp/stages"
@@ -23,15 +24,15 @@ import (
 
 var updateForms = flag.Bool("update-forms", false, "write testdata/forms.csv anew")
 
-// TestFrozenForms fails when what is emitted for a class of GPUs changes, while the processor's program,
-// which stands in keys, doesn't, and the provider's Forms isn't raised.
+// TestFrozenForms fails when what is emitted for a class of GPUs, or for a precision, changes, while the
+// processor's program, which stands in keys, doesn't, and the Forms of its kernels aren't raised.
 func TestFrozenForms(t *testing.T) {
 	modeltest.Runtime(t)
 	// Its rows are class, rules, forms, and the digests of the processor's program and of the class's.
 	const file = "testdata/forms.csv"
 	n := allForms(t)
-	digest := func(class string, rules relevance.Policy) string {
-		d, err := program.DigestOn(t.Context(), n, stagetest.NewSlotOn(stages.Device{Class: class}),
+	digest := func(class, precision string, rules relevance.Policy) string {
+		d, err := program.DigestOn(t.Context(), n, stagetest.NewSlotOn(stages.Device{Class: class}), precision,
 			lower.Question{Rules: rules})
 		if err != nil {
 			t.Fatal(err)
@@ -39,14 +40,19 @@ func TestFrozenForms(t *testing.T) {
 		return d.String()
 	}
 	var rows [][]string
-	for _, class := range stages.DeviceClasses[1:] {
+	of := slices.Clone(stages.DeviceClasses[1:])
+	for _, p := range ort.ProviderOf("cpu").Precisions {
+		of = append(of, "cpu "+p.Name)
+	}
+	for _, made := range of {
+		class, precision, _ := strings.Cut(made, " ")
 		for name, rules := range map[string]relevance.Policy{
 			"derivative": relevance.Derivative(), "tibav": relevance.TIBAV(),
 		} {
-			row := []string{class, name, strconv.Itoa(ort.ProviderOf(class).Forms),
-				digest("cpu", rules), digest(class, rules)}
+			row := []string{made, name, strconv.Itoa(ort.ProviderOf(class).KernelsIn(precision).Forms),
+				digest("cpu", "", rules), digest(class, precision, rules)}
 			if row[3] == row[4] {
-				t.Errorf("%s by %s: nothing is emitted otherwise", class, name)
+				t.Errorf("%s by %s: nothing is emitted otherwise", made, name)
 			}
 			rows = append(rows, row)
 		}
