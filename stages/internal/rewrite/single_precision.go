@@ -91,7 +91,7 @@ func (s *single) tensor(t *onnxpb.TensorProto) error {
 			put(float32(math.Float64frombits(binary.LittleEndian.Uint64(t.RawData[i:]))))
 		}
 	case float16Type, bfloat16Type:
-		decode := half
+		decode := onnx.FromFloat16
 		if t.DataType == bfloat16Type {
 			decode = func(v uint16) float32 { return math.Float32frombits(uint32(v) << 16) }
 		}
@@ -119,19 +119,4 @@ func (s *single) tensor(t *onnxpb.TensorProto) error {
 	t.DoubleData, t.Int32Data = nil, nil
 	s.changed = true
 	return nil
-}
-
-// half returns the number that 16 bits stand for in IEEE 754.
-func half(v uint16) float32 {
-	sign := uint32(v>>15) << 31
-	exponent := uint32(v>>10) & 31
-	fraction := uint32(v) & 1023
-	switch exponent {
-	case 0: // zero and subnormal numbers, which are normal in float32
-		f := float32(fraction) / (1 << 24)
-		return math.Float32frombits(sign | math.Float32bits(f))
-	case 31: // infinity and NaN
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }

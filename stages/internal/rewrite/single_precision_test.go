@@ -27,7 +27,7 @@ func TestHalf(t *testing.T) {
 		default:
 			want = sign * math.Ldexp(1+fraction, exponent-15)
 		}
-		got := float64(half(uint16(v)))
+		got := float64(onnx.FromFloat16(uint16(v)))
 		if got != want && !(math.IsNaN(got) && math.IsNaN(want)) || math.Signbit(got) != math.Signbit(want) &&
 			!math.IsNaN(want) {
 			t.Fatalf("%#04x is %g, want %g", v, got, want)
