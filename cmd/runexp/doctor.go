@@ -113,13 +113,12 @@ func devices(rt *ort.Runtime, class string) (lines []string) {
 // precisions returns a line for float32 and for each other precision of a class, with what it lacks here.
 func precisions(rt *ort.Runtime, class string) (lines []string) {
 	lines = []string{stages.Float32}
-	for _, name := range ort.ProviderOf(class).Unmeasured {
-		lines = append(lines, "no "+name+": it isn't measured yet")
-	}
 	for _, p := range ort.ProviderOf(class).Precisions {
 		err := rt.Has(stages.Device{Class: class, Precision: p.Name})
 		var none *ort.NoDevice
 		switch {
+		case p.Unmeasured:
+			lines = append(lines, "no "+p.Name+": it isn't measured yet")
 		case errors.As(err, &none):
 			lines = append(lines, "no "+p.Name+": "+none.Reason, none.Remedy)
 		case err != nil:

@@ -39,7 +39,7 @@ func (r *Runtime) Devices(class string) (usable, others []gpu.Adapter, err error
 		fmt.Sprintf("the driver hasn't answered for %v", patience), "restart it, or the machine"})
 	defer cancel()
 	adapters, missing := apart.ask(ctx, p)
-	err = apart.try(ctx, p)
+	err = apart.try(ctx, stages.Device{Class: class, Threads: 1})
 	var known *NoDevice
 	var gone *Fault
 	switch {
@@ -99,18 +99,17 @@ func (r *Runtime) ask(ctx context.Context, p *Provider) ([]gpu.Adapter, error) {
 	return reply.Adapters, nil
 }
 
-// try computes on the first device of a class: 2 × 3, as a convolution, since providers use separate
-// libraries for these.
-func (r *Runtime) try(ctx context.Context, p *Provider) error {
+// try computes on a device: 2 × 3, as a convolution, since providers use separate libraries for these.
+func (r *Runtime) try(ctx context.Context, d stages.Device) error {
 	if r.worker != nil {
-		_, err := r.worker.call(ctx, &message{Do: doTry, Class: p.Class})
+		_, err := r.worker.call(ctx, &message{Do: doTry, Device: &d})
 		return err
 	}
-	model, err := tripler()
+	model, err := tripler(ProviderOf(d.Class).KernelsIn(d.Precision).Half)
 	if err != nil {
 		return err
 	}
-	s, err := r.NewSession(model, []string{"x"}, []string{"y"}, stages.Device{Class: p.Class, Threads: 1})
+	s, err := r.NewSession(model, []string{"x"}, []string{"y"}, d)
 	if err != nil {
 		return err
 	}
@@ -132,14 +131,23 @@ func (r *Runtime) try(ctx context.Context, p *Provider) error {
 	return nil
 }
 
-// tripler returns a model that multiplies an image of one pixel by 3.
-func tripler() ([]byte, error) {
+// tripler returns a model that multiplies an image of one pixel by 3, in float16 if half.
+func tripler(half bool) ([]byte, error) {
 	m := &onnx.Model{Proto: &onnxpb.ModelProto{
 		IrVersion: 8, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 13}},
 		Graph: &onnxpb.GraphProto{Name: "tripler"},
 	}}
 	f := m.Fragment()
-	f.OpTo("y", "Conv", []string{"x", f.Floats("three", []float32{3}, 1, 1, 1, 1)})
+	x, three := "x", f.Floats("three", []float32{3}, 1, 1, 1, 1)
+	cast := func(v string, to onnxpb.TensorProto_DataType) string {
+		if !half {
+			return v
+		}
+		return f.Op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(to)})
+	}
+	x, three = cast(x, onnxpb.TensorProto_FLOAT16), cast(three, onnxpb.TensorProto_FLOAT16)
+	y := f.Op("Conv", []string{x, three})
+	f.OpTo("y", "Identity", []string{cast(y, onnxpb.TensorProto_FLOAT)})
 	m.After(f)
 	m.SetInputs(onnx.Value{Name: "x", Elem: onnxpb.TensorProto_FLOAT, Shape: []int{1, 1, 1, 1}, Known: true})
 	m.SetOutputs(onnx.Value{Name: "y", Elem: onnxpb.TensorProto_FLOAT})
@@ -147,12 +155,27 @@ func tripler() ([]byte, error) {
 }
 
 // Has returns nil if a device computes in its precision, and otherwise an error, a [NoDevice] if the machine
-// or the library lacks something.
+// or the library lacks something. Where only a program tells, it computes one as [Runtime.Devices] does.
 func (r *Runtime) Has(d stages.Device) error {
-	o, err := onnxruntime.NewSessionOptions()
+	row, err := ProviderOf(d.Class).In(d.Precision)
 	if err != nil {
 		return err
 	}
-	defer o.Destroy()
-	return r.addProvider(o, d)
+	if row == nil || !row.Half {
+		o, err := onnxruntime.NewSessionOptions()
+		if err != nil {
+			return err
+		}
+		defer o.Destroy()
+		return r.addProvider(o, d)
+	}
+	apart, err := r.inProcess(Limits{}, nil)
+	if err != nil {
+		return err
+	}
+	defer apart.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	d.Threads = 1
+	return apart.try(ctx, d)
 }

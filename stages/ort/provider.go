@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
@@ -31,6 +32,19 @@ type Kernels struct {
 	// Wrong lists the operators whose kernel is wrong in some cases. Other operators are emitted in their
 	// place.
 	Wrong []string
+	// Half means that programs compute in float16 where that is safe: the provider computes in the types
+	// that a graph has.
+	Half bool
+}
+
+// halfForms is the version of the programs that compute in float16.
+const halfForms = 1
+
+// half returns the same kernels for programs in float16. Their version rises with either.
+func (k Kernels) half() Kernels {
+	k.Half = true
+	k.Forms += halfForms
+	return k
 }
 
 // A Provider describes one of ONNX Runtime's execution providers, which computes on the devices of a class.
@@ -47,10 +61,8 @@ type Provider struct {
 	// OneQueue means that all sessions use one queue, which isn't safe for several threads.
 	OneQueue bool
 
-	// Precisions are those that the class has but float32. Unmeasured are others of its hardware, which are
-	// refused until somebody measures how much results deviate in them.
+	// Precisions are those that the class has but float32.
 	Precisions []Precision
-	Unmeasured []string
 
 	// add adds the provider to a session's options, on the device of this index; nil for the CPU provider,
 	// which every session has.
@@ -71,11 +83,14 @@ type Precision struct {
 	// Batch is the batch of all programs, where a row's results may depend on it or a program takes seconds
 	// to be compiled; 0: batches are as for float32.
 	Batch int
+	// Unmeasured means that nobody has measured yet how much results deviate in it on a device of the class:
+	// it is refused, except to programs that call [Measure].
+	Unmeasured bool
 	// Kernels are those of the precision.
 	Kernels
 	// add adds to a session's options what computes in the precision; it returns a [NoDevice] if the machine
 	// or the library lacks it.
-	add func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error
+	add adder
 }
 
 // Providers lists one provider for each class of devices.
@@ -93,25 +108,19 @@ var Providers = []*Provider{
 	},
 	{
 		Class: "cuda", Name: "CUDAExecutionProvider",
-		Unmeasured: []string{stages.TF32, stages.Float16},
-		Kernels: Kernels{
-			Forms:     1,
-			NoIndices: true,
-			Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean",
-				"Sinh", "Tan"},
+		Kernels: cudaKernels,
+		Precisions: []Precision{
+			{Name: stages.TF32, Unmeasured: true, Kernels: cudaKernels, add: addTF32},
+			{Name: stages.Float16, Unmeasured: true, Kernels: cudaKernels.half(), add: onIndex(addCUDA)},
 		},
 		Carry: bind,
 		add:   addCUDA, adapters: gpu.CUDA, why: whyNoCUDA,
 	},
 	{
 		Class: "webgpu", Name: webGPUName,
-		Unmeasured: []string{stages.Float16},
-		Kernels: Kernels{
-			Forms:     1,
-			NoIndices: true,
-			Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
-				"Sign", "Softsign", "SpaceToDepth", "Sum"},
-			Wrong: []string{"InstanceNormalization", "Slice"},
+		Kernels: webGPUKernels,
+		Precisions: []Precision{
+			{Name: stages.Float16, Kernels: webGPUKernels.half(), add: onIndex(addWebGPU)},
 		},
 		Carry: bind, OneQueue: true,
 		add: addWebGPU, adapters: gpu.Vulkan, why: whyNoWebGPU,
@@ -120,6 +129,35 @@ var Providers = []*Provider{
 			"driver's manifest, leaves out other drivers'",
 	},
 }
+
+var cudaKernels = Kernels{
+	Forms:     1,
+	NoIndices: true,
+	Lacks: []string{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Mean", "Sinh",
+		"Tan"},
+}
+
+var webGPUKernels = Kernels{
+	Forms:     1,
+	NoIndices: true,
+	Lacks: []string{"Celu", "Dropout", "FusedMatMul", "LRN", "LogSoftmax", "Mean", "Selu", "Shrink",
+		"Sign", "Softsign", "SpaceToDepth", "Sum"},
+	Wrong: []string{"InstanceNormalization", "Slice"},
+}
+
+// An adder adds to a session's options what computes on a device.
+type adder func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error
+
+// onIndex returns the adder of a provider that computes in the types that a graph has.
+func onIndex(add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error) adder {
+	return func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error { return add(r, o, d.Index) }
+}
+
+// measuring says that [Measure] was called.
+var measuring atomic.Bool
+
+// Measure lets this process compute in unmeasured precisions, to measure them.
+func Measure() { measuring.Store(true) }
 
 // ProviderOf returns the provider of a class.
 func ProviderOf(class string) *Provider {
@@ -131,16 +169,19 @@ func (p *Provider) In(precision string) (*Precision, error) {
 	if precision == "" || precision == stages.Float32 {
 		return nil, nil
 	}
-	names := []string{stages.Float32}
+	names, why := []string{stages.Float32}, "%[1]s doesn't compute in %[2]s"
 	for i := range p.Precisions {
-		if p.Precisions[i].Name == precision {
-			return &p.Precisions[i], nil
+		row := &p.Precisions[i]
+		switch {
+		case row.Unmeasured && !measuring.Load():
+			if row.Name == precision {
+				why = "%[2]s isn't measured on %[1]s yet"
+			}
+		case row.Name == precision:
+			return row, nil
+		default:
+			names = append(names, row.Name)
 		}
-		names = append(names, p.Precisions[i].Name)
-	}
-	why := "%[1]s doesn't compute in %[2]s"
-	if slices.Contains(p.Unmeasured, precision) {
-		why = "%[2]s isn't measured on %[1]s yet"
 	}
 	return nil, &NoDevice{fmt.Sprintf(why, p.Class, precision), "precision: " + strings.Join(names, " or ")}
 }

@@ -13,13 +13,25 @@ import (
 
 	onnxruntime "github.com/yalue/onnxruntime_go"
 
+	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/gpu"
 )
 
-// addCUDA adds the provider with plain float32 and with algorithms that aren't chosen by timing, so that a
-// card computes the same in every run. Only sums by atomic additions may still differ in the last bits.
+// addCUDA adds the provider without TF32 and with algorithms that aren't chosen by timing, so that a card
+// computes the same in every run. Only sums by atomic additions may still differ in the last bits.
 func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
-	r.prepareCUDA()
+	return r.addCUDAWith(o, index, false)
+}
+
+// addTF32 adds it with TF32: products round their operands to mantissas of 10 bits.
+func addTF32(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error {
+	return r.addCUDAWith(o, d.Index, true)
+}
+
+func (r *Runtime) addCUDAWith(o *onnxruntime.SessionOptions, index int, tf32 bool) error {
+	if err := r.prepareCUDA(tf32); err != nil {
+		return err
+	}
 	c, err := onnxruntime.NewCUDAProviderOptions()
 	if err != nil {
 		return err
@@ -27,7 +39,7 @@ func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 	defer c.Destroy()
 	err = c.Update(map[string]string{
 		"device_id": strconv.Itoa(index),
-		"use_tf32":  "0", // TF32 has a shorter mantissa
+		"use_tf32":  map[bool]string{true: "1", false: "0"}[tf32],
 		// Rules choose by the shapes. With cuDNN 9, DEFAULT takes the first algorithm that works, which is
 		// slow.
 		"cudnn_conv_algo_search": "HEURISTIC",
@@ -41,12 +53,13 @@ func addCUDA(r *Runtime, o *onnxruntime.SessionOptions, index int) error {
 }
 
 // prepareCUDA opens CUDA's libraries in the folders of pip, which the provider doesn't search, and forbids
-// TF32 to all of them: where cuDNN has no plan without TF32, convolutions would use one with it in spite of
-// the option.
-func (r *Runtime) prepareCUDA() {
+// TF32 to all of them unless the process is for TF32: where cuDNN has no plan without TF32, convolutions
+// would use one with it in spite of the option. The libraries read that once, so that a process computes
+// with TF32 or without it.
+func (r *Runtime) prepareCUDA(tf32 bool) error {
 	cudaPrepared.Do(func() {
 		const override = "NVIDIA_TF32_OVERRIDE"
-		if os.Getenv(override) == "" {
+		if cudaTF32 = tf32; !tf32 && os.Getenv(override) == "" {
 			_ = os.Setenv(override, "0") // only other names and values would be an error
 		}
 		var folders []string
@@ -59,9 +72,18 @@ func (r *Runtime) prepareCUDA() {
 		}
 		gpu.LoadCUDA(filepath.Join(filepath.Dir(r.Library.Path), "libonnxruntime_providers_cuda.so"), folders)
 	})
+	if tf32 != cudaTF32 {
+		return &NoDevice{"a process computes on CUDA with TF32 or without it, and this one has begun " +
+			map[bool]string{true: "with it", false: "without it"}[cudaTF32],
+			"run the same command again: what is stored isn't computed again"}
+	}
+	return nil
 }
 
-var cudaPrepared sync.Once
+var (
+	cudaPrepared sync.Once
+	cudaTF32     bool // as it was prepared
+)
 
 const getCUDA = "pip install 'onnxruntime-gpu[cuda,cudnn]', or load the modules of CUDA and cuDNN"
 

@@ -135,7 +135,7 @@ func (s *server) do(m *message) (*message, error) {
 		}
 		return reply, err
 	case doTry:
-		return &message{}, r.try(context.Background(), ProviderOf(m.Class))
+		return &message{}, r.try(context.Background(), *m.Device)
 	}
 	return nil, fmt.Errorf("a worker can't do %q", m.Do)
 }

@@ -379,6 +379,9 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %s", stages.ErrDeviceLost, strings.TrimSuffix(plainly(err), "."))
 	case outOfMemory.MatchString(text):
 		return fmt.Errorf("%w: %s", stages.ErrOutOfMemory, text)
+	case strings.Contains(text, "requires f16 but the device does not support it"):
+		return &NoDevice{"this adapter of WebGPU doesn't compute in float16: it lacks shader-f16",
+			"precision: float32"}
 	}
 	return fmt.Errorf("ONNX Runtime: %s", text)
 }

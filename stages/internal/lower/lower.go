@@ -14,8 +14,9 @@
 // Runtime meanwhile), emission_opset; channels_first, sides, fold_batchnorm, sink_gather, gemm_alpha,
 // pad_channels; reference.go (of comparisons), layer, preprocess, answer; attention, backward.go (with seed,
 // explain.go for expressions and formation.go for grafted heads), audit; batch_invariant.go and
-// batch_invariant_*.go (a file for each family of operators); provider_forms; ort_workarounds. Passes that
-// rewrite models without knowing their types are in package rewrite.
+// batch_invariant_*.go (a file for each family of operators); provider_forms; half_precision
+// (with half_operators.go and min_cut.go); ort_workarounds. Passes that rewrite models without knowing their
+// types are in package rewrite.
 //
 // survey.go describes a file before it is lowered, need.go computes the memory of a program, and resize.go
 // infers the types of a graph again for images of another size.

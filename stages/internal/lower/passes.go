@@ -69,6 +69,7 @@ var passes = []pass{
 	{"reference: inlined", Comparison, everyRun, (*unit).inlineReference},
 	{"reference: value", ofReference, hasLayer, (*unit).referenceValue},
 	{"interface: sealed", fromGraph, nil, (*unit).seal},
+	{"half_precision", fromGraph, halved, (*unit).halfPrecision},
 	{"ort_workarounds", programs, nil, (*unit).ortWorkarounds},
 }
 
@@ -85,6 +86,7 @@ func audits(u *unit) bool       { return u.Audit }
 func once(u *unit) bool         { return u.Once }
 func everyRun(u *unit) bool     { return !u.Once }
 func hasLayer(u *unit) bool     { return u.Layer != "" }
+func halved(u *unit) bool       { return u.Kernels.Half }
 
 // foldable keeps BatchNormalization for rules that treat it apart from the Conv.
 func foldable(u *unit) bool { return u.Kind&questioned == 0 || !u.Rules.Apart && !u.Unrun }
@@ -166,6 +168,8 @@ var constraints = []constraint{
 	{"reference: split", "interface: sealed", "it declares inputs and outputs"},
 	{"reference: inlined", "interface: sealed", "it declares inputs"},
 	{"reference: value", "interface: sealed", "it adds an output"},
+	{"interface: sealed", "half_precision", "inputs and outputs, which stay float32, are declared"},
+	{"half_precision", "ort_workarounds", "the nodes of the program are known"},
 	{"interface: sealed", "ort_workarounds", "the nodes of the program are known"},
 }
 

@@ -71,7 +71,7 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 //
 // A rewritten model has no file of its own: it always runs from its graph.
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
-	if n.rewrite != nil {
+	if n.rewrite != nil || n.kernels(slot).Half { // only a graph is rewritten to float16
 		return true, nil
 	}
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
