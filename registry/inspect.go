@@ -24,6 +24,7 @@ type Look struct {
 	Size          string // the parameter size of model/onnx; "" for none
 	Length        int    // its parameter length; 0 for none
 	Preset        string // the parameter preset of the stanza; "": what is declared, measured or guessed
+	Precision     string // whose nodes are listed, float16 alone; "" for none
 }
 
 func (l Look) params(path string) *model.ONNXParams {
@@ -39,7 +40,15 @@ func (l Look) check() error {
 		return stages.BadName("layout", l.Layout, names, "%q is no layout: nchw or nhwc, of signals nct "+
 			"or ntc", l.Layout)
 	}
-	return nil
+	switch l.Precision {
+	case "", stages.Float16:
+		return nil
+	case stages.BFloat16, stages.TF32:
+		return &stages.FieldError{Field: "precision", Err: fmt.Errorf("what computes in %s is the choice of "+
+			"the provider's libraries, which don't tell", l.Precision)}
+	}
+	return stages.BadName("precision", l.Precision, []string{stages.Float16}, "%q is no precision whose nodes "+
+		"are listed: float16", l.Precision)
 }
 
 // An Inspection describes an ONNX file, and the stages that fit it.
@@ -51,7 +60,12 @@ type Inspection struct {
 	// lines of an experiment; none for a model that no stage takes
 	Stanza string     `json:"stanza,omitempty"`
 	Uses   []StageUse `json:"uses,omitempty"` // of devices
+	// Float16 lists what the nodes of a forward pass compute in where its precision is float16.
+	Float16 []Halved `json:"float16,omitempty"`
 }
+
+// A Halved says of a node whether it computes in float16 or in float32, and why.
+type Halved = model.Halved
 
 // A StageUse describes how the programs that a stage runs on a model use a device.
 type StageUse struct {
@@ -135,6 +149,11 @@ func Inspect(ctx context.Context, path string, l Look, devices ...stages.Device)
 		}
 		if x.Rewrites, err = rewrites(ctx, x.Trial); err != nil {
 			return x, err
+		}
+		if l.Precision != "" {
+			if x.Float16, err = x.Trial.Halved(ctx); err != nil {
+				return x, err
+			}
 		}
 		for _, d := range devices {
 			uses, err := uses(ctx, x.Trial, d)

@@ -23,6 +23,7 @@ func inspectVerb(f flags) *verb {
 	var asJSON, layers bool
 	var runtime, devices string
 	f["--json"], f["--layers"], f["--onnxruntime"], f["--devices"] = &asJSON, &layers, &runtime, &devices
+	f["--precision"] = &look.Precision
 	return &verb{
 		name: "inspect", takes: arity{1, 1, "an ONNX file"},
 		run: func(ctx context.Context, u *ui, args []string) error {
@@ -94,6 +95,7 @@ var inspectionPage = parsed("inspection", inspectionText, template.FuncMap{
 	"size": size, "operators": operators, "remarks": remarks, "lines": lines, "wrap": wrap, "indent": indent,
 	"short": short,
 	"use":   use,
+	"in":    inFloat16,
 	"list":  func(words []string) string { return strings.Join(words, ", ") },
 	"count": countOf,
 })
@@ -164,6 +166,42 @@ func use(p registry.Usage) string {
 	return lines(fmt.Sprintf("%s\nreads %s, returns %s", text, size(p.Inputs.Bytes), size(p.Outputs.Bytes)))
 }
 
+// inFloat16 lists the operators of a program in float16 by what they compute in, and why.
+func inFloat16(nodes []registry.Halved) string {
+	type group struct {
+		float16 bool
+		why     string
+	}
+	var order []group
+	by := map[group][]registry.NodeCount{}
+	for _, n := range nodes {
+		g := group{n.Float16, n.Why}
+		if by[g] == nil {
+			order = append(order, g)
+		}
+		i := slices.IndexFunc(by[g], func(c registry.NodeCount) bool { return c.Operator == n.Operator })
+		if i < 0 {
+			i, by[g] = len(by[g]), append(by[g], registry.NodeCount{Operator: n.Operator})
+		}
+		by[g][i].Count++
+	}
+	var text []string
+	for _, float16 := range []bool{true, false} {
+		for _, g := range order {
+			if g.float16 != float16 {
+				continue
+			}
+			var words []string
+			for _, c := range by[g] {
+				words = append(words, fmt.Sprintf("%s %d", c.Operator, c.Count))
+			}
+			text = append(text, map[bool]string{true: "float16", false: "float32"}[float16]+"\t"+
+				lines(wrap(words)+":\n"+folded(g.why)))
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
 // operators lists operators with their numbers of nodes. With mark it marks operators without a gradient;
 // these are no obstacle if simplification removes them.
 func operators(list []registry.NodeCount, mark bool) string {
@@ -181,18 +219,23 @@ func operators(list []registry.NodeCount, mark bool) string {
 }
 
 // wrap joins words with commas, in lines that fit a terminal.
-func wrap(words []string) string {
+func wrap(words []string) string { return joined(words, ",") }
+
+// folded breaks a sentence into such lines.
+func folded(sentence string) string { return joined(strings.Fields(sentence), "") }
+
+func joined(words []string, comma string) string {
 	var b strings.Builder
 	line := 0
 	for i, w := range words {
-		switch line += len(w) + 2; {
+		switch line += len(w) + len(comma) + 1; {
 		case i == 0:
 			line = len(w)
 		case line > 64:
-			b.WriteString(",\n")
+			b.WriteString(comma + "\n")
 			line = len(w)
 		default:
-			b.WriteString(", ")
+			b.WriteString(comma + " ")
 		}
 		b.WriteString(w)
 	}

@@ -56,3 +56,16 @@ func TestUse(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestInFloat16 checks what is printed of a program in float16: what computes in it first, by reason.
+func TestInFloat16(t *testing.T) {
+	got := inFloat16([]registry.Halved{
+		{Node: "a", Operator: "Conv", Float16: true, Why: "products"},
+		{Node: "b", Operator: "Softmax", Why: "exp exceeds 65504"},
+		{Node: "c", Operator: "Gemm", Float16: true, Why: "products"},
+		{Node: "d", Operator: "Conv", Float16: true, Why: "products"},
+	})
+	if want := "float16\tConv 2, Gemm 1:\n\tproducts\nfloat32\tSoftmax 1:\n\texp exceeds 65504"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

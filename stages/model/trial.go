@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/modelfile"
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/program"
@@ -135,6 +136,12 @@ type (
 	Fallback = program.Fallback
 	Copies   = program.Copies
 )
+
+// A Halved says in which precision a node of a program in float16 computes, and why.
+type Halved = lower.Halved
+
+// Halved lists the nodes of the program that classifies in float16: see [program.Net.Halved].
+func (t *Trial) Halved(ctx context.Context) ([]Halved, error) { return t.net.Halved(ctx, &t.slot) }
 
 // Usages measures how the programs that a stage with these parameters runs on the model use a device.
 func (t *Trial) Usages(ctx context.Context, d stages.Device, s *stages.Stage, params any) ([]Usage, error) {

@@ -13,11 +13,11 @@ import (
 
 // halfPrecision has the program compute in float16 what may be.
 func (u *unit) halfPrecision() error {
-	HalfPrecision(u.graph)
+	u.halved = HalfPrecision(u.graph)
 	return nil
 }
 
-// A Halved says in which precision a node computes.
+// A Halved says in which precision a node of a program computes, and why.
 type Halved struct {
 	Node     string `json:"node"` // its first output, as in the float32 program
 	Operator string `json:"operator"`

@@ -162,6 +162,8 @@ type Lowered struct {
 	Graph *onnx.Graph
 	// Forward are the nodes of the forward pass, before batch_invariant rewrote some.
 	Forward []*onnxpb.NodeProto
+	// Halved says of a program in float16 what each node computes in.
+	Halved []Halved
 	// Reference is the program whose outputs are a Comparison's inputs from the third on.
 	Reference *Lowered
 }
@@ -244,6 +246,7 @@ type unit struct {
 	attention relevance.Attention
 	inputs    []onnx.Value // declared inputs, and the first inputs of the signature
 	forward   []*onnxpb.NodeProto
+	halved    []Halved
 	head      *target.Head        // that is explained, nil for classes
 	counts    string              // then, its derivative with respect to the answer
 	hidden    []*onnxpb.NodeProto // that compute it
@@ -310,7 +313,8 @@ func (u *unit) lower() error {
 
 // lowered returns the program in the unit.
 func (u *unit) lowered() *Lowered {
-	l := &Lowered{Signature: u.signature, Batch: u.batch, Model: u.model, Graph: u.graph, Forward: u.forward}
+	l := &Lowered{Signature: u.signature, Batch: u.batch, Model: u.model, Graph: u.graph, Forward: u.forward,
+		Halved: u.halved}
 	if u.graph != nil {
 		l.Model = u.graph.Model
 	}

@@ -81,13 +81,13 @@ func roundingWorlds(t *testing.T) (all, curves []*world) {
 	return all, curves
 }
 
-// slotIn returns a slot of the processor if it has the precision.
-func slotIn(t *testing.T, precision string) stages.Slot {
+// slotIn returns a slot of a class if it has the precision.
+func slotIn(t *testing.T, class, precision string) stages.Slot {
 	t.Helper()
-	if err := modeltest.Runtime(t).Has(stages.Device{Class: "cpu", Precision: precision}); err != nil {
+	if err := modeltest.Runtime(t).Has(stages.Device{Class: class, Precision: precision}); err != nil {
 		stagetest.LacksDevice(t, err)
 	}
-	slot := stagetest.NewSlot()
+	slot := stagetest.NewSlotOn(stages.Device{Class: class, Threads: 1})
 	t.Cleanup(func() { stagetest.Release(slot) })
 	return slot
 }
@@ -134,7 +134,7 @@ type roundedRow struct {
 }
 
 // A quantityOf is a quantity of what a stage makes.
-type quantityOf struct{ stage, quantity string }
+type quantityOf struct{ stage, quantity, precision string }
 
 // readRounding returns the published table: what was measured, and the tolerances, "" if there is none.
 func readRounding(t *testing.T) (measured map[quantityOf]roundedRow, tolerances map[quantityOf]string) {
@@ -145,7 +145,7 @@ func readRounding(t *testing.T) (measured map[quantityOf]roundedRow, tolerances 
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := quantityOf{r[0], r[1]}
+		q := quantityOf{r[0], r[1], r[2]}
 		measured[q], tolerances[q] = roundedRow{deviation, r[4]}, r[5]
 	}
 	return measured, tolerances
@@ -154,8 +154,20 @@ func readRounding(t *testing.T) (measured map[quantityOf]roundedRow, tolerances 
 // TestRounding computes every stage that has a precision in bfloat16, and compares it with float32. With
 // -update it writes the table, after each stage, as all of them take long; larger deviations replace smaller
 // ones.
-func TestRounding(t *testing.T) {
-	slot := slotIn(t, stages.BFloat16)
+func TestRounding(t *testing.T) { checkRounding(t, "cpu", stages.BFloat16) }
+
+// TestRoundingOnWebGPU does the same in float16 on WebGPU, where the adapter has shader-f16. SwiftShader
+// lacks it, Mesa's lavapipe has it.
+func TestRoundingOnWebGPU(t *testing.T) {
+	if os.Getenv("RUNEXP_WEBGPU") == "" {
+		t.Skip("skipped: make test-gpu runs it")
+	}
+	checkRounding(t, "webgpu", stages.Float16)
+}
+
+func checkRounding(t *testing.T, class, precision string) {
+	t.Helper()
+	slot := slotIn(t, class, precision)
 	chosen, err := regexp.Compile(*only)
 	if err != nil {
 		t.Fatal(err)
@@ -170,10 +182,10 @@ func TestRounding(t *testing.T) {
 		for _, s := range list {
 			curve := strings.HasPrefix(s.Name, "perturb/")
 			if *update && !chosen.MatchString(s.Name) || slices.Contains(curves, w) && !curve ||
-				!*update && !s.Rounding[stages.BFloat16].Passes() {
+				!*update && !s.Rounding[precision].Passes() {
 				continue
 			}
-			by, err := w.rounded(slot, s, stages.BFloat16)
+			by, err := w.rounded(slot, s, precision)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "in float32: ") {
 					t.Errorf("%s on %s: %v", s.Name, w.net, err)
@@ -181,13 +193,13 @@ func TestRounding(t *testing.T) {
 				continue
 			}
 			for _, quantity := range slices.Sorted(maps.Keys(by)) {
-				deviation, most := by[quantity], s.Rounding[stages.BFloat16].Of(quantity)
+				deviation, most := by[quantity], s.Rounding[precision].Of(quantity)
 				t.Logf("%-24s %-12s %-12s %.2g", s.Name, quantity, w.net, deviation)
 				if !*update && deviation > most {
 					t.Errorf("%s on %s: its %s deviates by %.2g, at most it may by %g", s.Name, w.net,
 						quantity, deviation, most)
 				}
-				q := quantityOf{s.Name, quantity}
+				q := quantityOf{s.Name, quantity, precision}
 				if quantity != "correct" && deviation > measured[q].deviation {
 					measured[q] = roundedRow{deviation, w.net}
 				}
@@ -202,7 +214,7 @@ func TestRounding(t *testing.T) {
 // TestAgainInBFloat16 checks that results in bfloat16 are the same bytes whatever the batch, the threads and
 // the other items of a call are.
 func TestAgainInBFloat16(t *testing.T) {
-	slotIn(t, stages.BFloat16)
+	slotIn(t, "cpu", stages.BFloat16)
 	root, err := stagetest.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +261,7 @@ func writeRounding(t *testing.T, measured map[quantityOf]roundedRow) {
 	t.Helper()
 	rows := [][]string{}
 	for q, r := range measured {
-		rows = append(rows, []string{q.stage, q.quantity, stages.BFloat16, short(r.deviation), r.net,
+		rows = append(rows, []string{q.stage, q.quantity, q.precision, short(r.deviation), r.net,
 			rounding(r.deviation)})
 	}
 	slices.SortFunc(rows, slices.Compare)
@@ -284,7 +296,7 @@ func TestPrecisionTable(t *testing.T) {
 			t.Errorf("%s has no precision", q.stage)
 			continue
 		}
-		got := s.Rounding[stages.BFloat16].Of(q.quantity)
+		got := s.Rounding[q.precision].Of(q.quantity)
 		if tolerance == "" && !math.IsNaN(got) || tolerance != "" && short(got) != tolerance {
 			t.Errorf("%v has the tolerance %g, published is %s", q, got, tolerance)
 		}

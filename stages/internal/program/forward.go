@@ -10,6 +10,7 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A Forward classifies images.
@@ -47,6 +48,20 @@ func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, bat
 	}
 	r.Kind = lower.Verbatim
 	return n.cached(ctx, slot, name, batch, 2*n.size, r) // the weights twice, as ONNX Runtime packs them
+}
+
+// Halved says of each node of the program that classifies images in float16, on GPUs, whether it computes in
+// float16 or float32.
+func (n *Net) Halved(ctx context.Context, slot stages.Slot) ([]lower.Halved, error) {
+	r := classification
+	r.Kind, r.AnswerOnly = lower.Forward, true
+	r.Kernels = ort.ProviderOf("webgpu").KernelsIn(stages.Float16)
+	graph := func(batch int) (*onnx.Graph, error) { return n.Graph(ctx, slot, batch) }
+	p, err := lower.Program(ctx, n.source(graph), n.Fit(2, 2), r)
+	if err != nil {
+		return nil, err
+	}
+	return p.Halved, nil
 }
 
 // questioned returns the program of a request with questions.
