@@ -133,6 +133,7 @@ var stubs = map[string]string{
 echo "store    here"; echo "         not"`,
 	"webgpu/card": `case "$1 $4" in
 "parity "*) echo compared attribute/saliency 1e-6 1e-4; echo failed perturb/deletion it is broken; exit 1;;
+"rounding float16") echo rounded perturb/deletion logit float16 0.0016;;
 "speed gradient")
 	echo start 1; sleep 1; echo rate 1 100
 	echo start 2; echo rate 2 150
@@ -187,6 +188,7 @@ func TestRunEndsInTimeAndTellsWhatFailed(t *testing.T) {
 		"| webgpu | a card; of two |",
 		"| webgpu | resnet | 1 of 2 | 0 | 1 | 1e-06, attribute/saliency |",
 		"| webgpu | resnet | perturb/deletion | failed | it is broken |",
+		"| webgpu | float16 | perturb/deletion | logit | 0.0016 | resnet |",
 		"| resnet50 | gradient | webgpu | 2 | 150 | 2.00 × PyTorch |  |  |",
 		"| resnet50 | gradient | PyTorch | 2 | 75 |  |  |  |",
 		"| resnet50 | gradient | webgpu | 100 | 150 |",

@@ -3,9 +3,10 @@
 //
 //	card run [--rehearse] webgpu|cuda|all OUT [SECONDS]    everything, in processes of their own
 //	card parity CLASS NET STAGES                           differences from the processor
+//	card rounding CLASS NET PRECISION                      the same of curves in a precision
 //	card speed CLASS NET TASK SECONDS BATCHES              images a second
 //
-// STAGES and BATCHES are lists with commas; "all" stands for every stage. The last two print lines for the
+// STAGES and BATCHES are lists with commas; "all" stands for every stage. The last three print lines for the
 // first: see report.go.
 package main
 
@@ -38,6 +39,8 @@ func command(ctx context.Context, args []string) error {
 		return runArgs(ctx, args[1:])
 	case len(args) == 4 && args[0] == "parity":
 		return parity(ctx, os.Stdout, args[1], args[2], strings.Split(args[3], ","))
+	case len(args) == 4 && args[0] == "rounding":
+		return rounding(ctx, os.Stdout, args[1], args[2], args[3])
 	case len(args) == 6 && args[0] == "speed":
 		seconds, err := strconv.ParseFloat(args[4], 64)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/runexp/runexp/stages/ort"
 )
 
 // A step is a process and what its lines tell.
@@ -15,7 +17,8 @@ type step struct {
 	limit   time.Duration
 	command []string
 	env     []string
-	fact    bool // its first lines are a fact of the machine
+	fact    bool   // its first lines are a fact of the machine
+	in      string // " in PRECISION", of a step in another than float32
 }
 
 func (s step) String() string {
@@ -63,6 +66,15 @@ func (r *run) plan(ctx context.Context) []step {
 	parity := func(what, net, stages string) {
 		ours(step{what: what, net: net, limit: time.Minute + slack}, "parity", net, stages)
 	}
+	rounding := func(net string) {
+		for _, class := range r.classes {
+			for _, p := range ort.ProviderOf(class).Precisions {
+				steps = append(steps, step{what: "rounding in " + p.Name, who: class, net: net,
+					limit: time.Minute + slack, in: " in " + p.Name, env: r.machine.env(class),
+					command: []string{r.tool("card"), "rounding", class, net, p.Name}})
+			}
+		}
+	}
 	speed := func(net string, tasks ...string) {
 		limit := duration(each) + slack
 		for _, t := range tasks {
@@ -83,8 +95,12 @@ func (r *run) plan(ctx context.Context) []step {
 			command: []string{r.tool("runexp"), "doctor"}, env: r.machine.env(class)})
 	}
 	parity("parity of four stages", trained[0], firstStages)
+	rounding(trained[0])
 	speed(resnet, "gradient", "deletion", "ig-50", "lrp")
 	speed(vit, "gradient", "deletion")
+	for _, net := range trained[1:] {
+		rounding(net)
+	}
 	for _, net := range trained {
 		parity("parity", net, "all")
 	}

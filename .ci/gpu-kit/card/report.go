@@ -15,6 +15,8 @@ import (
 //	start BATCH                            a measurement begins
 //	rate BATCH IMAGES/S                    and ends
 //	compared STAGE DEVIATION TOLERANCE     of a stage's payloads from the processor's: see stages.Deviation
+//	rounded STAGE QUANTITY PRECISION DEVIATION    from float32, of all but an eighth of 8 images: see
+//	                                              stages.Rounded
 //	failed WHAT why                        of a stage, or of a batch
 //	note text
 //

@@ -111,9 +111,11 @@ func (r *run) enter(s step, line string, started time.Time) bool {
 			return false
 		}
 		r.table.enter(v)
+	case "rounded":
+		return r.table.rounded(s, what, rest)
 	case "failed":
 		if strings.Contains(what, "/") {
-			r.table.enter(verdict{who: s.who, net: s.net, stage: what, failed: rest})
+			r.table.enter(verdict{who: s.who, net: s.net, stage: what + s.in, failed: rest})
 			break
 		}
 		r.table.missing(step{what: s.what + " at batch " + what, who: s.who, net: s.net}, rest)

@@ -16,7 +16,9 @@ type table struct {
 	facts    []fact
 	figures  []figure
 	verdicts []verdict
-	missed   []fact // steps or batches without a figure, and why
+	// deviations are those in precisions below float32.
+	deviations []deviation
+	missed     []fact // steps or batches without a figure, and why
 }
 
 type fact struct{ name, text string }
@@ -89,6 +91,10 @@ func (t *table) write(dir string) error {
 		rows = append(rows, []string{v.net, v.stage, v.who, "", "", "", "", number(v.difference),
 			number(v.tolerance), v.failed})
 	}
+	for _, d := range t.deviations {
+		rows = append(rows, []string{d.net, d.stage + " " + d.quantity + " in " + d.precision, d.who, "", "",
+			"", "", number(d.by), "", ""})
+	}
 	for _, m := range t.missed {
 		rows = append(rows, []string{"", m.name, "", "", "", "", "", "", "", m.text})
 	}
@@ -137,6 +143,8 @@ func (t *table) markdown() string {
 		"largest difference"}, t.parity())
 	grid("Beyond tolerance, or failed", []string{"device", "net", "stage", "difference", "tolerance or why"},
 		t.beyond())
+	grid("Deviation from float32 in other precisions: rows of docs/precision.csv", []string{"device",
+		"precision", "stage", "quantity", "deviation", "net"}, t.precisions())
 	grid("Speed at the best batch of each", []string{"net", "task", "by", "batch", "images/s", "compared",
 		"card busy", "MiB in use"}, t.best())
 	head, rows := t.batches()
