@@ -120,3 +120,6 @@ func Unreshape(axis int, at, in, out []int) (int, []int, bool) {
 	p, ok := unreshape(selection{axis, at}, in, out)
 	return p.axis, p.at, ok
 }
+
+// HalfWhy returns the reason in an operator's row of [halfTable], "" if it has none.
+func HalfWhy(op string) string { return halfRows[op].why }

@@ -1,10 +1,12 @@
 package lower_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,7 +16,9 @@ import (
 	"github.com/runexp/runexp/stages/internal/onnx"
 	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/relevance"
+	"github.com/runexp/runexp/stages/model"
 	"github.com/runexp/runexp/stages/ort"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 const float = onnxpb.TensorProto_FLOAT
@@ -268,9 +272,251 @@ func TestHalfPrecisionOfOperators(t *testing.T) {
 
 // TestHalfPrecisionOfOperatorsOnWebGPU holds the same on WebGPU.
 func TestHalfPrecisionOfOperatorsOnWebGPU(t *testing.T) {
+	checkHalf(t, webGPUInFloat16(t), ort.ProviderOf("webgpu"))
+}
+
+// half returns the program that classifies two images by a net of the quickstart in float16.
+func half(t *testing.T, net string) *lower.Lowered {
+	t.Helper()
+	root, err := stagetest.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := modeltest.Source(t, model.ONNXParams{Preset: "half",
+		Path: filepath.Join(root, "experiments", "quickstart", net+".onnx")})
+	s.Graph = func(batch int) (*onnx.Graph, error) {
+		g, _, err := lower.Graph(t.Context(), s, batch)
+		return g, err
+	}
+	p, err := lower.Program(t.Context(), s, 2, lower.Request{Kind: lower.Forward, AnswerOnly: true,
+		Inputs: lower.ImagesInput, Images: lower.Images,
+		Kernels: ort.ProviderOf("webgpu").KernelsIn(stages.Float16)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// checkAnswers compares the answers of the quickstart's nets in float16 with those of ONNX's own reference in
+// float64, which testdata/float16.py computes. They deviate as much as that reference does with the operands
+// and results of products rounded to float16: between a tenth and the given multiple of it.
+func checkAnswers(t *testing.T, d stages.Device, most float64) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "float16.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nets map[string]struct{ Exact, Float16 []float64 }
+	if err := json.Unmarshal(b, &nets); err != nil {
+		t.Fatal(err)
+	}
+	for net, want := range nets {
+		draw := func(i int) float32 {
+			i -= 7 // of the first input
+			return float32(math.Sin(float64(i)*0.01) + math.Sin(float64(i)*0.37))
+		}
+		p := half(t, net)
+		p.Model.SetOutputs(onnx.Value{Name: lower.Answer, Elem: float,
+			Shape: []int{2, len(want.Exact) / 2}, Known: true})
+		answers := results(t, p.Model, d, draw)[0].Data
+		if len(answers) != len(want.Exact) {
+			t.Fatalf("%s: %d answers, not %d", net, len(answers), len(want.Exact))
+		}
+		off, expected := 0., 0.
+		for i, v := range answers {
+			off += math.Pow(float64(v)-want.Exact[i], 2)
+			expected += math.Pow(want.Float16[i]-want.Exact[i], 2)
+		}
+		ratio := math.Sqrt(off / expected)
+		t.Logf("%s: %.2g, %.2g times what the reference deviates by", net, math.Sqrt(off), ratio)
+		if !(ratio > 0.1 && ratio < most) {
+			t.Errorf("%s deviates by %.2g times what rounding products to float16 explains", net, ratio)
+		}
+	}
+}
+
+// TestHalfPrecisionOfNets holds how much answers deviate, by ONNX Runtime's CPU provider, which computes
+// products of float16 in float32.
+func TestHalfPrecisionOfNets(t *testing.T) {
+	modeltest.Runtime(t)
+	checkAnswers(t, stages.Device{Class: "cpu", Threads: 1}, 2)
+}
+
+// TestHalfPrecisionOfNetsOnWebGPU holds the same on WebGPU, which adds products up in float16.
+func TestHalfPrecisionOfNetsOnWebGPU(t *testing.T) { checkAnswers(t, webGPUInFloat16(t), 4) }
+
+// webGPUInFloat16 returns the device if it computes in float16.
+func webGPUInFloat16(t *testing.T) stages.Device {
+	t.Helper()
 	if os.Getenv("RUNEXP_WEBGPU") == "" {
 		t.Skip("skipped: make test-gpu runs it")
 	}
-	d := stages.Device{Class: "webgpu"}
-	checkHalf(t, d, ort.ProviderOf("webgpu"))
+	d := stages.Device{Class: "webgpu", Precision: stages.Float16}
+	if err := modeltest.Runtime(t).Has(d); err != nil {
+		stagetest.LacksDevice(t, err)
+	}
+	return d
+}
+
+// TestHalfPrecisionOfNodes holds which operators of the quickstart's nets compute in which precision, that
+// float32 programs have no float16, and that the answer's product is the only one in float32.
+func TestHalfPrecisionOfNodes(t *testing.T) {
+	modeltest.Runtime(t)
+	for net, casts := range map[string]int{"vgg": 2, "resnet": 2, "vit": 42} {
+		p := half(t, net)
+		wellTyped(t, net, p.Graph)
+		in := map[string]map[bool]int{}
+		for _, h := range p.Halved {
+			if in[h.Operator] == nil {
+				in[h.Operator] = map[bool]int{}
+			}
+			in[h.Operator][h.Float16]++
+			if h.Why == "" {
+				t.Errorf("%s: no reason for %s", net, h.Operator)
+			}
+		}
+		for _, op := range []string{"LayerNormalization", "Softmax", "Erf", "Div", "GlobalAveragePool"} {
+			if in[op][true] > 0 {
+				t.Errorf("%s: %d nodes %s compute in float16", net, in[op][true], op)
+			}
+		}
+		if products := in["Conv"][false] + in["MatMul"][false] + in["Gemm"][false]; products != 1 {
+			t.Errorf("%s: %d products compute in float32, not the answer's alone", net, products)
+		}
+		found := 0
+		for _, n := range p.Model.Proto.Graph.Node {
+			if n.OpType == "Cast" {
+				found++
+			}
+		}
+		if found != casts {
+			t.Errorf("%s: %d Casts, not %d", net, found, casts)
+		}
+	}
+}
+
+// A wired is a graph of nodes on a value of 2×2 numbers, for the law that no other choice has fewer Casts.
+type wired struct {
+	ops []string
+	in  [][]int // by node: the values that it reads; value 0 is the input, k+1 is node k's
+}
+
+// wiredAt draws a graph.
+func wiredAt(r *rand.Rand) (w wired) {
+	for k := range 4 + r.IntN(7) {
+		op := []string{"MatMul", "Exp", "Relu", "Add", "Add", "Mul"}[r.IntN(6)]
+		in := []int{r.IntN(k + 1)}
+		if op == "Add" || op == "Mul" {
+			in = append(in, r.IntN(k+1))
+		}
+		w.ops, w.in = append(w.ops, op), append(w.in, in)
+	}
+	return w
+}
+
+// casts returns how many values are cast where these nodes compute in float16. The last node is the output.
+func (w wired) casts(half func(node int) bool) (count int) {
+	for v := range len(w.ops) + 1 {
+		made := v > 0 && half(v-1)
+		differs := v == len(w.ops) && made // an output
+		for k, in := range w.in {
+			differs = differs || slices.Contains(in, v) && half(k) != made
+		}
+		if differs {
+			count++
+		}
+	}
+	return count
+}
+
+// fewest tries every choice, which has products in float16 and Exp in float32.
+func (w wired) fewest() int {
+	best := len(w.ops) + 1
+	for set := range 1 << len(w.ops) {
+		fits := true
+		for k, op := range w.ops {
+			in := set>>k&1 == 1
+			fits = fits && (in || op != "MatMul") && (!in || op != "Exp")
+		}
+		if fits {
+			best = min(best, w.casts(func(k int) bool { return set>>k&1 == 1 }))
+		}
+	}
+	return best
+}
+
+// TestFewestCasts compares the pass with all choices of drawn graphs.
+func TestFewestCasts(t *testing.T) {
+	r := rand.New(rand.NewPCG(36, 5))
+	for range 300 {
+		w := wiredAt(r)
+		m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: &onnxpb.GraphProto{Name: "g"}}}
+		name := func(v int) string { return fmt.Sprintf("v%d", v) }
+		f := m.Fragment()
+		turn := f.Floats("turn", []float32{1, 2, 3, 4}, 2, 2)
+		for k, op := range w.ops {
+			var in []string
+			for _, v := range w.in[k] {
+				in = append(in, name(v))
+			}
+			if op == "MatMul" {
+				in = append(in, turn)
+			}
+			f.OpTo(name(k+1), op, in)
+		}
+		m.After(f)
+		m.SetInputs(onnx.Value{Name: "v0", Elem: float, Shape: []int{2, 2}, Known: true})
+		m.SetOutputs(onnx.Value{Name: name(len(w.ops)), Elem: float})
+		// Nodes that the output doesn't need have no readers, and cost nothing.
+		g, err := onnx.NewGraph(m, map[string]onnx.Type{"v0": {Elem: float, Shape: []int{2, 2}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := map[string]bool{}
+		for _, h := range lower.HalfPrecision(g) {
+			in[h.Node] = h.Float16
+		}
+		got, want := w.casts(func(k int) bool { return in[name(k+1)] }), w.fewest()
+		if got != want {
+			t.Errorf("%v: %d Casts, not %d", w, got, want)
+		}
+		wellTyped(t, fmt.Sprint(w), g)
+	}
+}
+
+// TestHalfPrecisionOfWeights holds that a product whose weights float16 can't hold computes in float32, as does
+// a sum that is written as a product.
+func TestHalfPrecisionOfWeights(t *testing.T) {
+	for _, c := range []struct {
+		weights []float32
+		half    bool
+	}{
+		{[]float32{1, -2, 3, 65504}, true}, {[]float32{1, 2, 3, 65520}, false}, {[]float32{1, 2, 3, 1e-9}, true},
+		{[]float32{1e-6, 2e-6, 3e-6, 1.5e-6}, false}, {[]float32{1, 1, 1, 1}, false}, {[]float32{0, 0, 0, 0}, true},
+	} {
+		m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
+			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: &onnxpb.GraphProto{Name: "g"}}}
+		f := m.Fragment()
+		f.OpTo("y", "MatMul", []string{"x", f.Floats("w", c.weights, 2, 2)})
+		m.After(f)
+		m.SetInputs(onnx.Value{Name: "x", Elem: float, Shape: []int{2, 2}, Known: true})
+		m.SetOutputs(onnx.Value{Name: "y", Elem: float})
+		g, err := onnx.NewGraph(m, map[string]onnx.Type{"x": {Elem: float, Shape: []int{2, 2}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lower.HalfPrecision(g)[0]; got.Float16 != c.half {
+			t.Errorf("weights %v: %+v", c.weights, got)
+		}
+	}
+}
+
+// TestHalfTable holds that every operator with a derivative has a row.
+func TestHalfTable(t *testing.T) {
+	for _, op := range relevance.All() {
+		if why := lower.HalfWhy(op.Type); op.Kind != relevance.Opaque && why == "" {
+			t.Errorf("%s has no row in half_operators.go", op.Type)
+		}
+	}
 }
