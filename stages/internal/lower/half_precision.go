@@ -28,20 +28,21 @@ type Halved struct {
 // HalfPrecision has a graph compute in float16 where [halfTable] says so, and returns what each node with
 // numbers computes in.
 //
-// Products compute in float16, but for those whose result is the answer, for sums written as a product with
-// equal numbers, and for those with weights that float16 can't hold. Nodes of role [either] take the side that
-// leaves the fewest Casts in the graph; where two sides cost the same it is float32. Each value is
-// cast once, where it is made, and no value is cast there and back. Weights are converted here. Inputs and
-// outputs of the graph stay float32.
+// Products compute in float16, but for those whose result is the answer or is exponentiated, for sums written
+// as a product with equal numbers, and for those with weights that float16 can't hold. Nodes of role [either]
+// take the side that leaves the fewest Casts in the graph; where two sides cost the same it is float32. Each
+// value is cast once, where it is made, and no value is cast there and back. Weights are converted here.
+// Inputs and outputs of the graph stay float32.
 //
-// A number beyond 65504 becomes an infinity, which sums, products and comparisons keep, and Softmax and norms
-// make NaN: the answer isn't a number then, as little as scores that are computed from it.
+// A number beyond 65504 becomes an infinity, which sums and products keep, and norms make NaN: the answer isn't
+// a number then, as little as scores that are computed from it. A Softmax may make 0 of it: what is compared
+// with float32, a run's first items and one in twenty, shows that alone.
 func HalfPrecision(g *onnx.Graph) []Halved {
 	h := &halving{Graph: g, weights: map[string]*onnxpb.TensorProto{}, maker: map[string]int{},
 		readers: map[string][]int{}, names: map[string]string{}}
 	h.index()
 	h.assign()
-	h.keepAnswer()
+	h.keepExact()
 	h.choose()
 	list := h.list()
 	h.convert()
@@ -192,11 +193,13 @@ func small(v []float32) bool {
 	return lost > most*most*all*(1+1e-6)
 }
 
-// keepAnswer has the products whose results the answer consists of compute in float32.
-func (h *halving) keepAnswer() {
+// keepExact has the products compute in float32 whose results are the answer, or are exponentiated: an error
+// of 2⁻¹¹ of a score of 50 is one of a fortieth of its weight, and WebGPU's Softmax makes 0 of infinities.
+// Between them and there are at most nodes of role [either].
+func (h *halving) keepExact() {
 	seen := map[string]bool{}
-	var visit func(v string)
-	visit = func(v string) {
+	var visit func(v, why string)
+	visit = func(v, why string) {
 		i, made := h.maker[v]
 		if !made || seen[v] {
 			return
@@ -205,13 +208,18 @@ func (h *halving) keepAnswer() {
 		switch h.rows[i].role {
 		case either:
 			for _, in := range h.nodes[i].Input {
-				visit(in)
+				visit(in, why)
 			}
 		case product:
-			h.rows[i] = halfRow{single, "its result is the answer"}
+			h.rows[i] = halfRow{single, why}
 		}
 	}
-	visit(Answer)
+	visit(Answer, "its result is the answer")
+	for _, n := range h.nodes {
+		if slices.Contains([]string{"Softmax", "LogSoftmax", "ReduceLogSumExp", "Exp"}, n.OpType) {
+			visit(n.In(0), "its result is exponentiated")
+		}
+	}
 }
 
 // choose chooses the precision of nodes of role [either] so that the fewest values are cast. That is a least

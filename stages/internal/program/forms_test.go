@@ -28,7 +28,8 @@ var updateForms = flag.Bool("update-forms", false, "write testdata/forms.csv ane
 // processor's program, which stands in keys, doesn't, and the Forms of its kernels aren't raised.
 func TestFrozenForms(t *testing.T) {
 	modeltest.Runtime(t)
-	// Its rows are class, rules, forms, and the digests of the processor's program and of the class's.
+	// Its rows are class and precision, rules, forms, and the digests of the processor's program and of the
+	// class's.
 	const file = "testdata/forms.csv"
 	n := allForms(t)
 	digest := func(class, precision string, rules relevance.Policy) string {
@@ -41,8 +42,10 @@ func TestFrozenForms(t *testing.T) {
 	}
 	var rows [][]string
 	of := slices.Clone(stages.DeviceClasses[1:])
-	for _, p := range ort.ProviderOf("cpu").Precisions {
-		of = append(of, "cpu "+p.Name)
+	for _, p := range ort.Providers {
+		for _, in := range p.Precisions {
+			of = append(of, p.Class+" "+in.Name)
+		}
 	}
 	for _, made := range of {
 		class, precision, _ := strings.Cut(made, " ")
