@@ -79,6 +79,46 @@ func TestWhyNoCUDA(t *testing.T) {
 	}
 }
 
+// An adapter without 16-bit arithmetic is told from other failures, and what a program may compute then.
+func TestNoShaderF16(t *testing.T) {
+	err := explain(errors.New("Non-zero status code returned while running Cast node. Name:'runexp_Cast' " +
+		"Status Message: shader_helper.cc:416 GenerateSourceCode Program Cast requires f16 but the device does " +
+		"not support it."))
+	var none *NoDevice
+	if !errors.As(err, &none) || !strings.Contains(none.Reason, "lacks shader-f16") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Unmeasured precisions are refused, except to a program that measures them.
+func TestMeasure(t *testing.T) {
+	t.Cleanup(func() { measuring.Store(false) })
+	for _, name := range []string{stages.TF32, stages.Float16} {
+		measuring.Store(false)
+		if row, err := ProviderOf("cuda").In(name); err == nil {
+			t.Errorf("%s: %+v", name, row)
+		}
+		Measure()
+		row, err := ProviderOf("cuda").In(name)
+		if err != nil || row.Half != (name == stages.Float16) {
+			t.Errorf("%s: %+v, %v", name, row, err)
+		}
+	}
+}
+
+// A process computes on CUDA with TF32 or without it, as its first session does.
+func TestOneTF32(t *testing.T) {
+	r := library(t)
+	t.Setenv("NVIDIA_TF32_OVERRIDE", "0")
+	if err := r.prepareCUDA(false); err != nil {
+		t.Errorf("without it: %v", err)
+	}
+	var none *NoDevice
+	if err := r.prepareCUDA(true); !errors.As(err, &none) || !strings.Contains(none.Reason, "without it") {
+		t.Errorf("with it, then: %v", err)
+	}
+}
+
 // A class with several devices names them; one that uses a single adapter says how another is chosen.
 func TestAbsent(t *testing.T) {
 	for _, tt := range []struct {

@@ -86,8 +86,16 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 //
 // A rewritten model has no file of its own: it always runs from its graph.
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
-	if n.rewrite != nil || n.kernels(slot).Half { // only a graph is rewritten to float16
+	if n.rewrite != nil {
 		return true, nil
+	}
+	if n.kernels(slot).Half { // a file can't be rewritten to float16
+		g, err := n.preparedGraph(ctx, slot, n.Fit(2, 2))
+		if err == nil && g.measured {
+			err = &stages.FieldError{Field: "precision", Err: fmt.Errorf("shapes within the model may depend "+
+				"on the image, so that it isn't computed in %s", n.precision), Hint: "write precision: float32"}
+		}
+		return true, err
 	}
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
