@@ -87,9 +87,6 @@ func (f *runFlags) execute(ctx context.Context, u *ui, s *session, log *runLog) 
 	result, err = s.run(ctx, p, func(e pipeline.Event) {
 		switch e.Kind {
 		case pipeline.Planned: // before there is a bar
-			if e.Done < e.Total {
-				s.warnLacking(u, p)
-			}
 			if e.Done < e.Total && !f.quiet && !f.json {
 				u.powers(p)
 			}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -152,32 +150,6 @@ func usable(devices ...stages.Device) ([]ort.Adapter, error) {
 		return nil, &exitError{exitEnvironment, fmt.Errorf("%s: %s", class, none.Reason), none.Remedy}
 	}
 	return nil, environment(fmt.Errorf("%s: %w", class, err))
-}
-
-// warnLacking warns of precisions of p's cells that the devices in use don't have, before hours of work on
-// what these cells read. It is no error: results may be stored.
-func (s *session) warnLacking(u *ui, p *plan.Plan) {
-	first := map[string]*plan.Cell{} // by precision
-	for _, c := range p.Cells {
-		if is := stages.PrecisionOf(c.Params); c.Stage.Device && is != stages.Float32 && first[is] == nil {
-			first[is] = c
-		}
-	}
-	if len(first) == 0 {
-		return
-	}
-	r, err := ort.Default()
-	if err != nil {
-		return // every cell that runs the model reports it
-	}
-	for _, precision := range slices.Sorted(maps.Keys(first)) {
-		d := s.engine.Devices[0]
-		d.Precision = precision
-		if err := r.Has(d); err != nil {
-			const text = "%v; %s, and others in %s, are taken from the store, or fail"
-			u.warn(fmt.Sprintf(text, err, first[precision], precision))
-		}
-	}
 }
 
 // outlook predicts what a run would execute, and shows its progress if that takes long.
