@@ -74,7 +74,8 @@ publish: [text]
 	estimate(p, "maps2", one)
 	// A pass takes 3 s in net b.
 	pipeline.Remember(t, e, p, "maps2[net=b]", execute.Speed{Calls: 2, Made: 2, Forward: 5, Seconds: 15})
-	all := pipeline.Estimate{Seconds: 81.5 + 20*15, Loading: 1.5, Programs: 2, Forward: 120 + 100, Backward: 40}
+	all := pipeline.Estimate{Seconds: 81.5 + 20*15, Loading: 1.5, Programs: 2, Forward: 120 + 100,
+		Backward: 40}
 	estimate(p, "maps2", all)
 	other := l.parse(text(", with: {do: less}"))
 	estimate(other, "maps", all)

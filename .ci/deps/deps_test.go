@@ -174,7 +174,10 @@ func TestSums(t *testing.T) {
 		if !sum.MatchString(p.plugin) {
 			t.Errorf("%s: not the sum of the plugin's library: %v", name, p.plugin)
 		}
-		if linux := name == "linux/amd64"; linux != sum.MatchString(p.openVINO) || !linux && p.openVINO != "" {
+		if name != "linux/amd64" && p.openVINO == "" {
+			continue
+		}
+		if name != "linux/amd64" || !sum.MatchString(p.openVINO) {
 			t.Errorf("%s: not the sum of OpenVINO's libraries: %v", name, p.openVINO)
 		}
 	}

@@ -22,8 +22,8 @@ func Lacks(t testing.TB, why string) {
 	t.Skip("skipped: " + why)
 }
 
-// LacksDevice is [Lacks] for the error of a device or a precision that can't be used, except where nothing can
-// be installed for it: what the hardware lacks is required nowhere.
+// LacksDevice is [Lacks] for the error of a device or a precision that can't be used, except where nothing
+// can be installed for it: what the hardware lacks is required nowhere.
 func LacksDevice(t testing.TB, err error) {
 	t.Helper()
 	if strings.Contains(err.Error(), "pip install") {

@@ -94,13 +94,14 @@ func atATime(t *testing.T, file string, batch int64) string {
 		t.Fatal(err)
 	}
 	for _, v := range slices.Concat(m.Proto.Graph.Input, m.Proto.Graph.Output) {
-		v.Type.GetTensorType().Shape.Dim[0].Value = &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: batch}
+		v.Type.GetTensorType().Shape.Dim[0].Value =
+			&onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: batch}
 	}
 	return modeltest.File(t, m)
 }
 
-// TestPasses measures what the reference tells: passes are counted as the engine counts them, also where a net
-// takes seven images at once, so that most batches aren't full.
+// TestPasses measures what the reference tells: passes are counted as the engine counts them, also where a
+// net takes seven images at once, so that most batches aren't full.
 func TestPasses(t *testing.T) {
 	if _, err := ort.Default(); err != nil {
 		stagetest.Lacks(t, err.Error())

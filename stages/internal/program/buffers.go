@@ -10,8 +10,8 @@ import (
 // Row returns the model's answer to row i of the last run. The next overwrites it.
 func (p *Program) Row(i int) []float32 { return p.answer.Data[i*p.classes : (i+1)*p.classes] }
 
-// write tells that the first rows of the next run are written. The rest of its batch, with what earlier runs
-// left there, is no pass that anybody asked for. A run whose rows aren't written again has those of the last.
+// write marks the first rows as written for the next run. The rest of its batch, with what earlier runs left
+// there, are no passes that were asked for. A run whose rows aren't written again has those of the last.
 func (p *Program) write(rows int) {
 	if p.over {
 		p.rows, p.over = 0, false

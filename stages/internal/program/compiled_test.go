@@ -63,7 +63,7 @@ func TestCompiled(t *testing.T) {
 		}
 	})
 	if slot.programs != 1 || slot.forward != 1+2+3 || slot.backward != 0 {
-		t.Errorf("%d programs, %d forward and %d backward passes; want 1, 6 and 0", slot.programs, slot.forward,
-			slot.backward)
+		t.Errorf("%d programs, %d forward and %d backward passes; want 1, 6 and 0", slot.programs,
+			slot.forward, slot.backward)
 	}
 }

@@ -192,7 +192,7 @@ type Program struct {
 
 	net       *Net
 	meter     stages.Meter  // the slot, if it counts passes
-	first     time.Duration // of its first run, until the second has told what of that was compiling
+	first     time.Duration // of its first run, until the second shows what of that was compiling
 	rows      int           // that were written for a run, from the first: see [Program.write]
 	over      bool          // that run is over: what is written now is for the next
 	rehearsal *Rehearsal    // instead of a session
