@@ -187,7 +187,7 @@ func (s Sample) estimate() (mean, count float64) {
 	if _, second, _ := s.strata(); second == 0 && !s.Whole() {
 		return math.NaN(), math.NaN()
 	}
-	if count = s.sum(func(float64) float64 { return 1 }); !(count > 1e-9) { // none, but for rounding
+	if count = s.sum(func(float64) float64 { return 1 }); !(count > 1e-9) { // none, up to rounding
 		return math.NaN(), count
 	}
 	return s.sum(func(v float64) float64 { return v }) / count, count

@@ -230,7 +230,8 @@ func TestProviderFormsInBFloat16(t *testing.T) {
 		}
 		if has == nil {
 			if worst := off(d); worst < 0.1 && !f.stays {
-				t.Errorf("%s: the kernel is off by %.2g only: strike it from the row of bfloat16", name, worst)
+				const text = "%s: the kernel is off by %.2g only: strike it from the row of bfloat16"
+				t.Errorf(text, name, worst)
 			}
 		}
 		if rewrote := lower.ProviderForms(g, 2, kernels); rewrote == f.stays {

@@ -23,7 +23,7 @@ func ToFloat16(x float32) uint16 {
 		return sign | 0x7e00
 	case size >= LargestFloat16+16:
 		return sign | 0x7c00
-	case size < SmallestFloat16: // subnormal: multiples of 2⁻²⁴, which may round up to the smallest normal one
+	case size < SmallestFloat16: // subnormal: multiples of 2⁻²⁴, which may round up to a normal one
 		return sign | uint16(math.RoundToEven(size*(1<<24)))
 	}
 	// The exponent's bias is 15 instead of 127; a carry out of the fraction goes to the exponent.

@@ -5,10 +5,10 @@
 // external.go reads a file with the weights that it keeps in other files, and tensors.go visits all tensors
 // of a model, sparse ones (sparse.go) included; context.go refuses graphs that were compiled for a device,
 // and sound.go turns the panics of inconsistent models into errors. graph.go has nodes, attributes, types
-// and shapes, tensor.go checks weights and numbers.go decodes them, notes.go reads the metadata,
-// quantised.go finds quantised nodes, and expression.go identifies equal subgraphs. edit.go adds and
-// renames values; flush_subnormals.go changes weights. some.go names nodes in messages, and tokens.go states
-// where tokens are in an image.
+// and shapes, tensor.go checks weights, numbers.go decodes them and float16.go rounds numbers to float16;
+// notes.go reads the metadata, quantised.go finds quantised nodes, and expression.go identifies equal
+// subgraphs. edit.go adds and renames values; flush_subnormals.go changes weights. some.go names nodes in
+// messages, and tokens.go states where tokens are in an image.
 package onnx
 
 //go:generate go run -C gen . ../onnx.proto ../onnxpb

@@ -33,8 +33,8 @@ func TestFrozenForms(t *testing.T) {
 	const file = "testdata/forms.csv"
 	n := allForms(t)
 	digest := func(class, precision string, rules relevance.Policy) string {
-		d, err := program.DigestOn(t.Context(), n, stagetest.NewSlotOn(stages.Device{Class: class}), precision,
-			lower.Question{Rules: rules})
+		slot := stagetest.NewSlotOn(stages.Device{Class: class})
+		d, err := program.DigestOn(t.Context(), n, slot, precision, lower.Question{Rules: rules})
 		if err != nil {
 			t.Fatal(err)
 		}

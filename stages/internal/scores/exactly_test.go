@@ -7,10 +7,10 @@ import (
 	"github.com/runexp/runexp/stages/interval"
 )
 
-// TestExactnessSentence has a growth rounded up, as it is one that isn't exceeded, and tells where nothing was
-// estimated.
+// TestExactnessSentence rounds a growth up, as one that isn't exceeded, and says where nothing was estimated.
 func TestExactnessSentence(t *testing.T) {
-	some := &Exactness{cheap: "bfloat16", items: "images", measured: [2]int{64, 64}, of: 100, growth: 0.00002}
+	some := &Exactness{cheap: "bfloat16", items: "images", measured: [2]int{64, 64}, of: 100,
+		growth: 0.00002}
 	for want, x := range map[string]*Exactness{
 		"64 of 100 images were computed in float32, and intervals grew by at most 0.1 %.": some,
 		"64 of 100 images were computed in float32, and intervals grew by at most 0.7 %.": {

@@ -151,9 +151,9 @@ func variance(v []float64) float64 {
 }
 
 // exactVariance estimates the variance over seeds of the means of exact scores of all items, without bias:
-// that of the estimates of these means, less what the second phase, the same items for all seeds, adds to it on
-// average, which [interval.Sample.Errors] tell: Σₖ Var(θₖ − θ̄)/(K − 1), θ̄ the mean of the K estimates. It
-// may be negative.
+// that of the estimates of these means, less what the second phase, the same items for all seeds, adds to it
+// on average, by [interval.Sample.Errors]: Σₖ Var(θₖ − θ̄)/(K − 1), θ̄ the mean of the K estimates. It may be
+// negative.
 func (c *Cell) exactVariance() float64 {
 	var estimates []float64
 	var errors [][]float64

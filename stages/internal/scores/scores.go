@@ -4,7 +4,7 @@
 //
 // A contest compares cells (cells.go, contest.go) by their means (means.go) and by tests (compare.go,
 // power.go); replicates.go averages cells that differ in seeds, twins.go finds equal ones, and exact.go adds
-// exact scores of some images to cheap ones of all, as the parameters of exactly.go ask, and redraw.go tells
+// exact scores of some images to cheap ones of all, as the parameters of exactly.go ask, and redraw.go has
 // how far means may be off then.
 package scores
 
