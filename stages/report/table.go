@@ -91,7 +91,7 @@ the table, and n tells how many images each has. Claims are of all images.
 		}
 		if (p.Exact != "" || wired("exact")) && p.Statistic != "mean" {
 			return stages.BadField("statistic", "of exact scores of some images the mean alone is "+
-				"estimated, and statistic is %s", p.Statistic)
+				"estimated: a table has no interval of a %s, which says how sure an estimate is", p.Statistic)
 		}
 		if err := errors.Join(p.Grouped.check(wired), p.CheckExactly(wired)); err != nil {
 			return err
