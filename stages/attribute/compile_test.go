@@ -60,6 +60,11 @@ var compiledCases = []struct {
 		q := p.(*GradCAMParams)
 		q.Layer, q.Join, q.Scale, q.ReLU = "[middle, final]", "max", "range", false
 	}},
+	{"recipro-cam", ReciproCAM, nil},
+	{"recipro-cam of two layers", ReciproCAM, func(p any) {
+		q := p.(*ReciproCAMParams)
+		q.Layer, q.Mask = "[middle, final]", "gaussian"
+	}},
 	{"refine-cam", RefineCAM, nil},
 	{"refine-cam of Gildenblat", RefineCAM, func(p any) {
 		q := p.(*RefineCAMParams)
@@ -177,7 +182,7 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 	want, err := stagetest.Try(s, params, in)
 	c, failed := Compile(t.Context(), Compilation{Stage: &s, Params: params, Model: data,
 		Slot: stagetest.NewSlot(), Fixed: fixed, Prepares: true, Prepared: true,
-		TargetInput: s.Passes.Backward != ""})
+		TargetInput: s.Passes.Backward != "" || s.Name == ReciproCAM.Name})
 	if err != nil || failed != nil {
 		if (err == nil) != (failed == nil) {
 			t.Errorf("the method: %v; the file: %v", err, failed)
@@ -216,6 +221,9 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 	}
 	if s.Name == TransitionAttention.Name {
 		tolerance = 1e-6 // the slopes' steps are optimised without the weights, which other steps read too
+	}
+	if p, ok := params.(*ReciproCAMParams); ok && p.several() {
+		tolerance = 2e-5 // and so are a layer's, without those that the other's read too
 	}
 	if !(worst <= tolerance) {
 		t.Errorf("the file's maps deviate by %.2g of the largest value", worst)

@@ -2,10 +2,13 @@ package attribute
 
 import (
 	"context"
+	"slices"
 
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/onnx"
+	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 	"github.com/runexp/runexp/stages/internal/program"
+	"github.com/runexp/runexp/stages/internal/standalone"
 )
 
 // ReciproCAMParams are the parameters of [ReciproCAM].
@@ -117,6 +120,78 @@ func beside(i, middle int) float32 {
 	return 0.25
 }
 
-func (p ReciproCAMParams) whyUncompiled() string {
-	return "it runs the rest of the model once for each cell of a layer"
+func (p ReciproCAMParams) emit(m *emission) (out standalone.Numbers, err error) {
+	var maps []standalone.Numbers
+	for _, layer := range p.Layer.List() {
+		plane, err := p.emitLayer(m, p.at(layer))
+		if err != nil {
+			return out, err
+		}
+		maps = append(maps, plane)
+	}
+	return m.emitJoined(p.Tapped, maps, p.Joined, "bilinear"), nil
+}
+
+// emitLayer emits the plane of one layer, [batch, h, w]: the rest of the model runs on one cell after the
+// other, so that memory doesn't grow with their number.
+func (p ReciproCAMParams) emitLayer(m *emission, at Tapped) (out standalone.Numbers, err error) {
+	name, err := at.layer(m.ctx, m.env, m.net)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case name == "":
+		return out, stages.BadField("layer", "layer %s: a file shows cells of inner layers", at.Layer)
+	case p.Output != "logit" || m.net.Probabilities:
+		return out, stages.BadField("output", "a file shows cells to logits, and the explained output is a "+
+			"probability")
+	}
+	head, err := m.net.LowerValues(m.ctx, m.Slot, m.Batch, name)
+	if err != nil {
+		return out, err
+	}
+	rest, err := m.net.LowerMaskedLayer(m.ctx, m.Slot, m.Batch, name, placeMask)
+	if err != nil {
+		return out, err
+	}
+	value := m.include(head, map[string]string{"images": m.images}).Output("value")
+	grid, err := m.planes(at, m.Double(value))
+	if err != nil {
+		return out, err
+	}
+	masks, units := p.shownCells(m, value.Shape, grid.Shape[2], grid.Shape[3])
+	zeros := m.Op("Expand", []string{m.Singles([]float32{0}), m.Shape(append([]int{1}, value.Shape[1:]...)...)})
+	weights := m.Double(standalone.Single{Name: m.weights, Shape: []int{m.Batch, m.net.Classes}})
+	cells := standalone.State{Shape: []int{m.Batch, units.Shape[1]}, Elem: onnxpb.TensorProto_DOUBLE}
+	names := m.Scan([]standalone.State{cells}, []standalone.Single{masks, units},
+		func(before []string, of []standalone.Single) []string {
+			in := m.Include(rest, map[string]string{"value": value.Name, "baseline": zeros,
+				"masks": of[0].Name, "image": m.images})
+			answer := m.Double(standalone.Single{Name: in.Answer(), Shape: weights.Shape})
+			response := answer.Times(weights).KeepSum(1)
+			return []string{m.Numbers(before[0], cells.Shape...).Plus(response.Times(m.Double(of[1]))).Name}
+		})
+	return m.Numbers(names[0], cells.Shape...).Reshape(m.Batch, grid.Shape[2], grid.Shape[3]), nil
+}
+
+// shownCells emits the mask of each cell of a grid, given the shape of the layer's value, and a row with a
+// one at the cell.
+func (p ReciproCAMParams) shownCells(m *emission, value []int, height, width int) (masks,
+	units standalone.Single) {
+	shape := placeMask(value[1:])
+	cells, size := height*width, onnx.Size(shape)
+	gaussian := p.Mask == "gaussian" || p.Mask == "default" && len(value) == 3
+	shown := slices.Repeat([]float32{1}, cells*size) // tokens without a place stay visible
+	unit := make([]float32, cells*cells)
+	for k := range cells {
+		showCell(shown[(k+1)*size-cells:][:cells], height, width, k, gaussian)
+		unit[k*cells+k] = 1
+	}
+	each := append([]int{cells, 1}, shape...)
+	dims := make([]int64, len(each))
+	for i, d := range each {
+		dims[i] = int64(d)
+	}
+	return standalone.Single{Name: m.Singles(shown, dims...), Shape: each},
+		standalone.Single{Name: m.Singles(unit, int64(cells), int64(cells)), Shape: []int{cells, cells}}
 }

@@ -62,6 +62,26 @@ func (n *Net) LowerGradient(ctx context.Context, slot stages.Slot, batch int, q 
 	return n.standard(ctx, slot, batch, n.gradient(q, also...))
 }
 
+// LowerValues returns the program of [Net.Activated].
+func (n *Net) LowerValues(ctx context.Context, slot stages.Slot, batch int, layer string) (*lower.Lowered,
+	error) {
+	return n.standard(ctx, slot, batch, activated(layer))
+}
+
+// LowerMaskedLayer returns the program of [Net.MaskedLayer] for a batch of images, each with its own value,
+// under one mask, which the input masks has.
+func (n *Net) LowerMaskedLayer(ctx context.Context, slot stages.Slot, batch int, layer string,
+	mask func(value []int) []int) (*lower.Lowered, error) {
+	r := maskedLayer(layer, mask)
+	r.Inputs = func(s lower.Shapes) []lower.IO {
+		return []lower.IO{lower.In("value", s.LayerShape(s.Batch)...),
+			lower.In("baseline", s.LayerShape(1)...),
+			lower.In("masks", append([]int{1}, mask(s.Layer)...)...),
+			lower.In("image", s.ImageShape(s.Batch)...)}
+	}
+	return n.standard(ctx, slot, batch, r)
+}
+
 // LowerAttention returns the program of [Net.Attention], and the attention that it finds.
 func (n *Net) LowerAttention(ctx context.Context, slot stages.Slot, batch int, what lower.Glance,
 	q lower.Question) (_ relevance.Attention, l *lower.Lowered, err error) {

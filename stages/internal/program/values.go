@@ -41,13 +41,17 @@ type Activated struct{ Forward }
 
 // Activated returns the program for up to batch images at once.
 func (n *Net) Activated(ctx context.Context, slot stages.Slot, layer string, batch int) (Activated, error) {
-	p, err := n.questioned(ctx, slot, "values", batch, lower.Request{
+	p, err := n.questioned(ctx, slot, "values", batch, activated(layer))
+	return Activated{Forward{p}}, err
+}
+
+func activated(layer string) lower.Request {
+	return lower.Request{
 		Kind:     lower.Forward,
 		Question: lower.Question{Layer: layer},
 		Inputs:   lower.ImagesInput,
 		Images:   lower.Images,
-	})
-	return Activated{Forward{p}}, err
+	}
 }
 
 // Value returns the layer's value for row i of the last run. The next overwrites it.
