@@ -116,6 +116,12 @@ func TestExact(t *testing.T) {
 	}
 	for _, name := range []string{"full", "exact"} {
 		w.variation("runexp-rounding", 0, "run", name+".yaml")
+		few := w.variation("runexp-rounding", 0, "run", name+".yaml", "--limit", "2", "--set",
+			"images.with.seed=5", "--compare", "0")
+		const uncompared = "--compare 0: nothing that cpu in bfloat16 has computed was compared"
+		if strings.Contains(few.stderr, uncompared) != (name == "exact") {
+			t.Errorf("of %s without comparison: %s", name, few.stderr)
+		}
 	}
 	readme := w.read("artifacts/exact/README.md")
 	said := regexp.MustCompile(`This is float32's answer from passes in bfloat16: (\d+) of 240 images were ` +

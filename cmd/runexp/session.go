@@ -171,10 +171,9 @@ func (u *ui) progress() progress.Display {
 // reportProbation reports how much the results of other devices deviate from the processor's, and the cost of
 // that comparison. If quiet, it reports only a problem.
 func (s *session) reportProbation(u *ui, r *pipeline.Result, quiet bool) {
-	class := s.engine.Devices[0].Class
-	if s.engine.Compare < 0 && class != "cpu" && r.Summary.Items > 0 {
+	if what := s.uncompared(r); what != "" {
 		const text = "--compare 0: nothing that %s has computed was compared with the processor"
-		u.warn(fmt.Sprintf(text, class))
+		u.warn(fmt.Sprintf(text, what))
 	}
 	p := r.Probation
 	off := 0
@@ -201,6 +200,25 @@ func (s *session) reportProbation(u *ui, r *pipeline.Result, quiet bool) {
 	case p.Items > 0 && !quiet:
 		u.say("%s", text)
 	}
+}
+
+// uncompared returns what computed results in this run without a comparison: a class, or the processor in
+// another precision; "" if nothing did.
+func (s *session) uncompared(r *pipeline.Result) string {
+	class := s.engine.Devices[0].Class
+	if s.engine.Compare >= 0 || r.Summary.Items == 0 {
+		return ""
+	}
+	if class != "cpu" {
+		return class
+	}
+	for _, c := range r.Plan.Cells {
+		p := stages.PrecisionOf(c.Params)
+		if c.Stage.Device && p != stages.Float32 {
+			return class + " in " + p
+		}
+	}
+	return ""
 }
 
 // reportCompiling says what it took to compile programs, if that is worth it.
