@@ -95,8 +95,7 @@ func TestExactOfAll(t *testing.T) {
 				t.Errorf("%s of exact scores\n%s\nof exact ones beside cheap ones\n%s", name, a, b)
 			}
 		}
-		const more = " All 60 images were computed in float32: nothing is estimated, and exact saves " +
-			"nothing.\n"
+		const more = " All 60 images have exact scores: nothing is estimated, and exact saves nothing.\n"
 		a, b := string(want.Payloads["answer"][0]), string(got.Payloads["answer"][0])
 		if strings.TrimSuffix(a, "\n")+more != b {
 			t.Errorf("the answers are\n%s\n%s", a, b)

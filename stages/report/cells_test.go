@@ -112,9 +112,9 @@ func TestExactOfSome(t *testing.T) {
 		}
 	}
 	board := decodeTable(t, r, "leaderboard")
-	shows(t, "the title", board.Title, "Leaderboard of method, float32 of 100 of 300 images")
-	shows(t, "the answer", string(r.Payloads["answer"][0]), "This is float32's answer from passes in a "+
-		"faster precision: 100 of 300 images were computed in float32, and intervals grew by at most ")
+	shows(t, "the title", board.Title, "Leaderboard of method, exact scores of 100 of 300 images")
+	shows(t, "the answer", string(r.Payloads["answer"][0]), "This is the answer of exact scores, "+
+		"estimated from cheap scores: 100 of 300 images have exact scores, and intervals grew by at most ")
 	claims := stagetest.Run(t, Leaderboard, func() *LeaderboardParams {
 		p := Leaderboard.NewParams().(*LeaderboardParams)
 		p.Claims = []string{"rise > ig"}
@@ -171,7 +171,7 @@ func TestExactOfGroups(t *testing.T) {
 	if !slices.Contains(r.Warnings, few) {
 		t.Errorf("the warnings are %q", r.Warnings)
 	}
-	shows(t, "the answer", string(r.Payloads["answer"][0]), "43 of 90 images were computed in float32")
+	shows(t, "the answer", string(r.Payloads["answer"][0]), "43 of 90 images have exact scores")
 	// Without any, there is no mean and no rank.
 	in["exact"] = of(m.exact, second[:22])
 	r = stagetest.Run(t, Leaderboard, p, in)

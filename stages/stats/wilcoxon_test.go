@@ -209,7 +209,7 @@ func TestWilcoxonExact(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(answer, "70 of 120 images were computed in float32.\n") {
+	if !strings.Contains(answer, "70 of 120 images have exact scores.\n") {
 		t.Errorf("the answer is %s", answer)
 	}
 }

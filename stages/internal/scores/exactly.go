@@ -75,7 +75,8 @@ func (x Exactly) CheckExactly(wired func(string) bool) error {
 
 // An Exactness says how much of the scores was measured exactly.
 type Exactness struct {
-	cheap    string // the precision of the others; "" if unknown
+	cheap    string // what the others are: a precision, or other cheap scores
+	wired    bool   // of inputs that the experiment wires, which needn't be of float32
 	items    string
 	measured [2]int  // items: the fewest and the most of a cell
 	of       int     // items: the most of a cell
@@ -92,7 +93,11 @@ func (p Exactly) AddExact(ctx context.Context, e *stages.Env, of string, cells [
 	if err := AddExact(ctx, cells, e.Ports["pilot"], e.Ports["exact"], by...); err != nil {
 		return nil, err
 	}
-	x := &Exactness{items: stages.ItemsOf(e.Ports[of]), cheap: cmp.Or(p.Cheap, "a faster precision")}
+	x := &Exactness{items: stages.ItemsOf(e.Ports[of]), wired: p.Exact == "",
+		cheap: cmp.Or(p.Cheap, "a faster precision")}
+	if x.wired {
+		x.cheap = cmp.Or(p.Cheap, "cheap scores")
+	}
 	var measured, all []int // by cell, of all its parts
 	at := map[string]int{}
 	for _, c := range cells {
@@ -124,18 +129,24 @@ func (x *Exactness) Title() string {
 	if x == nil {
 		return ""
 	}
-	return fmt.Sprintf(", float32 of %s of %s", span(x.measured),
-		english.CountOf(x.of, x.items))
+	kind := stages.Float32
+	if x.wired {
+		kind = "exact scores"
+	}
+	return fmt.Sprintf(", %s of %s of %s", kind, span(x.measured), english.CountOf(x.of, x.items))
 }
 
 // Source says what means are of, with a space before it and no full stop behind.
 func (x *Exactness) Source() string {
-	if x.measured[0] == x.of {
-		const text = " All %s were computed in float32: nothing is estimated, and exact saves nothing"
-		return fmt.Sprintf(text, english.CountOf(x.of, x.items))
+	from, computed := "float32's answer from passes in", "were computed in float32"
+	if x.wired {
+		from, computed = "the answer of exact scores, estimated from", "have exact scores"
 	}
-	return fmt.Sprintf(" This is float32's answer from passes in %s: %s of %s were computed in float32",
-		x.cheap, span(x.measured), english.CountOf(x.of, x.items))
+	all := english.CountOf(x.of, x.items)
+	if x.measured[0] == x.of {
+		return fmt.Sprintf(" All %s %s: nothing is estimated, and exact saves nothing", all, computed)
+	}
+	return fmt.Sprintf(" This is %s %s: %s of %s %s", from, x.cheap, span(x.measured), all, computed)
 }
 
 // Sentence says what means are of and how much their intervals grew, rounded up, with a space before it; ""

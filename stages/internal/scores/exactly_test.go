@@ -17,6 +17,9 @@ func TestExactnessSentence(t *testing.T) {
 			items: "images", measured: some.measured, of: 100, growth: 0.007},
 		" All 20 images were computed in float32: nothing is estimated, and exact saves nothing.": {
 			items: "images", measured: [2]int{20, 20}, of: 20},
+		" This is the answer of exact scores, estimated from curves of 56 steps: 64 of 100 images have " +
+			"exact scores, and": {
+			items: "images", measured: some.measured, of: 100, cheap: "curves of 56 steps", wired: true},
 		"20 to 30 of 30 images": {items: "images", measured: [2]int{20, 30}, of: 30},
 	} {
 		if got := x.Sentence(); !strings.Contains(got, want) {
