@@ -44,11 +44,11 @@ func (l Look) check() error {
 	case "", stages.Float16:
 		return nil
 	case stages.BFloat16, stages.TF32:
-		return &stages.FieldError{Field: "precision", Err: fmt.Errorf("what computes in %s is the choice of "+
-			"the provider's libraries, which don't tell", l.Precision)}
+		return stages.BadField("precision", "what computes in %s is the choice of the provider's libraries",
+			l.Precision)
 	}
-	return stages.BadName("precision", l.Precision, []string{stages.Float16}, "%q is no precision whose nodes "+
-		"are listed: float16", l.Precision)
+	return stages.BadName("precision", l.Precision, []string{stages.Float16},
+		"%q is no precision whose nodes are listed: float16", l.Precision)
 }
 
 // An Inspection describes an ONNX file, and the stages that fit it.

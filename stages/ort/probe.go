@@ -155,7 +155,7 @@ func tripler(half bool) ([]byte, error) {
 }
 
 // Has returns nil if a device computes in its precision, and otherwise an error, a [NoDevice] if the machine
-// or the library lacks something. Where only a program tells, it computes one as [Runtime.Devices] does.
+// or the library lacks something. Where only a program shows it, one is computed as [Runtime.Devices] does.
 func (r *Runtime) Has(d stages.Device) error {
 	row, err := ProviderOf(d.Class).In(d.Precision)
 	if err != nil {

@@ -150,7 +150,9 @@ type adder func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) erro
 
 // onIndex returns the adder of a provider that computes in the types that a graph has.
 func onIndex(add func(r *Runtime, o *onnxruntime.SessionOptions, index int) error) adder {
-	return func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error { return add(r, o, d.Index) }
+	return func(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device) error {
+		return add(r, o, d.Index)
+	}
 }
 
 // measuring says that [Measure] was called.

@@ -82,8 +82,8 @@ func TestWhyNoCUDA(t *testing.T) {
 // An adapter without 16-bit arithmetic is told from other failures, and what a program may compute then.
 func TestNoShaderF16(t *testing.T) {
 	err := explain(errors.New("Non-zero status code returned while running Cast node. Name:'runexp_Cast' " +
-		"Status Message: shader_helper.cc:416 GenerateSourceCode Program Cast requires f16 but the device does " +
-		"not support it."))
+		"Status Message: shader_helper.cc:416 GenerateSourceCode Program Cast requires f16 but the device " +
+		"does not support it."))
 	var none *NoDevice
 	if !errors.As(err, &none) || !strings.Contains(none.Reason, "lacks shader-f16") {
 		t.Errorf("got %v", err)

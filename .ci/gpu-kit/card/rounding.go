@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,7 +64,8 @@ func (in inputs) round(w io.Writer, class string, s *stages.Stage, precision str
 	for _, quantity := range slices.Sorted(maps.Keys(by)) {
 		items := by[quantity]
 		slices.Sort(items)
-		fmt.Fprintf(w, "rounded %s %s %s %.2g\n", s.Name, quantity, precision, items[len(items)-1-len(items)/8])
+		within := items[len(items)-1-len(items)/8]
+		fmt.Fprintf(w, "rounded %s %s %s %.2g\n", s.Name, quantity, precision, within)
 	}
 }
 
@@ -77,8 +79,8 @@ func inPrecision(params any, precision string) any {
 	return params
 }
 
-// A deviation is by how much a stage deviates in a precision on a net: a row of docs/precision.csv but for the
-// tolerance, for one net.
+// A deviation is by how much a stage deviates in a precision on one net: a row of docs/precision.csv without
+// the tolerance.
 type deviation struct {
 	who, net, stage, quantity, precision string
 	by                                   float64
@@ -96,19 +98,13 @@ func (t *table) rounded(s step, stage, rest string) bool {
 
 // precisions returns the largest deviation of each quantity, and its net.
 func (t *table) precisions() (rows [][]string) {
-	of := func(d deviation) string { return strings.Join([]string{d.who, d.precision, d.stage, d.quantity}, " ") }
+	of := func(d deviation) string {
+		return strings.Join([]string{d.who, d.precision, d.stage, d.quantity}, " ")
+	}
 	for _, g := range grouped(t.deviations, of) {
-		worst := slices.MaxFunc(g, func(a, b deviation) int {
-			switch {
-			case a.by < b.by:
-				return -1
-			case a.by > b.by:
-				return 1
-			}
-			return 0
-		})
-		rows = append(rows, []string{worst.who, worst.precision, worst.stage, worst.quantity, number(worst.by),
-			worst.net})
+		worst := slices.MaxFunc(g, func(a, b deviation) int { return cmp.Compare(a.by, b.by) })
+		rows = append(rows, []string{worst.who, worst.precision, worst.stage, worst.quantity,
+			number(worst.by), worst.net})
 	}
 	return rows
 }

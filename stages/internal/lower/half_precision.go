@@ -25,18 +25,18 @@ type Halved struct {
 	Why      string `json:"why"`
 }
 
-// HalfPrecision has a graph compute in float16 where [halfTable] says so, and returns what each node with
-// numbers computes in.
+// HalfPrecision has a graph compute in float16 by [halfTable], and returns what each node with numbers
+// computes in.
 //
-// Products compute in float16, but for those whose result is the answer or is exponentiated, for sums written
-// as a product with equal numbers, and for those with weights that float16 can't hold. Nodes of role [either]
-// take the side that leaves the fewest Casts in the graph; where two sides cost the same it is float32. Each
-// value is cast once, where it is made, and no value is cast there and back. Weights are converted here.
-// Inputs and outputs of the graph stay float32.
+// Products compute in float16, except those whose result is the answer or is exponentiated, sums written as a
+// product with equal numbers, and those with weights that float16 can't hold. Nodes of role [either] take the
+// side that leaves the fewest Casts in the graph; where two sides cost the same it is float32. Each value is
+// cast once, where it is made, and no value is cast there and back. Weights are converted here. Inputs and
+// outputs of the graph stay float32.
 //
-// A number beyond 65504 becomes an infinity, which sums and products keep, and norms make NaN: the answer isn't
-// a number then, as little as scores that are computed from it. A Softmax may make 0 of it: what is compared
-// with float32, a run's first items and one in twenty, shows that alone.
+// A number beyond 65504 becomes an infinity, which sums and products keep, and norms make NaN: the answer
+// isn't a number then, as little as scores that are computed from it. A Softmax may make 0 of it: what is
+// compared with float32, a run's first items and one in twenty, shows that alone.
 func HalfPrecision(g *onnx.Graph) []Halved {
 	h := &halving{Graph: g, weights: map[string]*onnxpb.TensorProto{}, maker: map[string]int{},
 		readers: map[string][]int{}, names: map[string]string{}}

@@ -219,7 +219,8 @@ func checkHalf(t *testing.T, d stages.Device, p *ort.Provider) {
 			list := lower.HalfPrecision(g)
 			wellTyped(t, op.Type+", "+ex.Name, g)
 			half := slices.ContainsFunc(list, func(h lower.Halved) bool { return h.Float16 })
-			if op.Type != "ReduceLogSumExp" && len(in) > 0 && len(in[0].Shape) > 1 && in[0].Shape[len(in[0].Shape)-1] > 1 && !half {
+			through := len(in) > 0 && len(in[0].Shape) > 1 && in[0].Shape[len(in[0].Shape)-1] > 1
+			if op.Type != "ReduceLogSumExp" && through && !half {
 				t.Errorf("%s, %s: nothing is computed in float16", op.Type, ex.Name)
 			}
 			g.Model.SetOutputs(out...)
@@ -231,7 +232,8 @@ func checkHalf(t *testing.T, d stages.Device, p *ort.Provider) {
 					largest = max(largest, math.Abs(float64(want[k].Data[i])))
 				}
 				if !(worst <= largest/128) {
-					t.Errorf("%s, %s: output %d deviates by %.2g of %.2g", op.Type, ex.Name, k, worst, largest)
+					t.Errorf("%s, %s: output %d deviates by %.2g of %.2g", op.Type, ex.Name, k, worst,
+						largest)
 				}
 			}
 		}
@@ -520,15 +522,16 @@ func TestFewestCasts(t *testing.T) {
 	}
 }
 
-// TestHalfPrecisionOfWeights holds that a product whose weights float16 can't hold computes in float32, as does
-// a sum that is written as a product.
+// TestHalfPrecisionOfWeights holds that a product whose weights float16 can't hold computes in float32, as
+// does a sum that is written as a product.
 func TestHalfPrecisionOfWeights(t *testing.T) {
 	for _, c := range []struct {
 		weights []float32
 		half    bool
 	}{
-		{[]float32{1, -2, 3, 65504}, true}, {[]float32{1, 2, 3, 65520}, false}, {[]float32{1, 2, 3, 1e-9}, true},
-		{[]float32{1e-6, 2e-6, 3e-6, 1.5e-6}, false}, {[]float32{1, 1, 1, 1}, false}, {[]float32{0, 0, 0, 0}, true},
+		{[]float32{1, -2, 3, 65504}, true}, {[]float32{1, 2, 3, 65520}, false},
+		{[]float32{1, 2, 3, 1e-9}, true}, {[]float32{1e-6, 2e-6, 3e-6, 1.5e-6}, false},
+		{[]float32{1, 1, 1, 1}, false}, {[]float32{0, 0, 0, 0}, true},
 	} {
 		m := &onnx.Model{Proto: &onnxpb.ModelProto{IrVersion: 8,
 			OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: 17}}, Graph: &onnxpb.GraphProto{Name: "g"}}}

@@ -32,6 +32,16 @@ func (f Forward) Image(i int) []float32 { return f.row(0, i) }
 // Run classifies the images in the rows.
 func (f Forward) Run(ctx context.Context) error { return f.run(ctx) }
 
+// sameShapes returns an error if shapes within the model may depend on the image.
+func (n *Net) sameShapes(ctx context.Context, slot stages.Slot) error {
+	g, err := n.preparedGraph(ctx, slot, n.Fit(2, 2))
+	if err == nil && g.measured {
+		return stages.BadField("precision",
+			"shapes within the model may depend on the image, so that it isn't computed in %s", n.precision)
+	}
+	return err
+}
+
 // classifier returns the program that classifies up to batch images at once. The file runs verbatim, with all
 // of ONNX Runtime's optimisations, unless its bits would then depend on the row, the batch, the threads or
 // the release.
@@ -39,6 +49,9 @@ func (n *Net) classifier(ctx context.Context, slot stages.Slot, name string, bat
 	r lower.Request) (*Program, error) {
 	batch = n.atOnce(ctx, slot, forwards, batch, batch)
 	dependent, err := n.batchDependent(ctx, slot)
+	if n.kernels(slot).Half && err == nil { // a file can't be rewritten to float16
+		dependent, err = true, n.sameShapes(ctx, slot)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -88,14 +101,6 @@ func (n *Net) questioned(ctx context.Context, slot stages.Slot, name string, bat
 func (n *Net) batchDependent(ctx context.Context, slot stages.Slot) (bool, error) {
 	if n.rewrite != nil {
 		return true, nil
-	}
-	if n.kernels(slot).Half { // a file can't be rewritten to float16
-		g, err := n.preparedGraph(ctx, slot, n.Fit(2, 2))
-		if err == nil && g.measured {
-			err = &stages.FieldError{Field: "precision", Err: fmt.Errorf("shapes within the model may depend "+
-				"on the image, so that it isn't computed in %s", n.precision), Hint: "write precision: float32"}
-		}
-		return true, err
 	}
 	if r, ok := slot.(*Rehearsal); ok && !r.exact {
 		return false, nil // no bits
