@@ -211,8 +211,8 @@ func checkRounding(t *testing.T, class, precision string) {
 	}
 }
 
-// TestAgainInBFloat16 checks that results in bfloat16 are the same bytes whatever the batch, the threads and
-// the other items of a call are.
+// TestAgainInBFloat16 checks that curves in bfloat16 are near those in float32, and the same bytes whatever
+// the batch, the threads and the other items of a call are.
 func TestAgainInBFloat16(t *testing.T) {
 	slotIn(t, "cpu", stages.BFloat16)
 	root, err := stagetest.Root()
@@ -222,7 +222,7 @@ func TestAgainInBFloat16(t *testing.T) {
 	p := model.ONNXParams{Preset: "half", Path: filepath.Join(root, "experiments", "quickstart", "vit.onnx")}
 	w := worldOf(t, "vit", p, "dataset/shapes", map[string]any{"count": 3, "size": 64})
 	s, _ := registry.Builtin().Lookup("perturb/deletion")
-	run := func(batch, threads int, some ...int) []stages.Output {
+	in := func(precision string, batch, threads int, some ...int) []stages.Output {
 		t.Helper()
 		e, err := stagetest.Env(s, w.in(s))
 		if err != nil {
@@ -235,13 +235,24 @@ func TestAgainInBFloat16(t *testing.T) {
 		defer stagetest.Release(slot)
 		e.Slot, e.Batch = slot, batch
 		params := w.params(s)
-		set(params, map[string]any{"limit": 0, "steps": 8, "precision": stages.BFloat16})
+		set(params, map[string]any{"limit": 0, "steps": 8, "precision": precision})
 		if err := s.Run(t.Context(), params, e); err != nil {
 			t.Fatal(err)
 		}
 		return e.Outputs
 	}
+	run := func(batch, threads int, some ...int) []stages.Output {
+		return in(stages.BFloat16, batch, threads, some...)
+	}
 	want := run(16, 1)
+	facts := stages.Facts{"responses": "probability,logit,correct"}
+	for i, exact := range in(stages.Float32, 16, 1) {
+		// What surrounds the net has to be exact: bfloat16 has every second of the ranks above 256.
+		off := stages.Rounded(s.Outputs[0], facts, want[i].Data, exact.Data)
+		if off[0].Quantity != "probability" || !(off[0].By < 0.02) {
+			t.Errorf("item %d deviates by %+v", i, off)
+		}
+	}
 	for name, got := range map[string][]stages.Output{
 		"again": run(16, 1), "a batch of 3": run(3, 1), "two threads": run(16, 2),
 		"one by one": slices.Concat(run(16, 1, 0), run(16, 1, 1), run(16, 1, 2)),
