@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/resolve"
 	"github.com/runexp/runexp/stages"
@@ -80,13 +81,18 @@ func (o *Outlook) cost(n *resolve.Cell, done int) Estimate {
 	if !ok || calls < 0 {
 		return Estimate{Unknown: 1}
 	}
-	return speed.scaled(float64(max(calls-done, 0)) / float64(speed.Calls))
+	return o.scaled(speed, float64(max(calls-done, 0)))
 }
 
-// scaled returns the cost of so many times the calls that were measured.
-func (m measured) scaled(scale float64) Estimate {
+// scaled returns the cost of so many calls. That of comparing some of them with float32 is part of it on a
+// processor, whose cores do both.
+func (o *Outlook) scaled(m measured, calls float64) Estimate {
+	scale, comparing := calls/float64(m.Calls), 0.0
+	if m.Compared > 0 && o.resolver.Class == "cpu" {
+		comparing = m.Comparing / float64(m.Compared) * execute.Rounded(calls, o.compare, m.among)
+	}
 	e := Estimate{
-		Seconds:  m.Loading + m.Seconds*scale,
+		Seconds:  m.Loading + m.Seconds*scale + comparing,
 		Loading:  m.Loading,
 		Programs: m.programs,
 		Forward:  int(math.Round(float64(m.Forward) * scale)),

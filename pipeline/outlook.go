@@ -22,6 +22,7 @@ type Outlook struct {
 	resolver *resolve.Resolver
 	speeds   *speeds
 	devices  int
+	compare  int // see [Engine.Compare]
 	ahead    []Ahead
 }
 
@@ -63,7 +64,7 @@ func (e *Engine) Plan(ctx context.Context, p *plan.Plan) (*Outlook, error) {
 	}
 	looks := r.LookAhead(ctx, nil)
 	o := &Outlook{store: e.Store, resolver: r, speeds: newSpeeds(r), devices: len(e.Devices),
-		ahead: make([]Ahead, len(p.Cells))}
+		compare: e.Compare, ahead: make([]Ahead, len(p.Cells))}
 	for i, n := range r.Cells {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/pipeline"
+	"github.com/runexp/runexp/pipeline/execute"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/schedule"
-	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/pipeline/store"
+	"github.com/runexp/runexp/registry"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -119,6 +121,34 @@ func TestLackingPrecision(t *testing.T) {
 	run(lacks)
 	if asked != 2 || l.ran["in bfloat16"] > 0 {
 		t.Errorf("asked %d times of what is stored", asked)
+	}
+}
+
+// TestEstimateCompares checks that plans have the time to compute some items in float32, too, as measured: four
+// of a program, and then one in twenty.
+func TestEstimateCompares(t *testing.T) {
+	l := newLab(t)
+	l.number(40)
+	curved(l, published(t), func(int, []float64, []float64) {})
+	p := l.parse(bothPrecisions)
+	s, err := store.Open(filepath.Join(l.dir, "store"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := l.engine(p, s)
+	pipeline.Remember(t, e, p, "curves[precision=bfloat16]", execute.Speed{Calls: 4, Made: 4, Seconds: 4,
+		Compared: 4, Comparing: 8}, "curves[precision=float32]", execute.Speed{Calls: 4, Made: 4, Seconds: 8})
+	for compare, want := range map[int]float64{0: 40 + 2*(4+2) + 80, 10: 40 + 2*(4+4) + 80, -1: 40 + 80} {
+		e.Compare = compare
+		o, err := e.Plan(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := o.Estimate(p.Steps[len(p.Steps)-1])
+		if got.Seconds *= float64(len(e.Devices)); math.Abs(got.Seconds-want) > 1e-9 || got.Unknown > 0 {
+			t.Errorf("compare %d: %+v, want %g s", compare, got, want)
+		}
 	}
 }
 

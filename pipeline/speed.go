@@ -19,7 +19,7 @@ type speeds struct {
 	likely   sync.Map // definitions of cells that haven't finished, by cell
 
 	mu      sync.Mutex                      // guards compile
-	compile map[stages.Digest]execute.Speed // loading and programs in this run, by what shares them
+	compile map[stages.Digest]execute.Speed // what cells share in this run, by what shares it
 	sharing func() map[stages.Digest]int    // cells by what shares their programs
 }
 
@@ -33,6 +33,7 @@ func newSpeeds(r *resolve.Resolver) *speeds {
 type measured struct {
 	execute.Speed
 	programs  float64 // the cell's part of those that it shares
+	among     int     // the cells that share them
 	elsewhere bool    // by another kind of machine
 }
 
@@ -76,10 +77,11 @@ func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 	}
 	r.mu.Lock()
 	all := r.compile[here[0]]
-	all.Loading, all.Programs = all.Loading+s.Loading, all.Programs+s.Programs
+	all.Add(execute.Speed{Loading: s.Loading, Programs: s.Programs, Compared: s.Compared,
+		Comparing: s.Comparing})
 	r.compile[here[0]] = all
 	r.mu.Unlock()
-	s.Loading, s.Programs = all.Loading, all.Programs
+	s.Loading, s.Programs, s.Compared, s.Comparing = all.Loading, all.Programs, all.Compared, all.Comparing
 	b, err := json.Marshal(s)
 	if err != nil {
 		return
@@ -102,8 +104,8 @@ func (r *speeds) remember(n *resolve.Cell, s execute.Speed) {
 func (r *speeds) of(n *resolve.Cell) (s measured, ok bool) {
 	keys, anywhere := r.keys(n)
 	if s, ok = r.recalled(keys, anywhere); ok {
-		among := float64(max(r.sharing()[keys[0]], 1))
-		s.Loading, s.programs = s.Loading/among, float64(s.Programs)/among
+		s.among = max(r.sharing()[keys[0]], 1)
+		s.Loading, s.programs = s.Loading/float64(s.among), float64(s.Programs)/float64(s.among)
 	}
 	return s, ok
 }

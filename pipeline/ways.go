@@ -75,7 +75,7 @@ func (o *Outlook) costFor(c *plan.Cell, items int) Estimate {
 	if !ok || items < 0 {
 		return Estimate{Unknown: 1}
 	}
-	e := speed.scaled(float64(items) / float64(speed.Calls))
+	e := o.scaled(speed, float64(items))
 	workers := runtime.GOMAXPROCS(0)
 	if c.Stage.Device {
 		workers = o.devices

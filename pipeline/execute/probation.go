@@ -136,6 +136,15 @@ const firstItems = 16
 // firstRounded is the same for a precision on the processor, whose sample takes as long as many items.
 const firstRounded = 4
 
+// Rounded returns about how many items of a cell in another precision the processor computes in float32, too,
+// given [Config.Compare] and the number of cells of one program.
+func Rounded(items float64, compare, cells int) float64 {
+	if compare < 0 {
+		return 0
+	}
+	return min(items, firstRounded/float64(max(cells, 1))+items/float64(cmp.Or(compare, usualCompare)))
+}
+
 // choose reduces an execution to the items to compare: the beginning of the first one of its program, all
 // items of a suspected one, or else the ones that their keys choose.
 func (w *Worker) choose(x *execution, suspected bool) {
@@ -204,11 +213,13 @@ func (w *Worker) compare(x *execution) (err error) {
 	w.comparing = true
 	want, facts, err := w.onProcessor(slot, x)
 	w.comparing = false
+	took := time.Since(began)
+	w.executor.of(x.task.member.cell).meter.add(Speed{Compared: len(x.made), Comparing: took.Seconds()})
 	if err != nil {
 		const failed = "the processor, which its results are to be compared with, fails: %v"
 		return fmt.Errorf(failed, err)
 	}
-	return w.judge(x, want, facts, time.Since(began))
+	return w.judge(x, want, facts, took)
 }
 
 // recordCompared records the executions of a chunk whose class isn't refused.

@@ -17,6 +17,9 @@ type Speed struct {
 	Seconds  float64 `json:"seconds"`  // of one slot, without loading
 	Loading  float64 `json:"loading"`  // seconds of all slots that wait for programs
 	Programs int     `json:"programs"` // that were compiled meanwhile
+
+	Compared  int     `json:"compared,omitempty"`  // items that a processor computed, too
+	Comparing float64 `json:"comparing,omitempty"` // seconds of a core for that
 }
 
 // Add adds another cost.
@@ -28,6 +31,8 @@ func (s *Speed) Add(o Speed) {
 	s.Seconds += o.Seconds
 	s.Loading += o.Loading
 	s.Programs += o.Programs
+	s.Compared += o.Compared
+	s.Comparing += o.Comparing
 }
 
 // Passes returns how many passes there were.
