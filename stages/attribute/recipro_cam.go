@@ -140,7 +140,7 @@ func (p ReciproCAMParams) emitLayer(m *emission, at Tapped) (out standalone.Numb
 		return out, err
 	}
 	switch {
-	case name == "":
+	case at.atInput(m.net):
 		return out, stages.BadField("layer", "layer %s: a file shows cells of inner layers", at.Layer)
 	case p.Output != "logit" || m.net.Probabilities:
 		return out, stages.BadField("output", "a file shows cells to logits, and the explained output is a "+
@@ -159,39 +159,47 @@ func (p ReciproCAMParams) emitLayer(m *emission, at Tapped) (out standalone.Numb
 	if err != nil {
 		return out, err
 	}
-	masks, units := p.shownCells(m, value.Shape, grid.Shape[2], grid.Shape[3])
+	height, width := grid.Shape[2], grid.Shape[3]
+	numbers := make([]float64, height*width)
+	for k := range numbers {
+		numbers[k] = float64(k)
+	}
+	cell := m.column(numbers)
 	zeros := m.Op("Expand", []string{m.Singles([]float32{0}), m.Shape(append([]int{1}, value.Shape[1:]...)...)})
 	weights := m.Double(standalone.Single{Name: m.weights, Shape: []int{m.Batch, m.net.Classes}})
-	cells := standalone.State{Shape: []int{m.Batch, units.Shape[1]}, Elem: onnxpb.TensorProto_DOUBLE}
-	names := m.Scan([]standalone.State{cells}, []standalone.Single{masks, units},
+	state := standalone.State{Shape: []int{m.Batch, len(numbers)}, Elem: onnxpb.TensorProto_DOUBLE}
+	names := m.Scan([]standalone.State{state}, []standalone.Single{cell},
 		func(before []string, of []standalone.Single) []string {
+			one := m.Op("Cast", []string{m.Op("Equal", []string{cell.Name, of[0].Name})},
+				onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 			in := m.Include(rest, map[string]string{"value": value.Name, "baseline": zeros,
-				"masks": of[0].Name, "image": m.images})
-			answer := m.Double(standalone.Single{Name: in.Answer(), Shape: weights.Shape})
-			response := answer.Times(weights).KeepSum(1)
-			return []string{m.Numbers(before[0], cells.Shape...).Plus(response.Times(m.Double(of[1]))).Name}
+				"masks": p.shown(m, one, value.Shape, height, width), "image": m.images})
+			response := m.Double(standalone.Single{Name: in.Answer(), Shape: weights.Shape})
+			response = response.Times(weights).KeepSum(1)
+			at := m.Double(standalone.Single{Name: one, Shape: cell.Shape})
+			return []string{m.Numbers(before[0], state.Shape...).Plus(response.Times(at)).Name}
 		})
-	return m.Numbers(names[0], cells.Shape...).Reshape(m.Batch, grid.Shape[2], grid.Shape[3]), nil
+	return m.Numbers(names[0], state.Shape...).Reshape(m.Batch, height, width), nil
 }
 
-// shownCells emits the mask of each cell of a grid, given the shape of the layer's value, and a row with a
-// one at the cell.
-func (p ReciproCAMParams) shownCells(m *emission, value []int, height, width int) (masks,
-	units standalone.Single) {
-	shape := placeMask(value[1:])
-	cells, size := height*width, onnx.Size(shape)
-	gaussian := p.Mask == "gaussian" || p.Mask == "default" && len(value) == 3
-	shown := slices.Repeat([]float32{1}, cells*size) // tokens without a place stay visible
-	unit := make([]float32, cells*cells)
-	for k := range cells {
-		showCell(shown[(k+1)*size-cells:][:cells], height, width, k, gaussian)
-		unit[k*cells+k] = 1
+// shown emits the mask of a cell, as showCell writes it, given a one at the cell and zeros, and the shape of
+// the layer's value.
+func (p ReciproCAMParams) shown(m *emission, cell string, value []int, height, width int) string {
+	tokens := len(value) == 3
+	if p.Mask == "gaussian" || p.Mask == "default" && tokens {
+		kernel := make([]float32, 9)
+		showCell(kernel, 3, 3, 4, true)
+		cell = m.Op("Conv", []string{m.Op("Reshape", []string{cell, m.Shape(1, 1, height, width)}),
+			m.Singles(kernel, 1, 1, 3, 3)}, onnx.Attr{Name: "pads", Value: []int64{1, 1, 1, 1}})
 	}
-	each := append([]int{cells, 1}, shape...)
-	dims := make([]int64, len(each))
-	for i, d := range each {
-		dims[i] = int64(d)
+	if !tokens {
+		return m.Op("Reshape", []string{cell, m.Shape(1, 1, height, width)})
 	}
-	return standalone.Single{Name: m.Singles(shown, dims...), Shape: each},
-		standalone.Single{Name: m.Singles(unit, int64(cells), int64(cells)), Shape: []int{cells, cells}}
+	mask := m.Op("Reshape", []string{cell, m.Shape(1, height*width, 1)})
+	others := value[1] - height*width // tokens without a place stay visible
+	if others == 0 {
+		return mask
+	}
+	ones := m.Singles(slices.Repeat([]float32{1}, others), 1, int64(others), 1)
+	return m.Op("Concat", []string{ones, mask}, onnx.Attr{Name: "axis", Value: 1})
 }
