@@ -115,7 +115,7 @@ func (c Compilation) takes(t *model.Trial) string {
 // explained says what class the map explains.
 func (c Compilation) explained(s *stages.Stage, params any) string {
 	switch {
-	case s.Passes.Backward == "":
+	case attribute.ClassFree(s):
 		return "none: the map is the same for all classes"
 	case c.TargetInput:
 		return "the class on the input"

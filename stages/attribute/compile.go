@@ -156,6 +156,10 @@ func checkNoInput(c Compilation) error {
 	if _, draws := c.Params.(interface{ copies() Copies }); c.NoiseInput && !draws {
 		return fmt.Errorf("%s draws no noise, which could be an input", c.Stage.Name)
 	}
+	if c.TargetInput && ClassFree(c.Stage) {
+		return fmt.Errorf("the map of %s is the same for all classes: there is no class to choose by an "+
+			"input", c.Stage.Name)
+	}
 	return nil
 }
 

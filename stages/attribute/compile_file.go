@@ -1,7 +1,6 @@
 package attribute
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,10 +66,6 @@ func (m *emission) file(out *Compiled) error {
 	if err != nil {
 		return err
 	}
-	if m.TargetInput && !m.explained && m.later == nil && !m.reads(m.weights) {
-		return fmt.Errorf("the map of %s is the same for all classes: there is no class to choose by an "+
-			"input", m.Stage.Name)
-	}
 	if !m.explained {
 		if err = m.explain(m.main.Answer(), m.weights); err != nil {
 			return err
@@ -94,12 +89,6 @@ func (m *emission) file(out *Compiled) error {
 	out.Map = m.names.mapped
 	return m.Finish(inputs, append(outputs, onnx.Value{Name: m.names.mapped, Elem: onnxpb.TensorProto_FLOAT,
 		Shape: values.Shape, Known: true}))
-}
-
-// reads reports whether a node reads a value.
-func (m *emission) reads(value string) bool {
-	return slices.ContainsFunc(m.Proto.Graph.Node,
-		func(n *onnxpb.NodeProto) bool { return slices.Contains(onnx.Taken(n), value) })
 }
 
 // enter emits the normalised images of the file's input, and returns that.

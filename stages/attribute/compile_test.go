@@ -182,7 +182,7 @@ func compiledAs(t *testing.T, data stages.Data, s stages.Stage, params any, rows
 	want, err := stagetest.Try(s, params, in)
 	c, failed := Compile(t.Context(), Compilation{Stage: &s, Params: params, Model: data,
 		Slot: stagetest.NewSlot(), Fixed: fixed, Prepares: true, Prepared: true,
-		TargetInput: s.Passes.Backward != "" || s.Name == ReciproCAM.Name})
+		TargetInput: !ClassFree(&s)})
 	if err != nil || failed != nil {
 		if (err == nil) != (failed == nil) {
 			t.Errorf("the method: %v; the file: %v", err, failed)

@@ -147,11 +147,19 @@ func classFree[P any](d stages.Def[P]) stages.Stage {
 		{Name: "model", Type: stages.Model, Doc: "the explained model, a vision transformer"},
 		{Name: "images", Type: stages.Images, Texts: true,
 			Doc: "the explained images, of the model's size, or texts"},
-		{Name: "targets", Type: stages.Targets, Doc: "ignored: the map is the same for all classes",
-			Optional: true},
+		{Name: "targets", Type: stages.Targets, Doc: ignoredTargets, Optional: true},
 		{Name: "labels", Type: stages.Labels, Doc: "ignored", Optional: true},
 	}
 	return itemwise(d)
+}
+
+// ignoredTargets describes the targets of methods whose map is the same for all classes.
+const ignoredTargets = "ignored: the map is the same for all classes"
+
+// ClassFree reports whether the map of a method is the same for all classes.
+func ClassFree(s *stages.Stage) bool {
+	p := s.Input("targets")
+	return p == nil || p.Doc == ignoredTargets
 }
 
 // itemwise declares a stage that runs a model and makes one map per image.
