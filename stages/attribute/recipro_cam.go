@@ -165,18 +165,19 @@ func (p ReciproCAMParams) emitLayer(m *emission, at Tapped) (out standalone.Numb
 		numbers[k] = float64(k)
 	}
 	cell := m.column(numbers)
-	zeros := m.Op("Expand", []string{m.Singles([]float32{0}), m.Shape(append([]int{1}, value.Shape[1:]...)...)})
+	one := append([]int{1}, value.Shape[1:]...)
+	zeros := m.Op("Expand", []string{m.Singles([]float32{0}), m.Shape(one...)})
 	weights := m.Double(standalone.Single{Name: m.weights, Shape: []int{m.Batch, m.net.Classes}})
 	state := standalone.State{Shape: []int{m.Batch, len(numbers)}, Elem: onnxpb.TensorProto_DOUBLE}
 	names := m.Scan([]standalone.State{state}, []standalone.Single{cell},
 		func(before []string, of []standalone.Single) []string {
-			one := m.Op("Cast", []string{m.Op("Equal", []string{cell.Name, of[0].Name})},
+			unit := m.Op("Cast", []string{m.Op("Equal", []string{cell.Name, of[0].Name})},
 				onnx.Attr{Name: "to", Value: int(onnxpb.TensorProto_FLOAT)})
 			in := m.Include(rest, map[string]string{"value": value.Name, "baseline": zeros,
-				"masks": p.shown(m, one, value.Shape, height, width), "image": m.images})
+				"masks": p.shown(m, unit, value.Shape, height, width), "image": m.images})
 			response := m.Double(standalone.Single{Name: in.Answer(), Shape: weights.Shape})
 			response = response.Times(weights).KeepSum(1)
-			at := m.Double(standalone.Single{Name: one, Shape: cell.Shape})
+			at := m.Double(standalone.Single{Name: unit, Shape: cell.Shape})
 			return []string{m.Numbers(before[0], state.Shape...).Plus(response.Times(at)).Name}
 		})
 	return m.Numbers(names[0], state.Shape...).Reshape(m.Batch, height, width), nil
