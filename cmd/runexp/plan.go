@@ -135,8 +135,8 @@ func waysOf(w *pipeline.Ways) string {
 	}
 	text := fmt.Sprintf("%s passes, %s; %s of all: %s passes, %s", passes, time, w.Value, passesOf(w.Whole),
 		timeOf(w.Whole))
-	if w.Again[0] == w.Items && w.Whole.Seconds <= w.Least.Seconds {
-		text += ", which saves nothing: precision: " + w.Value + " is the shorter way"
+	if w.Whole.Seconds <= w.Least.Seconds {
+		text += "; precision: " + w.Value + " alone is the shorter way"
 	}
 	return begin + text
 }
