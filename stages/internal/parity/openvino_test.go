@@ -13,7 +13,7 @@ import (
 // TestProbabilityInBFloat16 computes a derivative of a probability, whose program OpenVINO crashed on when it
 // compiled its snippets.
 func TestProbabilityInBFloat16(t *testing.T) {
-	slot := slotIn(t, stages.BFloat16)
+	slot := slotIn(t, "cpu", stages.BFloat16)
 	root, err := stagetest.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestProbabilityInBFloat16(t *testing.T) {
 	}
 	want := maps(w.cpu, stages.Float32)
 	for i, m := range maps(slot, stages.BFloat16) {
-		if off := stages.RoundingDeviation(stages.Maps, m, want[i]); off > mostRounding {
+		if off := stages.Deviation(stages.Maps, m, want[i]); off > mostRounding {
 			t.Errorf("image %d deviates by %.2g", i, off)
 		}
 	}
