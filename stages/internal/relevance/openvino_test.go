@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/runexp/runexp/stages"
+	"github.com/runexp/runexp/stages/stagetest"
 )
 
 // wrongInBFloat16 are examples that OpenVINO computes wrongly: the step that is Relu's derivative, which
@@ -19,7 +20,7 @@ var failsInBFloat16 = []string{"Dropout, plain", "Dropout, off", "Max, one", "Mi
 func TestExamplesInBFloat16(t *testing.T) {
 	d := stages.Device{Class: "cpu", Threads: 1, Precision: stages.BFloat16}
 	if err := library(t).Has(d); err != nil {
-		t.Skipf("skipped: %v", err)
+		stagetest.LacksDevice(t, err)
 	}
 	elsewhere{device: d, wrong: wrongInBFloat16, fails: failsInBFloat16,
 		rules:  func(*testing.T, *Op, Example) []Policy { return []Policy{Derivative()} },
