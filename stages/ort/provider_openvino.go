@@ -85,9 +85,9 @@ func streamsOf(d stages.Device, cores int) (streams, threads int) {
 	return streams, streams * d.Threads
 }
 
-// addOpenVINOIn does so in one of OpenVINO's precisions. It has no snippets, which fuse nodes that are computed
-// element by element: compiling them crashed the process for the derivative of a probability, and they save
-// two percent at most.
+// addOpenVINOIn does so in one of OpenVINO's precisions. It has no snippets, which fuse nodes that are
+// computed element by element: compiling them crashed the process for the derivative of a probability, and
+// they save two percent at most.
 func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, precision string) error {
 	devices, err := openVINO.devices(r)
 	if err != nil {
