@@ -299,7 +299,8 @@ func TestPrecisionTable(t *testing.T) {
 		found[s.Name] = s
 		for _, precision := range []string{stages.BFloat16, stages.Float16} {
 			if strings.HasPrefix(s.Name, "perturb/") && s.Rounding[precision] == nil {
-				t.Errorf("%s has no row of %s: the flag -update of TestRounding measures it", s.Name, precision)
+				t.Errorf("%s has no row of %s: the flag -update of TestRounding measures it", s.Name,
+					precision)
 			}
 		}
 	}
