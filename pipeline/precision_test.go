@@ -124,8 +124,8 @@ func TestLackingPrecision(t *testing.T) {
 	}
 }
 
-// TestEstimateCompares checks that plans have the time to compute some items in float32, too, as measured: four
-// of a program, and then one in twenty.
+// TestEstimateCompares checks that plans have the time to compute some items in float32, too, as measured:
+// four of a program, and then one in twenty.
 func TestEstimateCompares(t *testing.T) {
 	l := newLab(t)
 	l.number(40)

@@ -24,12 +24,12 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 			}
 		},
 		Images: func(f *onnx.Fragment) string {
-			// The number k of replaced pixels minus a pixel's rank is at least 1 if the pixel is replaced and
-			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would do
-			// the same but differs from opset to opset.
 			if n.precision == stages.BFloat16 {
 				return blend(f, "runexp_from", "runexp_to", precedes(f, "runexp_ranks", "runexp_replaced"))
 			}
+			// The number k of replaced pixels minus a pixel's rank is at least 1 if the pixel is replaced and
+			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would do
+			// the same but differs from opset to opset.
 			d := f.Op("Sub", []string{"runexp_replaced", "runexp_ranks"})
 			less := f.Op("Sub", []string{d, f.Floats("step", []float32{1})})
 			m := f.Op("Sub", []string{f.Op("Relu", []string{d}), f.Op("Relu", []string{less})})
