@@ -83,6 +83,8 @@ type Precision struct {
 	// Batch is the batch of all programs, where a row's results may depend on it or a program takes seconds
 	// to be compiled; 0: batches are as for float32.
 	Batch int
+	// RoundsInputs means that programs' inputs are rounded, and so the ids of tokens.
+	RoundsInputs bool
 	// Unmeasured means that nobody has measured yet how much results deviate in it on a device of the class:
 	// it is refused, except to programs that call [Measure].
 	Unmeasured bool
@@ -98,7 +100,7 @@ var Providers = []*Provider{
 	{
 		Class: "cpu", Name: "CPUExecutionProvider",
 		Precisions: []Precision{{
-			Name: stages.BFloat16, Batch: 4, add: addOpenVINO,
+			Name: stages.BFloat16, Batch: 3, RoundsInputs: true, add: addOpenVINO,
 			Kernels: Kernels{
 				Forms:     1,
 				NoIndices: true,

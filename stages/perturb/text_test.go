@@ -497,3 +497,17 @@ func TestTokenPoints(t *testing.T) {
 		t.Errorf("points of 20 tokens: %v", got)
 	}
 }
+
+// Texts are refused in a precision that rounds the ids of their tokens.
+func TestTextsInBFloat16(t *testing.T) {
+	if err := modeltest.Runtime(t).Has(stages.Device{Class: "cpu", Precision: stages.BFloat16}); err != nil {
+		stagetest.LacksDevice(t, err)
+	}
+	c := newTextCase(t, "bert.trace")
+	p := Deletion.NewParams().(*DeletionParams)
+	p.Substrate, p.Precision = "mask", stages.BFloat16
+	_, err := stagetest.Try(Deletion, p, c.in(t, c.random(3), rankParams("magnitude")))
+	if want := "cpu rounds the ids of tokens in bfloat16"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -251,8 +251,15 @@ func (n *Net) inPrecision(slot stages.Slot, batch int) (int, error) {
 		return batch, nil
 	}
 	p, err := ort.ProviderOf(slot.Device().Class).In(n.precision)
-	if err != nil || p == nil || p.Batch == 0 || n.Batch > 0 {
+	switch {
+	case err != nil || p == nil:
 		return batch, err
+	case n.Text != nil && p.RoundsInputs:
+		return 0, &ort.NoDevice{
+			Reason: fmt.Sprintf("%s rounds the ids of tokens in %s", slot.Device().Class, n.precision),
+			Remedy: "precision: float32 for texts"}
+	case p.Batch == 0 || n.Batch > 0:
+		return batch, nil
 	}
 	return p.Batch, nil
 }
