@@ -22,6 +22,8 @@ type Device struct {
 	Threads int // CPU threads to use; 0 means all
 	// Precision is one of [Precisions]; "" means float32. Slots have none: a program is loaded with one.
 	Precision string
+	// Backward is set for a program with a backward pass, which some providers compile otherwise.
+	Backward bool
 }
 
 func (d Device) String() string { return fmt.Sprintf("%s:%d", d.Class, d.Index) }

@@ -86,7 +86,7 @@ func (n *Net) open(ctx context.Context, slot stages.Slot, p *lower.Lowered) (l *
 func (n *Net) load(ctx context.Context, slot stages.Slot, p *lower.Lowered) (*loaded, error) {
 	l := &loaded{signature: p.Signature, batch: p.Batch, classes: n.Classes}
 	d := slot.Device()
-	d.Precision = n.precision
+	d.Precision, d.Backward = n.precision, p.Signature.Backward > 0
 	need := lower.Need{}
 	if d.Class == "cpu" { // other devices have memory of their own, and say when that is short
 		var err error
