@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,20 @@ func TestNoDevice(t *testing.T) {
 	err := plainly("cuda", errors.New("a_file.cc:17: it can't be had"))
 	if want := "cuda: this ONNX Runtime has no CUDA: "; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %q, want a sentence that begins with %q", err, want)
+	}
+}
+
+// TestEveryCurveIsRounded holds that the curves of a net are compared in a precision: without a device each
+// fails.
+func TestEveryCurveIsRounded(t *testing.T) {
+	needRuntime(t)
+	got := lines(t, func(w io.Writer) error {
+		return rounding(t.Context(), w, "cuda", "vit_tiny", stages.TF32)
+	})
+	for _, name := range []string{"ablation", "deletion", "insertion", "region", "road", "subset"} {
+		if !slices.Contains(got, "failed perturb/"+name) {
+			t.Errorf("%s isn't among %v", name, got)
+		}
 	}
 }
 

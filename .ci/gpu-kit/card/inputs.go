@@ -60,15 +60,19 @@ func newInputs(net string) (inputs, error) {
 	return in, nil
 }
 
+// from returns the name under which the inputs have a port's data.
+func from(p stages.Port) string {
+	if p.ViaIf != nil {
+		return p.Name // the classes are explained, and no expression
+	}
+	return cmp.Or(p.Via, p.Name)
+}
+
 // given returns the data of a stage's ports.
 func (in inputs) given(s *stages.Stage) map[string][]stages.Data {
 	all := map[string][]stages.Data{}
 	for _, p := range s.Inputs {
-		from := cmp.Or(p.Via, p.Name)
-		if p.ViaIf != nil {
-			from = p.Name // the classes are explained, and no expression
-		}
-		if d, ok := in[from]; ok {
+		if d, ok := in[from(p)]; ok {
 			all[p.Name] = []stages.Data{d}
 		}
 	}
@@ -98,7 +102,7 @@ func (in inputs) images(count int) (inputs, error) {
 // serves reports whether the inputs have every port that a stage needs.
 func (in inputs) serves(s *stages.Stage) bool {
 	for _, p := range s.Inputs {
-		if _, ok := in[cmp.Or(p.Via, p.Name)]; !ok && !p.Optional {
+		if _, ok := in[from(p)]; !ok && !p.Optional {
 			return false
 		}
 	}
