@@ -6,7 +6,6 @@ import (
 	"github.com/runexp/runexp/stages"
 	"github.com/runexp/runexp/stages/internal/lower"
 	"github.com/runexp/runexp/stages/internal/onnx"
-	"github.com/runexp/runexp/stages/internal/onnx/onnxpb"
 )
 
 // A Curve turns one image into another pixel by pixel, in the order of a rank map, and classifies what is
@@ -24,9 +23,6 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 			}
 		},
 		Images: func(f *onnx.Fragment) string {
-			if n.precision == stages.BFloat16 {
-				return blend(f, "runexp_from", "runexp_to", precedes(f, "runexp_ranks", "runexp_replaced"))
-			}
 			// The number k of replaced pixels minus a pixel's rank is at least 1 if the pixel is replaced and
 			// at most 0 if not, so that its mask is max(k − rank, 0) − max(k − rank − 1, 0). Clip would do
 			// the same but differs from opset to opset.
@@ -37,16 +33,6 @@ func (n *Net) Curve(ctx context.Context, slot stages.Slot, batch int) (Curve, er
 		},
 	})
 	return Curve{p}, err
-}
-
-// precedes emits 1 where a is less than b, whole numbers, and 0 elsewhere. They are compared as integers, as
-// bfloat16 has all of them up to 256 alone.
-func precedes(f *onnx.Fragment, a, b string) string {
-	to := func(v string, elem onnxpb.TensorProto_DataType) string {
-		return f.Op("Cast", []string{v}, onnx.Attr{Name: "to", Value: int(elem)})
-	}
-	less := f.Op("Less", []string{to(a, onnxpb.TensorProto_INT32), to(b, onnxpb.TensorProto_INT32)})
-	return to(less, onnxpb.TensorProto_FLOAT)
 }
 
 // Set takes the normalised images at the curve's ends [C,H,W], and the ranks [H,W]: the pixel of rank 0 is
