@@ -85,8 +85,8 @@ func streamsOf(d stages.Device, cores int) (streams, threads int) {
 	return streams, streams * d.Threads
 }
 
-// addOpenVINOIn does so in one of OpenVINO's precisions. Programs with a backward pass have no snippets, which
-// fuse nodes that are computed element by element: compiling them crashed the process for the derivative of a
+// addOpenVINOIn does so in one of OpenVINO's precisions. Programs with a backward pass have no snippets,
+// which fuse nodes that are computed element by element: compiling them crashed for the derivative of a
 // probability. Others keep them: curves' ranks, and images on their way to the net, stay exact in them.
 func addOpenVINOIn(r *Runtime, o *onnxruntime.SessionOptions, d stages.Device, precision string) error {
 	devices, err := openVINO.devices(r)
