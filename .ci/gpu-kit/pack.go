@@ -16,7 +16,7 @@ import (
 
 // pieceSize is the most bytes of a piece. Where the project's files travel along with each piece, both fit
 // into 64 MiB.
-const pieceSize = 12_000_000
+const pieceSize = 10_000_000
 
 // A set is an archive cut into pieces.
 type set struct {
