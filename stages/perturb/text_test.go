@@ -507,7 +507,7 @@ func TestTextsInBFloat16(t *testing.T) {
 	p := Deletion.NewParams().(*DeletionParams)
 	p.Substrate, p.Precision = "mask", stages.BFloat16
 	_, err := stagetest.Try(Deletion, p, c.in(t, c.random(3), rankParams("magnitude")))
-	if want := "cpu rounds the ids of tokens in bfloat16"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
+	if err == nil || !strings.Contains(err.Error(), "cpu rounds the ids of tokens in bfloat16") {
+		t.Errorf("got %v", err)
 	}
 }
