@@ -87,9 +87,10 @@ func TestSharedBalances(t *testing.T) {
 	for net, backward := range map[string]int{"vit": 8, "vgg": 4} { // which has no attention and no norms
 		in["model"] = pathInput(t, net, 0)["model"]
 		slot := shared(t, in, methods, 1)
-		if rows := in["images"][0].Items.Len() + 1; slot.forward != rows || slot.backward != backward*rows {
-			t.Errorf("%s: %d forward and %d backward passes for %d rows, want %d for each", net, slot.forward,
-				slot.backward, rows, backward)
+		images := in["images"][0].Items.Len()
+		if slot.forward != images || slot.backward != backward*images {
+			t.Errorf("%s: %d forward and %d backward passes of %d images, want %d of each", net, slot.forward,
+				slot.backward, images, backward)
 		}
 	}
 }
