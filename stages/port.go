@@ -104,6 +104,9 @@ type Port struct {
 	// Added marks an optional input that isn't part of any key unless it is wired, so that results made
 	// before the input was added keep their keys.
 	Added bool
+	// Version, of an added input, rises when what the stage makes of it changes: results without it keep
+	// their keys, which a higher [Def.Version] would move.
+	Version int
 
 	// Via names a stage that the engine inserts between the edge and this input. It has one input of the
 	// edge's type and one output of this port's type; its parameters take the values of the consumer's

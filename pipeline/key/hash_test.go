@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/stages"
 )
 
@@ -56,6 +57,19 @@ func TestAddedParameters(t *testing.T) {
 	} {
 		if got := string((&Params{}).Encode(nil, &s, &p)); got != want {
 			t.Errorf("%+v is %s, want %s", p, got, want)
+		}
+	}
+}
+
+// TestVersionOfInputs: the version of an added input counts where the input is wired.
+func TestVersionOfInputs(t *testing.T) {
+	s := stages.Stage{}
+	s.Version = 3
+	s.Inputs = []stages.Port{{Name: "scores"}, {Name: "exact", Optional: true, Added: true, Version: 2}}
+	one := []plan.Edge{{}}
+	for want, edges := range map[int][][]plan.Edge{3: {one, nil}, 5: {one, one}} {
+		if got := (&Identity{Cell: &plan.Cell{Stage: &s}, Edges: edges}).version(); got != want {
+			t.Errorf("the version with %d edges of the added input is %d, want %d", len(edges[1]), got, want)
 		}
 	}
 }

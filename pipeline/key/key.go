@@ -53,6 +53,19 @@ func (id *Identity) Live(input int) []plan.Edge {
 	return id.Cell.Inputs[input].Edges
 }
 
+// version returns the version of what makes the results: the stage's, and those of added inputs that are
+// wired. The sum rises with each of them.
+func (id *Identity) version() int {
+	s := id.Cell.Stage
+	version := s.Version
+	for p := range s.Inputs {
+		if port := &s.Inputs[p]; port.Version > 0 && len(id.Live(p)) > 0 {
+			version += port.Version
+		}
+	}
+	return version
+}
+
 // LacksSources reports whether the stage's sources aren't listed yet.
 func (id *Identity) LacksSources() bool { return id.Sources == nil && id.Cell.Stage.Sources != nil }
 
@@ -188,7 +201,7 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 	s := id.Cell.Stage
 	h := NewHasher("recipe")
 	h.Text(s.Name)
-	h.Num(s.Version)
+	h.Num(id.version())
 	if s.Program != nil {
 		h.Digest(id.Program)
 	}
@@ -197,7 +210,7 @@ func (m *Maker) recipe(id *Identity, list *Ingredients) stages.Digest {
 		return h.Sum()
 	}
 	list.add("implementation", s.Name)
-	list.add("version", strconv.Itoa(s.Version))
+	list.add("version", strconv.Itoa(id.version()))
 	if id.Program != (stages.Digest{}) {
 		list.add("program", id.Program.Short())
 	}
@@ -231,7 +244,7 @@ func (m *Maker) Definition(id *Identity) (d stages.Digest, err error) {
 	c := id.Cell
 	h := NewHasher("definition")
 	h.Text(c.Stage.Name)
-	h.Num(c.Stage.Version)
+	h.Num(id.version())
 	m.writeParams(h, id)
 	h.sources(id.Sources)
 	for p := range c.Inputs {

@@ -52,8 +52,8 @@ func ExactPorts(of, rank string) []stages.Port {
 	return []stages.Port{
 		{Name: "pilot", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &pilot,
 			Doc: "exact scores of a random pilot of the images"},
-		{Name: "exact", Type: stages.Scores, Averages: true, Optional: true, Added: true, Again: &second,
-			Doc: "exact scores of a random part of the other images"},
+		{Name: "exact", Type: stages.Scores, Averages: true, Optional: true, Added: true, Version: 1,
+			Again: &second, Doc: "exact scores of a random part of the other images"},
 	}
 }
 
