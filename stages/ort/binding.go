@@ -186,16 +186,15 @@ func turnsOf(d stages.Device) *turns {
 	if p.Carry == nil {
 		return nil
 	}
-	d.Threads = 0 // slots of one device may differ in it
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	t := process.turns[d]
+	t := process.turns[d.String()]
 	if t == nil {
 		t = &turns{alone: p.OneQueue}
 		if process.turns == nil {
-			process.turns = map[stages.Device]*turns{}
+			process.turns = map[string]*turns{}
 		}
-		process.turns[d] = t
+		process.turns[d.String()] = t
 	}
 	return t
 }

@@ -59,7 +59,7 @@ var process struct {
 	idle    []*worker  // workers that wait for a call of Isolated
 	inUse   *inUse     // set by Watch
 	account *account
-	turns   map[stages.Device]*turns
+	turns   map[string]*turns // by device, such as webgpu:0, whatever a program is loaded with
 	runtime *Runtime
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -233,5 +234,30 @@ func TestDriverThatHangs(t *testing.T) {
 	var none *NoDevice
 	if !errors.As(err, &none) || none.Reason != "the driver hasn't answered for 2s" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A device's sessions take turns whatever their programs are loaded with: WebGPU's share a queue, which two
+// precisions or kinds of programs would crash at the same time.
+func TestTurnsAreTheDevices(t *testing.T) {
+	type identity struct {
+		Class string
+		Index int
+	}
+	first := stages.Device{Class: "webgpu"}
+	for i := range reflect.TypeFor[stages.Device]().NumField() {
+		d := first
+		switch field := reflect.ValueOf(&d).Elem().Field(i); field.Kind() {
+		case reflect.Int:
+			field.SetInt(1)
+		case reflect.Bool:
+			field.SetBool(true)
+		default:
+			field.SetString("cuda")
+		}
+		same := identity{d.Class, d.Index} == identity{first.Class, first.Index}
+		if shared := turnsOf(d) == turnsOf(first); shared != same {
+			t.Errorf("%+v and %+v share turns: %t, want %t", d, first, shared, same)
+		}
 	}
 }
