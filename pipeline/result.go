@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/runexp/runexp/pipeline/execute"
@@ -33,6 +34,17 @@ func (r *Result) Close() {
 
 // State returns the state of c in the run.
 func (r *Result) State(c *plan.Cell) schedule.State { return r.run.schedule.State(c) }
+
+// Failures yields the cells that failed, in the plan's order, and why.
+func (r *Result) Failures() iter.Seq2[*plan.Cell, error] {
+	return func(yield func(*plan.Cell, error) bool) {
+		for _, c := range r.Plan.Cells {
+			if r.State(c) == schedule.Failed && !yield(c, r.run.errs[c.Index]) {
+				return
+			}
+		}
+	}
+}
 
 // Key returns the key under which c's results are stored.
 func (r *Result) Key(c *plan.Cell) stages.Digest { return r.run.resolver.Identity(c).Key }

@@ -29,7 +29,7 @@ func TestKeepGoing(t *testing.T) {
 	e := w.run(1, "run", two, "--partial")
 	for _, report := range []string{
 		`(?m)^\[\d+/\d+\] photos: failed.*b\.bmp`, `noise: blocked by photos`, `sheet: blocked by photos`,
-		`(?m)^1 cell failed, 2 blocked$`,
+		`(?m)^failed: photos: .*b\.bmp.*\n1 cell failed, 2 blocked$`,
 	} {
 		if !regexp.MustCompile(report).MatchString(e.stderr) {
 			t.Errorf("stderr doesn't report %s:\n%s", report, e.stderr)

@@ -12,8 +12,9 @@
 // engine that knows this build (build.go), and a plan, with the files at addresses and the functions in
 // Python (remote.go) that the user's configuration allows (config.go). share.go
 // runs a share, wave.go closes a wave of shares, sharelog.go reads their logs, and slurm.go submits them;
-// runlog.go keeps the events of a run. ui.go prints the results, topics.go help on other topics, and exit.go
-// turns the ending into an exit code. garbage.go postpones garbage collection.
+// runlog.go keeps the events of a run, and failures.go repeats at its end what failed. ui.go prints the
+// results, topics.go help on other topics, and exit.go turns the ending into an exit code. garbage.go
+// postpones garbage collection.
 package main
 
 import (

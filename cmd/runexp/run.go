@@ -130,8 +130,8 @@ func (f *runFlags) publish(ctx context.Context, u *ui, s *session, r *pipeline.R
 	if f.json {
 		out = u.err
 	}
-	if n := r.Summary.Failed; n > 0 && !f.partial {
-		u.say("%s failed, %d blocked: nothing is published", progress.Cells(n), r.Summary.Blocked)
+	if r.Summary.Failed > 0 && !f.partial {
+		u.failed(r, ": nothing is published")
 		u.hint("what was computed is kept; --partial publishes it without what failed")
 		return &exitError{code: exitFailed}
 	}
@@ -203,8 +203,8 @@ func (f *runFlags) update(ctx context.Context, u *ui, out io.Writer, p place, r 
 	if answer := verdict.Answer; answer != "" && !f.quiet {
 		fmt.Fprintf(out, "%s: %s\n", filepath.ToSlash(filepath.Join(where, "README.md")), answer)
 	}
-	if n := r.Summary.Failed; n > 0 {
-		u.say("%s failed, %d blocked", progress.Cells(n), r.Summary.Blocked)
+	if r.Summary.Failed > 0 {
+		u.failed(r, "")
 		return &exitError{code: exitFailed}
 	}
 	if !f.accept && !verdict.OK() {

@@ -96,7 +96,7 @@ func (f *runFlags) runShare(ctx context.Context, u *ui, file string) (err error)
 func endShare(u *ui, share *resolve.Share, r *pipeline.Result) error {
 	sum := r.Summary
 	if sum.Failed > 0 {
-		u.say("%s failed, %d blocked", progress.Cells(sum.Failed), sum.Blocked)
+		u.failed(r, "")
 		return &exitError{code: exitFailed}
 	}
 	text := fmt.Sprintf("share %s: done, %d items executed", share, sum.Items)

@@ -73,8 +73,8 @@ func endWave(u *ui, p place, r *pipeline.Result) error {
 	if cells > shownLacks {
 		u.say("and of %s more", progress.Cells(cells-shownLacks))
 	}
-	if n := r.Summary.Failed; n > 0 {
-		u.say("%s failed, %d blocked", progress.Cells(n), r.Summary.Blocked)
+	if r.Summary.Failed > 0 {
+		u.failed(r, "")
 	}
 	if missing > 0 || r.Summary.Failed > 0 {
 		for _, s := range shareStates(p.runs(), r.Plan.Name) {
