@@ -237,8 +237,8 @@ func TestDriverThatHangs(t *testing.T) {
 	}
 }
 
-// A device's sessions take turns whatever their programs are loaded with: WebGPU's share a queue, which two
-// precisions or kinds of programs would crash at the same time.
+// A device's sessions take turns whatever their programs are loaded with. WebGPU's share one queue, and crash
+// if two threads use it at the same time.
 func TestTurnsAreTheDevices(t *testing.T) {
 	type identity struct {
 		Class string
