@@ -2,37 +2,56 @@ package main
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/runexp/runexp/pipeline"
 	"github.com/runexp/runexp/pipeline/plan"
 	"github.com/runexp/runexp/pipeline/progress"
 )
 
-// shownCauses is how many causes of failed cells are repeated.
-const shownCauses = 3
-
-// failed says how many cells failed, and with what end. The first causes are repeated before that, each
-// once, since the lines of what was blocked may have hidden them.
+// failed says how many cells failed, and with what end. Why they failed is repeated before that, since the
+// lines of what was blocked may have hidden it.
 func (u *ui) failed(r *pipeline.Result, end string) {
-	var causes []string
-	cells := map[string][]*plan.Cell{} // by cause
-	for c, err := range r.Failures() {
-		cause := err.Error()
-		if cells[cause] == nil {
-			causes = append(causes, cause)
-		}
-		cells[cause] = append(cells[cause], c)
-	}
-	for _, cause := range causes[:min(shownCauses, len(causes))] {
-		of := cells[cause]
-		more := ""
-		if len(of) > 1 {
-			more = fmt.Sprintf(" and %s more", progress.Cells(len(of)-1))
-		}
-		u.say("failed: %s%s: %s", of[0], more, cause)
-	}
-	if n := len(causes) - shownCauses; n > 0 {
-		u.say("failed: others, for %d more reasons", n)
+	for _, line := range reasons(r.Failures()) {
+		u.say("failed: %s", line)
 	}
 	u.say("%s failed, %d blocked%s", progress.Cells(r.Summary.Failed), r.Summary.Blocked, end)
+}
+
+// shownReasons is how many reasons why cells failed are repeated.
+const shownReasons = 3
+
+// reasons returns a line for each of the first reasons, with the first cell that failed for it and the number
+// of others, and a line for the cells that failed for further reasons.
+func reasons(failures iter.Seq2[*plan.Cell, error]) (lines []string) {
+	type reason struct {
+		first, text string
+		others      int
+	}
+	var shown []reason
+	further := 0
+	for c, err := range failures {
+		text := err.Error()
+		i := slices.IndexFunc(shown, func(r reason) bool { return r.text == text })
+		switch {
+		case i >= 0:
+			shown[i].others++
+		case len(shown) < shownReasons:
+			shown = append(shown, reason{first: c.String(), text: text})
+		default:
+			further++
+		}
+	}
+	for _, r := range shown {
+		name := r.first
+		if r.others > 0 {
+			name += fmt.Sprintf(" and %d more", r.others)
+		}
+		lines = append(lines, name+": "+r.text)
+	}
+	if further > 0 {
+		lines = append(lines, progress.Cells(further)+" more, for other reasons")
+	}
+	return lines
 }
